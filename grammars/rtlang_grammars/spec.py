@@ -1,0 +1,112 @@
+"""What a grammar is to its caller: a constraint as plain data, and the protocols of backend and matcher.
+
+A `Constraint` says what text is allowed without saying how that is enforced. A `GrammarBackend` compiles it once per
+vocabulary, and a `GrammarMatcher` follows one sequence through it. Whoever implements these protocols can be put
+behind the runtime; nothing else knows a grammar library by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ConstraintKind(StrEnum):
+    """The input languages of the seam."""
+
+    JSON_SCHEMA = "json_schema"
+    REGEX = "regex"
+    CHOICE = "choice"
+    LARK = "lark"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Which texts are allowed.
+
+    Attributes:
+        kind: the language of `source`.
+        source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX),
+            a JSON array of strings (CHOICE), or the text of a Lark grammar (LARK).
+    """
+
+    kind: ConstraintKind
+    source: str
+
+
+class GrammarError(ValueError):
+    """A constraint cannot be compiled.
+
+    Attributes:
+        reason: what is wrong and what is supported instead.
+        location: JSON pointer (schemas) or `line:column` (regex, Lark); None where it is not known.
+    """
+
+    def __init__(self, reason: str, location: str | None = None) -> None:
+        super().__init__(f"{reason} (at {location})" if location else reason)
+        self.reason, self.location = reason, location
+
+
+class GrammarMatcher(Protocol):
+    """One sequence's way through a grammar. Owned by one request; not thread-safe, but needs no lock between matchers."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """The text so far is complete: an end token is allowed here."""
+
+    @property
+    def is_terminated(self) -> bool:
+        """Complete, and nothing but an end token can follow."""
+
+    def accept_token(self, token_id: int) -> bool:
+        """Advance by one token; False, and unchanged, where the token is not allowed."""
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last `num_tokens` accepted tokens."""
+
+    def fill_bitmask(self, row: NDArray[np.int32]) -> None:
+        """Write the allowed tokens: bit j % 32 of row[j // 32] set means token j is allowed.
+
+        `row` has ceil(vocab_size / 32) words and is wholly overwritten. End tokens are set exactly where `is_accepting`.
+        """
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens that must come next, in order; empty where there is a choice."""
+
+    def fork(self) -> GrammarMatcher:
+        """An independent matcher in the same state."""
+
+    def shortest_completion(self, limit: int) -> list[int] | None:
+        """Token ids of a short way (not necessarily the shortest) to a complete text, without the end token.
+
+        None where no way of at most `limit` tokens was found within the search budget. Does not change the matcher.
+        """
+
+    def accepts(self, token_ids: list[int]) -> bool:
+        """Whether `token_ids` could follow in this order. Does not change the matcher."""
+
+
+class CompiledGrammar(Protocol):
+    """A constraint bound to one vocabulary. Immutable and shared between requests and threads."""
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of memory held, for the byte-bounded cache."""
+
+    def matcher(self) -> GrammarMatcher:
+        """A fresh matcher at the start of the text."""
+
+
+class GrammarBackend(Protocol):
+    """Compiles constraints for one vocabulary."""
+
+    def compile(self, constraint: Constraint) -> CompiledGrammar:
+        """Compile.
+
+        Raises:
+            GrammarError: the constraint is malformed, too large or uses what this backend does not support.
+        """

@@ -1,0 +1,1 @@
+"""Workloads and baselines behind `rtlang bench`."""

@@ -1,0 +1,1 @@
+"""Remembers: KV pages, the radix tree over token ids, and the account of every page."""

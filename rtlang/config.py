@@ -1,0 +1,112 @@
+"""Every setting of a runtime and of a server, with its one default.
+
+Field metadata holds the help text; the command line is made from it. Settings are frozen, checked on creation, and passed down
+explicitly: nothing is read from the environment here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from rtlang.errors import ConfigError
+
+EMBEDDED_MODEL = "rtlang:tiny"
+
+
+def _setting(default: Any, help_text: str) -> Any:
+    return field(default=default, metadata={"help": help_text})
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """Settings of one runtime: the model, its cache, the scheduler and the constraint compiler."""
+
+    model: str = _setting(
+        EMBEDDED_MODEL, "directory of a safetensors checkpoint, or rtlang:tiny, the model in the package"
+    )
+    dtype: str = _setting("auto", "auto, float32 or bfloat16: how weights and KV are held; auto is what suits the CPU")
+    decoder: str = _setting("auto", "auto, lean (own Llama-family decoder) or zoo (the model's code in transformers)")
+    weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights from the config alone")
+    weights_seed: int = _setting(0, "seed of dummy weights")
+    num_threads: int | None = _setting(None, "CPU threads of the forward pass; default: the cores this process may use")
+    max_model_len: int | None = _setting(None, "longest sequence in tokens; default: what the checkpoint says")
+    page_size: int = _setting(16, "tokens per KV page")
+    num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
+    cache_bytes: int | None = _setting(None, "bytes for the KV pool; default: an eighth of memory, at most 2 GiB")
+    prefix_sharing: bool = _setting(True, "keep and share KV of common prefixes")
+    policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
+    max_rows: int = _setting(64, "most requests computed in one step")
+    max_step_tokens: int = _setting(1024, "token budget of one step; longer prompts are computed in chunks")
+    max_waiting: int = _setting(20_000, "requests that may wait before new graphs are refused")
+    grammar_backend: str = _setting("llguidance", "library behind constraints")
+    grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
+    grammar_cache_bytes: int = _setting(256 << 20, "bytes of compiled constraints kept")
+    grammar_timeout_s: float = _setting(10.0, "longest wait for one constraint to compile")
+
+    def __post_init__(self) -> None:
+        _one_of(self, "dtype", "auto", "float32", "bfloat16")
+        _one_of(self, "decoder", "auto", "lean", "zoo")
+        _one_of(self, "weights", "safetensors", "dummy")
+        _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
+        _one_of(self, "grammar_backend", "llguidance")
+        _at_least(
+            self,
+            1,
+            "num_threads",
+            "page_size",
+            "max_rows",
+            "max_step_tokens",
+            "max_waiting",
+            "grammar_threads",
+        )
+        _at_least(self, 2, "num_pages", "max_model_len")
+        _at_least(self, 1, "cache_bytes", "grammar_cache_bytes")
+        if not self.grammar_timeout_s > 0:
+            raise ConfigError("grammar_timeout_s", self.grammar_timeout_s, "a positive number of seconds is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """Settings and limits of a server."""
+
+    host: str = _setting("127.0.0.1", "address to listen on; other than loopback needs api_key or allow_public")
+    port: int = _setting(8420, "port to listen on; 0 takes a free one")
+    api_key: str | None = _setting(None, "key that clients must present")
+    allow_public: bool = _setting(False, "listen beyond loopback without a key")
+    allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, besides loopback ones")
+    max_connections: int = _setting(1024, "WebSocket connections at a time")
+    max_streams: int = _setting(256, "streams open at a time on one connection")
+    max_frame_bytes: int = _setting(1 << 20, "largest message from a client")
+    hello_timeout_s: float = _setting(5.0, "time for the first frame of a connection")
+    slow_timeout_s: float = _setting(10.0, "a connection that accepts no bytes for so long is closed")
+    send_buffer_bytes: int = _setting(4 << 20, "bytes held for one connection before it counts as slow")
+    drain_timeout_s: float = _setting(30.0, "time for running requests to end on shutdown")
+
+    def __post_init__(self) -> None:
+        _at_least(self, 0, "port")
+        if self.port > 65535:
+            raise ConfigError("port", self.port, "0 to 65535 is allowed")
+        _at_least(self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes")
+        for name in ("hello_timeout_s", "slow_timeout_s", "drain_timeout_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(name, getattr(self, name), "a positive number of seconds is allowed")
+        if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
+            raise ConfigError("host", self.host, "listening beyond loopback needs api_key or allow_public")
+
+
+def setting_help(config: type) -> dict[str, str]:
+    """Help text of every field of a settings class."""
+    return {item.name: str(item.metadata["help"]) for item in fields(config)}
+
+
+def _one_of(config: object, name: str, *allowed: str) -> None:
+    if getattr(config, name) not in allowed:
+        raise ConfigError(name, getattr(config, name), f"allowed are {', '.join(allowed)}")
+
+
+def _at_least(config: object, low: int, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
+            raise ConfigError(name, value, f"an integer of at least {low} is allowed")

@@ -1,0 +1,230 @@
+"""Every error rtlang raises on purpose, in one tree.
+
+What a user can get wrong, and what can fail while serving, ends in one of these classes. Each keeps its
+facts as attributes, so that a program can act on them, and has a stable `code` under which it crosses the
+wire; `rebuild` turns a code and its facts back into the same class at the far end. This module imports nothing
+but the standard library.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class RtlangError(Exception):
+    """Root of the tree. `code` is stable and public; `facts` are plain data."""
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The error's attributes besides its message, as plain data."""
+        return {name: value for name, value in vars(self).items() if name != "message"}
+
+
+class ConfigError(RtlangError):
+    """A setting is wrong, or cannot be met on this machine. Names the field, its value and what is allowed."""
+
+    code = "config"
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"{field} = {value!r}: {allowed}")
+        self.field, self.value, self.allowed = field, str(value), allowed
+
+
+class ModelLoadError(RtlangError):
+    """A model directory cannot be loaded; says which part is missing or unsupported."""
+
+    code = "model_load"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot load the model at {path!r}: {reason}")
+        self.path, self.reason = path, reason
+
+
+class ProgramError(RtlangError):
+    """The program itself is wrong."""
+
+    code = "program"
+
+
+class ParameterError(ProgramError):
+    """A generation option is wrong. Names the option, what was given and what is allowed."""
+
+    code = "parameter"
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"{field} = {value!r}: {allowed}")
+        self.field, self.value, self.allowed = field, str(value), allowed
+
+
+class TraceError(ProgramError):
+    """The program body used the recording surface in a way that has no meaning; names the line."""
+
+    code = "trace"
+
+    def __init__(self, message: str, location: str | None = None) -> None:
+        super().__init__(f"{location}: {message}" if location else message)
+        self.location = location
+
+
+class GraphError(ProgramError):
+    """A request graph is malformed; names the node and the field."""
+
+    code = "graph"
+
+    def __init__(self, node_id: int | None, field: str, reason: str) -> None:
+        where = "graph" if node_id is None else f"node {node_id}"
+        super().__init__(f"{where}, {field}: {reason}")
+        self.node_id, self.field, self.reason = node_id, field, reason
+
+
+class RequestError(RtlangError):
+    """One request failed; its neighbours did not."""
+
+    code = "request"
+
+
+class ConstraintError(RequestError):
+    """A constraint cannot be compiled or met. `location` is a JSON pointer or `line:column` where one is known."""
+
+    code = "constraint"
+
+    def __init__(self, message: str, location: str | None = None) -> None:
+        super().__init__(f"{message} (at {location})" if location else message)
+        self.location = location
+
+
+class BudgetError(ConstraintError):
+    """`max_tokens` is too small for the shortest text that the constraint allows."""
+
+    code = "budget"
+
+    def __init__(self, max_tokens: int, needed: int | None) -> None:
+        need = f"at least {needed} are needed" if needed is not None else "no completion that short was found"
+        super().__init__(f"max_tokens = {max_tokens} is too small for the constraint: {need}")
+        self.max_tokens, self.needed = max_tokens, needed
+
+
+class ValueParseError(RequestError):
+    """Generated text does not read as the declared type. Keeps the text."""
+
+    code = "value"
+
+    def __init__(self, name: str, text: str, reason: str) -> None:
+        super().__init__(f"the text of {name!r} is not a valid value: {reason}")
+        self.name, self.text, self.reason = name, text, reason
+
+
+class ContextLengthError(RequestError):
+    """The prompt leaves no room for the tokens asked for."""
+
+    code = "context_length"
+
+    def __init__(self, num_prompt_tokens: int, max_tokens: int, max_model_len: int) -> None:
+        super().__init__(
+            f"prompt has {num_prompt_tokens} tokens and {max_tokens} were asked for; the model takes {max_model_len}"
+        )
+        self.num_prompt_tokens, self.max_tokens, self.max_model_len = (
+            num_prompt_tokens,
+            max_tokens,
+            max_model_len,
+        )
+
+
+class CapacityError(RequestError):
+    """A single request needs more KV pages than the whole pool has."""
+
+    code = "capacity"
+
+    def __init__(self, num_pages_needed: int, num_pages: int) -> None:
+        super().__init__(f"the request needs {num_pages_needed} KV pages, the pool has {num_pages}")
+        self.num_pages_needed, self.num_pages = num_pages_needed, num_pages
+
+
+class DeadlineError(RequestError):
+    """The deadline passed before the request or the graph was done."""
+
+    code = "deadline"
+
+
+class AbortedError(RequestError):
+    """The request or graph was cancelled."""
+
+    code = "aborted"
+
+
+class DependencyError(RequestError):
+    """A node was not run because a node it needs failed. `cause_code` is the code of that failure."""
+
+    code = "dependency"
+
+    def __init__(self, node_id: int, cause_code: str, cause_message: str) -> None:
+        super().__init__(f"node {node_id} failed: {cause_message}")
+        self.node_id, self.cause_code, self.cause_message = node_id, cause_code, cause_message
+
+
+class NumericsError(RequestError):
+    """The model produced logits that are not finite for this request."""
+
+    code = "numerics"
+
+
+class SlowConsumerError(RequestError):
+    """The client did not take its output in time."""
+
+    code = "slow_consumer"
+
+
+class OverloadError(RtlangError):
+    """The queue is full. `retry_after_s` says when to come back."""
+
+    code = "overload"
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(f"{message}; retry after {retry_after_s:g} s")
+        self.retry_after_s = retry_after_s
+
+
+class ProtocolError(RtlangError):
+    """The peer broke the wire protocol. `close_code` is the WebSocket close code that follows, if any does."""
+
+    code = "protocol"
+
+    def __init__(self, message: str, close_code: int | None = None, param: str | None = None) -> None:
+        super().__init__(message)
+        self.close_code, self.param = close_code, param
+
+
+class ConnectionLostError(RtlangError):
+    """The connection to a remote runtime could not be made, or broke."""
+
+    code = "connection"
+
+
+class EngineDeadError(RtlangError):
+    """The engine thread stopped; carries the cause."""
+
+    code = "engine_dead"
+
+
+def _subclasses(cls: type[RtlangError]) -> list[type[RtlangError]]:
+    return [cls, *(found for child in cls.__subclasses__() for found in _subclasses(child))]
+
+
+ERRORS_BY_CODE: dict[str, type[RtlangError]] = {cls.code: cls for cls in _subclasses(RtlangError)}
+
+
+def rebuild(code: str, message: str, facts: dict[str, Any] | None = None) -> RtlangError:
+    """The error that `code`, `message` and `facts` describe; an unknown code gives the root class."""
+    cls = ERRORS_BY_CODE.get(code, RtlangError)
+    error = cls.__new__(cls)
+    Exception.__init__(error, message)
+    error.message = message
+    for name, value in (facts or {}).items():
+        setattr(error, name, value)
+    return error

@@ -1,0 +1,1 @@
+"""Computes: checkpoints, tokenizers, decoders and the step runner."""

@@ -1,0 +1,1 @@
+"""Carries: the wire protocol, the server and the remote client."""
