@@ -1,0 +1,148 @@
+"""The one engine thread: commands in, step after step, an orderly end.
+
+Commands are plain callables run between steps, in order; every command that `post` accepted is run. When the loop ends, because it
+was stopped or because the engine broke beyond repair, `on_end` is called once, last, on this thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from rtlang.engine.engine import Engine
+from rtlang.errors import EngineDeadError
+
+logger = logging.getLogger(__name__)
+
+Command = Callable[[], None]
+
+
+class EngineLoop:
+    """Owner of the engine thread.
+
+    Args:
+        make_engine: builds the engine, on the engine thread (loading a model there keeps its threads together).
+        on_break: told, with the cause, that the engine broke; commands still queued run after it.
+        on_end: called once when the loop ends, with the cause if it broke.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        make_engine: Callable[[Callable[[], None]], Engine],
+        on_break: Callable[[], None],
+        on_end: Callable[[BaseException | None], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
+        self._commands: deque[Command] = deque()
+        self._timers: list[tuple[float, int, Command]] = []
+        self._num_timers = 0
+        self._condition = threading.Condition()
+        self._is_stopping = False
+        self._cause: BaseException | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="rtlang-engine", daemon=True)
+        self._engine: Engine | None = None
+        self._is_woken = False
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, once `start` has returned."""
+        assert self._engine is not None
+        return self._engine
+
+    def start(self) -> None:
+        """Start the thread and wait until the engine is ready.
+
+        Raises:
+            Whatever building the engine raised.
+        """
+        self._thread.start()
+        self._started.wait()
+        if self._engine is None and self._cause is not None:
+            raise self._cause
+
+    def post(self, command: Command) -> None:
+        """Run a command on the engine thread, soon, in order.
+
+        Raises:
+            EngineDeadError: the loop has ended.
+        """
+        with self._condition:
+            if self._cause is not None or self._is_stopping:
+                raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
+            self._commands.append(command)
+            self._condition.notify()
+
+    def call_at(self, when: float, command: Command) -> None:
+        """Run a command at a time of the clock. Only from the engine thread."""
+        self._num_timers += 1
+        heapq.heappush(self._timers, (when, self._num_timers, command))
+
+    def wake(self) -> None:
+        """Make the thread look for work; from any thread."""
+        with self._condition:
+            self._is_woken = True
+            self._condition.notify()
+
+    def stop(self) -> None:
+        """Run the commands already posted, then end the thread. Idempotent."""
+        with self._condition:
+            self._is_stopping = True
+            self._condition.notify()
+        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            self._engine = self._make_engine(self.wake)
+        except BaseException as error:
+            self._cause = error
+            self._started.set()
+            return
+        self._started.set()
+        cause: BaseException | None = None
+        try:
+            while self._run_once():
+                pass
+        except BaseException as error:
+            logger.critical("the engine stops: %s", error, exc_info=error)
+            cause = error
+            with self._condition:
+                self._cause = error
+            self._on_break()
+        while self._commands:  # none can be added any more
+            try:
+                self._commands.popleft()()
+            except Exception:
+                logger.exception("a command failed after the engine had stopped")
+        self._on_end(cause)
+
+    def _run_once(self) -> bool:
+        engine = self.engine
+        with self._condition:
+            while not (self._commands or self._is_stopping or self._is_woken or engine.has_work):
+                timeout = self._timers[0][0] - self.clock() if self._timers else None
+                if timeout is not None and timeout <= 0:
+                    break
+                self._condition.wait(timeout)
+            self._is_woken = False
+            num_commands = len(self._commands)
+            is_stopping = self._is_stopping
+        for _ in range(num_commands):
+            self._commands.popleft()()
+        now = self.clock()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2]()
+        if is_stopping:
+            return False
+        if engine.has_work:
+            for output in engine.step(now):
+                output.request.listener(output)
+        return True

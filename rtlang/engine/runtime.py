@@ -1,0 +1,299 @@
+"""The runtime: a model, its engine thread, and the graphs that run on it.
+
+    with Runtime(model="path/to/checkpoint") as runtime:
+        ...
+
+A runtime is a `Target`: programs are submitted to it as graphs. Validation happens in the caller's thread, so that mistakes raise
+where they are made; everything else happens on the engine thread. The model is loaded on first use or by `start`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from types import TracebackType
+from typing import Any
+
+from rtlang.config import RuntimeConfig
+from rtlang.engine.constraints import ConstraintCompiler
+from rtlang.engine.engine import Engine
+from rtlang.engine.graph_state import GraphState
+from rtlang.engine.loop import EngineLoop
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.errors import (
+    AbortedError,
+    ConfigError,
+    DeadlineError,
+    EngineDeadError,
+    GraphError,
+    OverloadError,
+)
+from rtlang.events import Event, GraphFailed
+from rtlang.lang.graph import Node, RequestGraph
+from rtlang.lang.target import Listener
+from rtlang.model.runner import ModelRunner
+from rtlang.model.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER_S = 1.0
+
+
+class Runtime:
+    """Runs request graphs on a model in this process. Thread-safe; a context manager.
+
+    Args:
+        model: directory of a checkpoint, or "rtlang:tiny"; default: as in `config`.
+        config: all settings; default: RuntimeConfig().
+        settings: fields of RuntimeConfig, overriding `config`.
+    Raises:
+        ConfigError: a setting is unknown or wrong.
+    """
+
+    def __init__(self, model: str | None = None, *, config: RuntimeConfig | None = None, **settings: Any) -> None:
+        known = {item.name for item in fields(RuntimeConfig)}
+        for name, value in settings.items():
+            if name not in known:
+                raise ConfigError(name, value, f"unknown setting; known are {', '.join(sorted(known))}")
+        if model is not None:
+            settings["model"] = os.fspath(model)
+        self.config = replace(config or RuntimeConfig(), **settings)
+        self._runner: ModelRunner | None = None
+        self._compiler: ConstraintCompiler | None = None
+        self._loop: EngineLoop | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._graph_ids = itertools.count(1)
+        self._graphs: dict[int, GraphState] = {}  # engine thread only
+        self._is_broken = False
+
+    def __enter__(self) -> Runtime:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self) -> Runtime:
+        """Load the model and start the engine, unless that is done.
+
+        Raises:
+            ModelLoadError, ConfigError: the model cannot be loaded with these settings.
+            EngineDeadError: the runtime was closed.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise EngineDeadError("the runtime was closed")
+            if self._loop is None:
+                loop = EngineLoop(self._make_engine, self._break, self._end)
+                loop.start()
+                self._loop = loop
+        return self
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer; loads the model if that is not done."""
+        self.start()
+        assert self._runner is not None
+        return self._runner.tokenizer
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+    ) -> LocalGraphRun:
+        """See `Target.submit`."""
+        graph.validate()
+        given = dict(inputs or {})
+        for name in graph.inputs:
+            if not isinstance(given.get(name), str):
+                raise GraphError(None, "inputs", f"the input {name!r} needs a text")
+        for name in given:
+            if name not in graph.inputs:
+                raise GraphError(None, "inputs", f"the graph has no input {name!r}")
+        if deadline_s is not None and not deadline_s > 0:
+            raise ConfigError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+        loop = self._running_loop()
+        if loop.engine.num_requests >= self.config.max_waiting:
+            raise OverloadError(f"{self.config.max_waiting} requests are waiting", RETRY_AFTER_S)
+        run = LocalGraphRun(self, next(self._graph_ids), graph.nodes)
+
+        def begin() -> None:
+            if self._is_broken:
+                listener(GraphFailed(run.graph_id, EngineDeadError("the engine has stopped")))
+                return
+            state = self._make_state(run.graph_id, given, listener, is_open, priority)
+            self._graphs[run.graph_id] = state
+            if deadline_s is not None:
+                message = f"the deadline of {deadline_s:g} s has passed"
+                loop.call_at(loop.clock() + deadline_s, lambda: state.fail(DeadlineError(message)))
+            state.add_nodes(graph.nodes)
+
+        loop.post(begin)
+        return run
+
+    def stats(self) -> dict[str, int]:
+        """Counters and gauges of the engine, as plain numbers (read without a lock: each is right, together they may be a step apart)."""
+        engine = self._running_loop().engine
+        cache = engine.cache
+        return {
+            "num_steps": engine.num_steps,
+            "num_requests_running": len(engine.scheduler.running),
+            "num_requests_waiting": engine.scheduler.num_waiting,
+            "num_preemptions": engine.scheduler.num_preemptions,
+            "num_prompt_tokens": engine.num_prompt_tokens,
+            "num_cached_tokens": engine.num_cached_tokens,
+            "num_generated_tokens": engine.num_generated_tokens,
+            "num_graphs": len(self._graphs),
+            "num_pages": cache.num_pages,
+            "num_pages_free": cache.num_free,
+            "num_pages_cached": cache.num_cached,
+            "num_pages_in_use": cache.num_in_use,
+        }
+
+    def clear_cache(self) -> None:
+        """Drop every cached page that no running request uses."""
+        done = threading.Event()
+        loop = self._running_loop()
+
+        def clear() -> None:
+            loop.engine.cache.clear()
+            done.set()
+
+        loop.post(clear)
+        done.wait()
+
+    def close(self) -> None:
+        """End all graphs with AbortedError, stop the engine, free everything. Idempotent."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            loop = self._loop
+        if loop is not None:
+            loop.stop()
+        if self._compiler is not None:
+            self._compiler.close()
+        self._runner = None
+
+    # -- engine thread
+
+    def _make_engine(self, wake: Callable[[], None]) -> Engine:
+        runner = ModelRunner(self.config)
+        runner.load()
+        self._runner = runner
+        self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size)
+        check = os.environ.get("RTLANG_DEBUG") == "1"
+        return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
+
+    def _make_state(
+        self, graph_id: int, inputs: Mapping[str, str], listener: Listener, is_open: bool, priority: int
+    ) -> GraphState:
+        loop = self._running_loop()
+        engine = loop.engine
+        arrival = loop.clock()
+
+        def tell(event: Event) -> None:
+            try:
+                listener(event)
+            except Exception:
+                logger.exception("the listener of graph %d raised; the graph is cancelled", graph_id)
+                loop.call_at(arrival, lambda: self._cancel(graph_id))
+
+        def submit(
+            token_ids: Sequence[int], params: Any, on_output: Callable[[RequestOutput], None], **rest: Any
+        ) -> Request:
+            now = loop.clock()
+            return engine.add(
+                token_ids, params, on_output, now=now, priority=priority, program_time=arrival, **rest
+            )
+
+        def abort(request: Request) -> None:
+            if not self._is_broken:
+                engine.abort(request)
+
+        assert self._runner is not None
+        return GraphState(
+            graph_id,
+            inputs,
+            tell,
+            tokenizer=self._runner.tokenizer,
+            submit=submit,
+            abort=abort,
+            clock=loop.clock,
+            on_end=lambda: self._graphs.pop(graph_id, None),
+            is_open=is_open,
+        )
+
+    def _cancel(self, graph_id: int) -> None:
+        state = self._graphs.get(graph_id)
+        if state is not None:
+            state.fail(AbortedError("the graph was cancelled"))
+
+    def _break(self) -> None:
+        self._is_broken = True
+
+    def _end(self, cause: BaseException | None) -> None:
+        error = AbortedError("the runtime was closed") if cause is None else EngineDeadError(f"the engine has stopped: {cause}")
+        for state in list(self._graphs.values()):
+            state.fail(error)
+
+    # -- any thread
+
+    def _running_loop(self) -> EngineLoop:
+        if self._loop is None or self._is_closed:
+            self.start()
+        assert self._loop is not None
+        return self._loop
+
+
+class LocalGraphRun:
+    """A graph running on a `Runtime`; see `target.GraphRun`. Used from one thread at a time."""
+
+    def __init__(self, runtime: Runtime, graph_id: int, nodes: Sequence[Node]) -> None:
+        self._runtime, self._graph_id = runtime, graph_id
+        self._nodes = {node.node_id: node for node in nodes}
+        self._is_closed = False
+
+    @property
+    def graph_id(self) -> int:
+        return self._graph_id
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        if self._is_closed:
+            raise GraphError(None, "nodes", "the graph is closed")
+        RequestGraph(tuple(nodes)).validate(self._nodes)
+        self._nodes.update((node.node_id, node) for node in nodes)
+        self._post(lambda state: state.add_nodes(nodes))
+
+    def close(self) -> None:
+        self._is_closed = True
+        try:
+            self._post(lambda state: state.close())
+        except EngineDeadError:
+            pass  # the final event was sent when it died
+
+    def cancel(self) -> None:
+        self._is_closed = True
+        try:
+            self._post(lambda state: state.fail(AbortedError("the graph was cancelled")))
+        except EngineDeadError:
+            pass  # as above
+
+    def _post(self, act: Callable[[GraphState], None]) -> None:
+        def command() -> None:
+            state = self._runtime._graphs.get(self._graph_id)
+            if state is not None and not state.is_ended:
+                act(state)
+
+        self._runtime._running_loop().post(command)

@@ -1,0 +1,280 @@
+"""The engine against naive generation, on a runner whose pages hold token ids (see fake_runner)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rtlang.config import RuntimeConfig
+from rtlang.engine.engine import Engine
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.errors import (
+    AbortedError,
+    CapacityError,
+    ContextLengthError,
+    NumericsError,
+    ParameterError,
+    RequestError,
+)
+from rtlang.params import FinishReason, SamplingParams
+from tests.support.fake_runner import FakeRunner, logprob, naive_generate
+
+
+class Driver:
+    """An engine, and what its requests got."""
+
+    def __init__(self, num_pages: int = 64, page_size: int = 4, **settings: Any) -> None:
+        settings.setdefault("max_step_tokens", 32)
+        runner_settings = {k: settings.pop(k) for k in ("eos_every", "max_model_len", "fail_at") if k in settings}
+        self.runner = FakeRunner(num_pages, page_size, **runner_settings)
+        config = RuntimeConfig(page_size=page_size, num_pages=num_pages, **settings)
+        self.engine = Engine(config, self.runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        self.now = 0.0
+        self.last: dict[Request, RequestOutput] = {}
+        self.text: dict[Request, str] = {}
+
+    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
+        params = SamplingParams(max_tokens=max_tokens, **rest.pop("params", {}))
+        request = self.engine.add(tokens, params, self.listen, now=self.now, **rest)
+        self.text[request] = ""
+        return request
+
+    def listen(self, output: RequestOutput) -> None:
+        assert output.request not in self.last, "nothing may follow the last output"
+        self.text[output.request] += output.text
+        if output.is_last:
+            self.last[output.request] = output
+
+    def step(self) -> None:
+        self.now += 1.0
+        for output in self.engine.step(self.now):
+            output.request.listener(output)
+
+    def run(self, limit: int = 5000) -> None:
+        for _ in range(limit):
+            if not self.engine.has_work:
+                return
+            self.step()
+        raise AssertionError("the engine does not come to an end")
+
+    def assert_idle(self) -> None:
+        assert self.engine.num_requests == 0
+        assert self.engine.cache.num_in_use == 0
+        self.engine.scheduler.check()
+
+
+def prompts(rng: random.Random, count: int) -> list[list[int]]:
+    """Prompts that share prefixes of all lengths."""
+    made: list[list[int]] = [[1]]
+    for _ in range(count):
+        base = rng.choice(made)
+        cut = rng.randint(1, len(base))
+        made.append(base[:cut] + [rng.randint(100, 103) for _ in range(rng.randint(1, 20))])
+    return made[1:]
+
+
+@pytest.mark.parametrize("policy", ["program", "fcfs", "longest_prefix", "priority"])
+@pytest.mark.parametrize("num_pages", [12, 24, 200])
+@pytest.mark.parametrize("sharing", [True, False])
+def test_random_batches_give_the_tokens_of_naive_generation(policy: str, num_pages: int, sharing: bool) -> None:
+    rng = random.Random(f"{policy}{num_pages}{sharing}")
+    driver = Driver(num_pages, policy=policy, prefix_sharing=sharing, max_rows=5, max_step_tokens=rng.choice([5, 16, 64]))
+    expected: dict[Request, list[int]] = {}
+    aborted = set()
+    for tokens in prompts(rng, 60):
+        tokens = tokens[:30]
+        max_tokens = rng.randint(1, 16)
+        request = driver.add(tokens, max_tokens, seed=rng.randint(0, 3), priority=rng.randint(0, 2))
+        expected[request] = naive_generate(tokens, max_tokens, seed=request.seed)
+        for _ in range(rng.randint(0, 3)):
+            driver.step()
+        if rng.random() < 0.15:
+            victim = rng.choice([r for r in expected if r not in driver.last] or [request])
+            if victim not in driver.last:
+                driver.engine.abort(victim)
+                aborted.add(victim)
+                driver.engine.scheduler.check()
+    driver.run()
+    assert len(driver.last) == 60
+    for request, tokens in expected.items():
+        if request in aborted:
+            assert isinstance(driver.last[request].error, AbortedError)
+        else:
+            assert request.output_token_ids == tokens
+            assert driver.text[request] == request.output_text.text == driver.runner.tokenizer.decode(tokens)
+    driver.assert_idle()
+    if num_pages == 12 and not sharing:
+        assert driver.engine.scheduler.num_preemptions > 0
+
+
+def test_a_tiny_pool_preempts_and_resumes_exactly() -> None:
+    driver = Driver(16, eos_every=10**9, max_rows=8)
+    requests = [driver.add([1, 100 + i, 50, 51], 24) for i in range(6)]
+    driver.run()
+    assert driver.engine.scheduler.num_preemptions > 0
+    for request in requests:
+        assert request.output_token_ids == naive_generate(request.token_ids[:4], 24, eos_every=10**9)
+        assert driver.last[request].finish_reason is FinishReason.LENGTH
+    driver.assert_idle()
+
+
+def test_a_prefix_that_is_not_cached_yet_is_computed_once_for_all_who_come_together() -> None:
+    driver = Driver(200, max_step_tokens=16, eos_every=10**9)
+    prefix = [1] + [100 + i % 7 for i in range(79)]
+    requests = [driver.add([*prefix, 120 + i, 99, 98], 4) for i in range(8)]
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == naive_generate(request.token_ids[:83], 4, eos_every=10**9)
+    own = 8 * (3 + 3)  # three own prompt tokens, and all but the last output token
+    assert driver.runner.num_computed == 80 + own
+    assert sum(request.num_cached_tokens for request in requests) == 7 * 80
+
+
+def test_a_hit_inside_a_page_is_copied_not_computed() -> None:
+    driver = Driver(64, eos_every=10**9)
+    first = driver.add([1, 100, 101, 102, 103, 104, 105], 1)
+    driver.run()
+    before = driver.runner.num_computed
+    second = driver.add([1, 100, 101, 102, 103, 104, 110, 111], 1)
+    driver.run()
+    assert second.num_cached_tokens == 6
+    assert driver.runner.num_computed - before == 2
+    assert second.output_token_ids == naive_generate([1, 100, 101, 102, 103, 104, 110, 111], 1, eos_every=10**9)
+    assert first in driver.last
+
+
+def test_generated_tokens_are_found_again() -> None:
+    driver = Driver(64, eos_every=10**9)
+    first = driver.add([1, 100, 101], 20)
+    driver.run()
+    again = driver.add([*first.token_ids, 77], 1)
+    driver.run()
+    assert again.num_cached_tokens == 22  # all but the last generated token, which was never computed
+    driver.assert_idle()
+
+
+def test_abort_frees_pages_at_once_and_keeps_what_was_computed() -> None:
+    driver = Driver(64, eos_every=10**9)
+    request = driver.add([1, *range(100, 120)], 50)
+    for _ in range(6):
+        driver.step()
+    assert driver.engine.cache.num_in_use > 0
+    driver.engine.abort(request)
+    assert driver.engine.cache.num_in_use == 0
+    driver.run()
+    assert driver.last[request].finish_reason is FinishReason.CANCELLED
+    again = driver.add([1, *range(100, 120)], 1)
+    driver.run()
+    assert again.num_cached_tokens == 20
+
+
+def test_a_failed_step_fails_only_its_rows_and_leaves_nothing_in_the_cache() -> None:
+    driver = Driver(64, fail_at={2}, eos_every=10**9, max_rows=2)
+    requests = [driver.add([1, 100, 101, 102, 103, 104, 105, 106 + i], 6) for i in range(4)]
+    driver.run()
+    failed = [request for request in requests if driver.last[request].error is not None]
+    assert len(failed) == 2
+    for request in requests:
+        if request in failed:
+            assert isinstance(driver.last[request].error, RequestError)
+        else:
+            assert request.output_token_ids == naive_generate(request.token_ids[:8], 6, eos_every=10**9)
+    driver.assert_idle()
+
+
+def test_an_engine_whose_steps_all_fail_gives_up() -> None:
+    driver = Driver(64, fail_at=set(range(100)))
+    for i in range(8):
+        driver.add([1, 100 + i], 4)
+    with pytest.raises(RuntimeError, match="steps in a row failed"):
+        for _ in range(10):
+            driver.add([1, 100], 4)
+            driver.step()
+
+
+def test_logits_that_are_not_finite_fail_one_request() -> None:
+    driver = Driver(64, eos_every=10**9)
+    requests = [driver.add([1, 100 + i], 5) for i in range(4)]
+    driver.runner.poison.add(requests[2].request_id)
+    driver.run()
+    assert isinstance(driver.last[requests[2]].error, NumericsError)
+    for request in requests[:2] + requests[3:]:
+        assert request.output_token_ids == naive_generate(request.token_ids[:2], 5, eos_every=10**9)
+    driver.assert_idle()
+
+
+@pytest.mark.parametrize("num_pages", [16, 64])
+def test_scores_do_not_depend_on_chunks_hits_or_neighbours(num_pages: int) -> None:
+    rng = random.Random(num_pages)
+    driver = Driver(num_pages, max_step_tokens=7)
+    wanted = []
+    for tokens in prompts(rng, 25):
+        tokens = tokens[:40]
+        if len(tokens) < 2:
+            continue
+        start = rng.randint(1, len(tokens) - 1)
+        generates = rng.random() < 0.5
+        request = driver.add(tokens, 3, score_from=start, generates=generates)
+        wanted.append((request, [logprob(tokens[:i], tokens[i]) for i in range(start, len(tokens))], generates, tokens))
+        driver.step()
+    driver.run()
+    for request, scores, generates, tokens in wanted:
+        assert [score.logprob for score in request.scores] == scores
+        assert request.output_token_ids == (naive_generate(tokens, 3) if generates else [])
+    driver.assert_idle()
+
+
+def test_stops_and_limits() -> None:
+    driver = Driver(64, eos_every=10**9)
+    plain = naive_generate([1, 100], 12, eos_every=10**9)
+    text = driver.runner.tokenizer.decode(plain)
+    by_string = driver.add([1, 100], 12, params={"stop": (text[4:6],)})
+    by_token = driver.add([1, 100], 12, params={"stop_token_ids": (plain[5],)})
+    by_pattern = driver.add([1, 100], 12, params={"stop_regex": (text[3] + "." + text[5],)})
+    driver.run()
+    at = text.find(text[4:6])
+    assert driver.text[by_string] == text[:at]
+    assert by_string.output_text.token_ids == plain[:at]
+    assert by_string.output_stop == text[4:6]
+    assert by_token.output_token_ids == plain[: plain.index(plain[5])]
+    assert by_token.output_stop == plain[5]
+    assert driver.text[by_pattern] == by_pattern.output_text.text == text[:3]
+    for request in (by_string, by_token, by_pattern):
+        assert driver.last[request].finish_reason is FinishReason.STOP
+
+
+def test_min_tokens_holds_ends_back() -> None:
+    driver = Driver(64, eos_every=2)
+    requests = [driver.add([1, 100 + i], 12, params={"min_tokens": 6}) for i in range(8)]
+    ignoring = driver.add([1, 99], 12, params={"ignore_eos": True})
+    driver.run()
+    for request in requests:
+        assert request.output_token_ids == naive_generate(request.token_ids[:2], 12, eos_every=2, min_tokens=6)
+        assert request.num_output_tokens >= 6
+    assert ignoring.num_output_tokens == 12
+
+
+def test_requests_that_can_never_run_are_refused_with_the_numbers() -> None:
+    driver = Driver(8, max_model_len=100)
+    with pytest.raises(CapacityError) as capacity:
+        driver.add([1] * 30, 8)
+    assert (capacity.value.num_pages_needed, capacity.value.num_pages) == (10, 8)
+    with pytest.raises(ContextLengthError) as length:
+        driver.add([1] * 100, 8)
+    assert length.value.num_prompt_tokens == 100
+    with pytest.raises(RequestError):
+        driver.add([], 8)
+    with pytest.raises(ParameterError):
+        driver.add([1], 8, params={"stop_token_ids": (9999,)})
+    assert not driver.engine.has_work
+    driver.assert_idle()
+
+
+def test_max_tokens_is_cut_to_the_model_length() -> None:
+    driver = Driver(64, max_model_len=20, eos_every=10**9)
+    request = driver.add([1] * 15, 50)
+    driver.run()
+    assert request.num_output_tokens == 5
+    assert driver.last[request].finish_reason is FinishReason.LENGTH

@@ -1,0 +1,182 @@
+"""A model runner without a model: pages hold token ids, and the next token is a hash of all tokens before it.
+
+It checks what a real runner cannot: that for every row the pages of the whole prefix hold exactly the tokens of that sequence, whoever
+wrote them. A wrong share, a page freed too early or a copy in the wrong order fails at once, not as a slightly different text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang.events import TokenLogprob
+from rtlang.step import Row, RowOutput, Step, StepOutput
+
+EOS = 0
+
+
+class FakeChat:
+    """Role r opens as `<r>` and closes as `</r>`, in bytes."""
+
+    def open(self, roles: Sequence[str], role: str) -> list[int]:
+        return [byte + 3 for byte in f"<{role}>".encode()]
+
+    def close(self, roles: Sequence[str]) -> list[int]:
+        return [byte + 3 for byte in f"</{roles[-1]}>".encode()]
+
+
+class FakeDecoder:
+    """Bytes to text; incomplete characters wait."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def push(self, token_ids: Sequence[int]) -> str:
+        self._pending += bytes(t - 3 for t in token_ids if t >= 3)
+        text = self._pending.decode(errors="ignore") if _is_whole(self._pending) else ""
+        if text:
+            self._pending = b""
+        return text
+
+    def flush(self) -> str:
+        text, self._pending = self._pending.decode(errors="replace"), b""
+        return text
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.reason != "unexpected end of data"
+    return True
+
+
+class FakeTokenizer:
+    """Token b + 3 is the byte b; 0 ends, 1 starts, 2 is unused."""
+
+    vocab_size = 259
+    eos_token_ids = frozenset({EOS})
+    chat = FakeChat()
+
+    def start_ids(self) -> list[int]:
+        return [1]
+
+    def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
+        return [byte + 3 for byte in text.encode()]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return bytes([token_id - 3]) if token_id >= 3 else b""
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        return b"".join(map(self.token_bytes, token_ids)).decode(errors="replace")
+
+    def decoder(self) -> FakeDecoder:
+        return FakeDecoder()
+
+
+@dataclass
+class FakeModelConfig:
+    vocab_size: int = 259
+
+
+def next_token(tokens: Sequence[int], *, seed: int = 0, choice: int = 0, vocabulary: int = 24, eos_every: int = 40) -> int:
+    """The model: a letter that depends on every token before it, or the end token about once in `eos_every`."""
+    digest = hashlib.blake2b(repr((list(tokens), seed, choice)).encode(), digest_size=8).digest()
+    value = int.from_bytes(digest, "little")
+    if value % eos_every == 0:
+        return EOS
+    return 3 + ord("a") + value // eos_every % vocabulary
+
+
+def logprob(tokens: Sequence[int], target: int) -> float:
+    """A made-up log-probability of `target` after `tokens`."""
+    digest = hashlib.blake2b(repr((list(tokens), target)).encode(), digest_size=4).digest()
+    return -math.log1p(int.from_bytes(digest, "little") % 1000)
+
+
+@dataclass
+class FakeRunner:
+    """See the module. `fail_at` holds numbers of steps that raise; `poison` the request ids whose logits are not finite."""
+
+    num_pages: int
+    page_size: int = 4
+    max_model_len: int = 4096
+    eos_every: int = 40
+    model_config: FakeModelConfig = field(default_factory=FakeModelConfig)
+    tokenizer: Any = field(default_factory=FakeTokenizer)
+    fail_at: set[int] = field(default_factory=set)
+    poison: set[int] = field(default_factory=set)
+    num_computed: int = 0
+    max_rows_seen: int = 0
+
+    def __post_init__(self) -> None:
+        self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)
+
+    def launch(self, step: Step) -> Step:
+        for source, target in step.copies:
+            self.slots[target] = self.slots[source]
+        if step.step_id in self.fail_at:
+            self.slots[[page for row in step.rows for page in row.page_ids[row.num_computed_tokens // self.page_size :]]] = -7
+            raise RuntimeError("this step was told to fail")
+        self.max_rows_seen = max(self.max_rows_seen, len(step.rows))
+        before: Row | None = None
+        for row in step.rows:  # all appends of a step come before all reads
+            assert row.token_ids
+            assert row.num_shared_tokens % self.page_size == 0
+            if before is not None:
+                num_shared = row.num_shared_tokens // self.page_size
+                assert list(row.page_ids[:num_shared]) == list(before.page_ids[:num_shared])
+            else:
+                assert row.num_shared_tokens == 0
+            for offset, token in enumerate(row.token_ids):
+                position = row.num_computed_tokens + offset
+                self.slots[row.page_ids[position // self.page_size], position % self.page_size] = token
+            self.num_computed += len(row.token_ids)
+            before = row
+        return step
+
+    def collect(self, step: Step, bitmask: NDArray[np.int32] | None) -> StepOutput:
+        outputs = []
+        for row in step.rows:
+            end = row.num_computed_tokens + len(row.token_ids)
+            tokens = self.slots[list(row.page_ids)].reshape(-1)[:end].tolist()
+            assert -1 not in tokens
+            assert -7 not in tokens
+            assert tokens[row.num_computed_tokens :] == list(row.token_ids)
+            scores = tuple(
+                TokenLogprob(target, logprob(tokens[: row.num_computed_tokens + row.score_offset + i + 1], target))
+                for i, target in enumerate(row.score_token_ids)
+            )
+            token = None
+            if row.samples:
+                token = next_token(tokens, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
+                if token in row.banned_token_ids:
+                    token = 3 + ord("z")
+                if row.mask_row is not None:
+                    assert bitmask is not None
+                    allowed = [t for t in range(259) if bitmask[row.mask_row, t // 32] >> (t % 32) & 1]
+                    token = token if token in allowed else allowed[token % len(allowed)]
+            is_finite = row.request_id not in self.poison
+            outputs.append(RowOutput(token if is_finite else None, None, scores, is_finite))
+        return StepOutput(step.step_id, tuple(outputs))
+
+
+def naive_generate(
+    prompt: Sequence[int], max_tokens: int, *, seed: int = 0, choice: int = 0, eos_every: int = 40, min_tokens: int = 0
+) -> list[int]:
+    """What the engine must produce: one sequence at a time, no cache."""
+    tokens = list(prompt)
+    for index in range(max_tokens):
+        token = next_token(tokens, seed=seed, choice=choice, eos_every=eos_every)
+        if token == EOS:
+            if index >= min_tokens:
+                break
+            token = 3 + ord("z")
+        tokens.append(token)
+    return tokens[len(prompt) :]
