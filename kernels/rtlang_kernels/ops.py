@@ -1,0 +1,373 @@
+"""The public operations, each with its whole contract: shapes, dtypes, layout, what is written, errors.
+
+An operation has one implementation per column: `reference` (the definition, any device) and `cpu` (fast). A column is chosen by the
+device of the tensors; `RTLANG_KERNELS=reference`, read at every call, forces the definition. `COLUMNS` is the table; a column
+for another device is one more entry.
+
+Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot =
+page_id * page_size + offset. Query heads of one KV head are neighbours: query head h reads KV head h // (num_q_heads / num_kv_heads).
+Rows of a step come in depth-first order of the prefix tree.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels import plan as plans
+from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.reference import attention as reference_attention
+from rtlang_kernels.reference import kv_cache as reference_kv_cache
+from rtlang_kernels.reference import layers as reference_layers
+from rtlang_kernels.reference import sampling as reference_sampling
+from rtlang_kernels.settings import SamplerSettings, checked_bitmask, checked_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One implementation of every operation; signatures as in the reference column."""
+
+    name: str
+    prepare: Callable[[AttentionPlan], None]
+    paged_attention: Callable[..., None]
+    merge_states: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    write_kv: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
+    copy_pages: Callable[[Sequence[Tensor], Sequence[int], Sequence[int], int], None]
+    rope_append: Callable[..., None]
+    add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
+    silu_and_mul: Callable[[Tensor], Tensor]
+    sample: Callable[[Tensor, SamplerSettings], tuple[Tensor, Tensor]]
+    logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
+
+
+REFERENCE = Column(
+    "reference",
+    reference_attention.prepare,
+    reference_attention.paged_attention,
+    reference_attention.merge_states,
+    reference_kv_cache.write_kv,
+    reference_kv_cache.copy_pages,
+    reference_layers.rope_append,
+    reference_layers.add_rms_norm,
+    reference_layers.silu_and_mul,
+    reference_sampling.sample,
+    reference_sampling.logprobs,
+)
+COLUMNS: dict[str, Column] = {"reference": REFERENCE}
+
+
+def column_for(device: torch.device, dtype: torch.dtype) -> Column:
+    """The column that serves tensors of this device and dtype now; the reference where no faster one does."""
+    if os.environ.get("RTLANG_KERNELS") == "reference" or dtype not in (torch.float32, torch.bfloat16):
+        return REFERENCE
+    return COLUMNS.get(device.type, REFERENCE)
+
+
+def plan_attention(
+    *,
+    page_table: NDArray[np.int32] | Tensor,
+    seq_lens: NDArray[np.int32] | Tensor,
+    cu_seqlens_q: NDArray[np.int32] | Tensor,
+    shared_lens: NDArray[np.int32] | Tensor,
+    page_size: int,
+    num_q_heads: int,
+    num_kv_heads: int,
+    head_dim: int,
+    dtype: torch.dtype,
+    device: torch.device | str = "cpu",
+) -> AttentionPlan:
+    """Prepare the attention of one step; all layers of the same head geometry use the result.
+
+    Args (int32 arrays or CPU tensors; kept by reference, so they must not change before the step's last layer):
+        page_table: [num_rows, max_pages]; position t of a row lies in page page_table[row, t // page_size].
+        seq_lens: [num_rows], KV length of each row, this step's tokens included.
+        cu_seqlens_q: [num_rows + 1], row b has the query tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1], the last of its sequence.
+        shared_lens: [num_rows], leading tokens whose pages are those of row b - 1: a multiple of page_size, 0 for the first.
+        dtype: of q and the pool.
+    Raises:
+        ValueError: an array is inconsistent; names it.
+    """
+    device = torch.device(device)
+    column = column_for(device, dtype)
+    plan = plans.checked_plan(
+        page_table,
+        seq_lens,
+        cu_seqlens_q,
+        shared_lens,
+        page_size=page_size,
+        num_q_heads=num_q_heads,
+        num_kv_heads=num_kv_heads,
+        head_dim=head_dim,
+        dtype=dtype,
+        device=device,
+        column=column.name,
+    )
+    column.prepare(plan)
+    return plan
+
+
+def paged_attention(
+    q: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    plan: AttentionPlan,
+    *,
+    scale: float,
+    sliding_window: int | None = None,
+    chunk_size: int | None = None,
+    soft_cap: float | None = None,
+    sinks: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Causal attention of ragged query tokens over paged KV: [num_tokens, num_q_heads, v_head_dim] in the dtype of q.
+
+    Args and errors: see `paged_attention_with_lse`.
+    """
+    return paged_attention_with_lse(
+        q,
+        k_pool,
+        v_pool,
+        plan,
+        scale=scale,
+        sliding_window=sliding_window,
+        chunk_size=chunk_size,
+        soft_cap=soft_cap,
+        sinks=sinks,
+        out=out,
+    )[0]
+
+
+def paged_attention_with_lse(
+    q: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    plan: AttentionPlan,
+    *,
+    scale: float,
+    sliding_window: int | None = None,
+    chunk_size: int | None = None,
+    soft_cap: float | None = None,
+    sinks: Tensor | None = None,
+    out: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Causal attention of ragged query tokens over paged KV, with the log of the softmax denominators.
+
+    KV of the step's own tokens must be in the pool already. Token j of row b is at position seq_lens[b] - q_len[b] + j and
+    sees the positions up to its own.
+
+    Args:
+        q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
+        k_pool, v_pool: one layer's KV (see the module), dtype of q. Slots that no row names may hold anything, NaN too.
+        plan: of this step, from `plan_attention`.
+        scale: factor of q.k.
+        sliding_window: only keys at positions > q_position - sliding_window.
+        chunk_size: only keys with key_position // chunk_size == q_position // chunk_size.
+        soft_cap: scores become soft_cap * tanh(score / soft_cap).
+        sinks: [num_q_heads] logits, one more key per head that has no value.
+        out: written and returned if given: [num_tokens, num_q_heads, v_head_dim], contiguous, dtype of q.
+    Returns:
+        The output, and lse float32 [num_tokens, num_q_heads]: natural log of the sum of exponentials, sinks included.
+    Raises:
+        ValueError: a shape or dtype differs from the above or from the plan.
+    Source: Milakov & Gimelshein 2018, Dao et al. 2022 (online softmax); Ye et al. 2025 (composition over shared prefixes).
+    """
+    expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
+    if q.shape != expected or q.dtype != plan.dtype:
+        raise ValueError(f"q is {q.dtype} {list(q.shape)}, the plan is for {plan.dtype} {list(expected)}")
+    if k_pool.dtype != q.dtype or v_pool.dtype != q.dtype or k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
+        raise ValueError(f"k_pool, v_pool: {q.dtype} [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
+    shape = (plan.num_tokens, plan.num_q_heads, v_pool.shape[2])
+    if out is None:
+        out = torch.empty(shape, dtype=q.dtype, device=q.device)
+    elif out.shape != shape or out.dtype != q.dtype or not out.is_contiguous():
+        raise ValueError(f"out: contiguous {q.dtype} {list(shape)} is allowed")
+    lse = torch.empty(shape[:2], dtype=torch.float32, device=q.device)
+    column = COLUMNS[plan.column]
+    column.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
+    return out, lse
+
+
+def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> tuple[Tensor, Tensor]:
+    """Combine two partial attention results over disjoint key ranges.
+
+    Args:
+        out_a, out_b: [num_tokens, num_heads, head_dim], same float dtype.
+        lse_a, lse_b: [num_tokens, num_heads] float32, natural log of the summed exponentials.
+    Returns:
+        Output and lse of the union, shaped and typed as the inputs. A side whose lse is -inf (it saw no key) leaves the
+        other unchanged, whatever its output holds; if both are, the output is 0.
+    Raises:
+        ValueError: a shape or dtype differs from the above; names the argument.
+    Source: Ye et al. 2025 (FlashInfer), attention composition.
+    """
+    if out_b.shape != out_a.shape or out_b.dtype != out_a.dtype:
+        raise ValueError(f"out_b is {out_b.dtype} {list(out_b.shape)}, out_a is {out_a.dtype} {list(out_a.shape)}")
+    for name, lse in (("lse_a", lse_a), ("lse_b", lse_b)):
+        if lse.shape != out_a.shape[:2] or lse.dtype != torch.float32:
+            raise ValueError(f"{name} is {lse.dtype} {list(lse.shape)}, float32 {list(out_a.shape[:2])} is allowed")
+    return column_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
+
+
+def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
+    """Write the step's keys and values into their slots.
+
+    Args:
+        k: [num_tokens, num_kv_heads, head_dim].  v: [num_tokens, num_kv_heads, v_head_dim].
+        k_pool, v_pool: written in place at `slot_mapping`.
+        slot_mapping: int64 [num_tokens], no slot twice.
+    """
+    column_for(k_pool.device, k_pool.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
+
+
+def copy_pages(
+    pools: Sequence[Tensor], src_page_ids: Sequence[int], dst_page_ids: Sequence[int], page_size: int
+) -> None:
+    """Copy whole pages within each pool.
+
+    Args:
+        pools: each [num_slots, ...], contiguous; written in place.
+        src_page_ids, dst_page_ids: as many of each; page dst[i] becomes what page src[i] was before the call.
+    """
+    if len(src_page_ids) != len(dst_page_ids):
+        raise ValueError(f"{len(src_page_ids)} source pages, {len(dst_page_ids)} destination pages")
+    if src_page_ids:
+        column_for(pools[0].device, pools[0].dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
+
+
+def rope_append(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    positions: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    slot_mapping: Tensor,
+    *,
+    q_norm: Tensor | None = None,
+    k_norm: Tensor | None = None,
+    eps: float = 1e-6,
+) -> None:
+    """Rotate queries in place; rotate keys and write them with the values into the pool. All sums are float32.
+
+    The halves of the first 2 * half dimensions of a head are rotated against each other ("rotate half"); the rest stays.
+
+    Args:
+        q: [num_tokens, num_q_heads, head_dim], written; k: [num_tokens, num_kv_heads, head_dim]; v likewise with
+            v_head_dim. Each token's heads are contiguous; tokens may be strided (a fused projection).
+        cos, sin: float32 [max_positions, half], half <= head_dim / 2.
+        positions: int64 [num_tokens], rows of cos and sin.
+        slot_mapping: int64 [num_tokens], no slot twice.
+        q_norm, k_norm: [head_dim] weights of a per-head RMS norm before the rotation, or None.
+    """
+    column_for(q.device, q.dtype).rope_append(
+        q, k, v, cos, sin, positions, k_pool, v_pool, slot_mapping, q_norm, k_norm, eps
+    )
+
+
+def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+    """RMS norm of the running residual: [num_tokens, hidden_size] in the dtype of x.
+
+    Args:
+        x: [num_tokens, hidden_size], contiguous.
+        residual: as x, becomes residual + x (rounded to its dtype) and is what is normed; None norms x itself.
+        weight: [hidden_size], dtype of x.
+    """
+    return column_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
+
+
+def silu_and_mul(gate_up: Tensor) -> Tensor:
+    """silu(gate) * up of a fused projection [num_tokens, 2 * size], gate first: [num_tokens, size]."""
+    return column_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
+
+
+def sample(
+    logits: Tensor,
+    *,
+    temperature: Any,
+    top_k: Any,
+    top_p: Any,
+    min_p: Any,
+    seeds: Any,
+    choices: Any,
+    steps: Any,
+    bitmask: Any = None,
+    mask_rows: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Draw one token per row: argmax over allowed v of logits[v] / temperature + Gumbel noise.
+
+    Order: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token. The noise of
+    (row, token v) is lane v % 4 of Philox4x32-10 with a key from (seed, choice) and counter (v // 4, step), so for equal logits a
+    token depends on nothing else. Columns agree bit for bit.
+
+    Args (arrays or CPU tensors, one entry per row of logits):
+        logits: [num_rows, vocab_size] float32 or bfloat16; not written.
+        temperature: float32; below 1e-5 the likeliest token is taken (the lowest id wins a tie).
+        top_k: int, 0 keeps all.  top_p: float32, 1 keeps all.  min_p: float32, 0 keeps all.
+        seeds: uint64.  choices: int32.  steps: int64, how many tokens the sequence has drawn before.
+        bitmask: int32 [num_masks, ceil(vocab_size / 32)]; bit v % 32 of word v // 32 set means allowed.
+        mask_rows: int32, row of the bitmask, -1 where all is allowed.
+    Returns:
+        token_ids int64 [num_rows] and is_finite bool [num_rows]. is_finite is False, and the token 0, where the row's logits hold a
+        NaN, or an allowed one is +inf, or none is above -inf.
+    Raises:
+        ValueError: an argument has a wrong shape; names it.
+    """
+    num_rows, vocab_size = logits.shape
+    settings = checked_settings(
+        num_rows, vocab_size, temperature, top_k, top_p, min_p, seeds, choices, steps, bitmask, mask_rows
+    )
+    return column_for(logits.device, logits.dtype).sample(logits, settings)
+
+
+def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities of given tokens, and of the likeliest.
+
+    Args:
+        logits: [num_rows, vocab_size] float32 or bfloat16.
+        token_ids: int64 [num_rows].
+        num_top: how many of the likeliest, at most vocab_size; 0 is allowed.
+    Returns:
+        logprob float32 [num_rows], top_ids int64 [num_rows, num_top], top_logprobs float32 [num_rows, num_top], likeliest first,
+        the lower id first among equals.
+    """
+    return column_for(logits.device, logits.dtype).logprobs(logits, token_ids, num_top)
+
+
+def apply_token_mask(logits: Tensor, bitmask: Any, mask_rows: Any) -> None:
+    """Set the logits of forbidden tokens to -inf, in place. Arguments as in `sample`, which needs no such pass before it."""
+    num_rows, vocab_size = logits.shape
+    masks, rows = checked_bitmask(num_rows, vocab_size, bitmask, mask_rows)
+    reference_sampling.apply_token_mask(logits, masks, rows)
+
+
+def apply_penalties(
+    logits: Tensor,
+    *,
+    prompt_token_ids: Sequence[int] = (),
+    output_token_ids: Sequence[int] = (),
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+) -> None:
+    """Lower the logits of tokens already seen, in place, for one row of logits [vocab_size].
+
+    Tokens in prompt or output are divided (positive logit) or multiplied (negative) by the repetition penalty; then each token of
+    the output loses the presence penalty once and the frequency penalty per occurrence.
+    """
+    reference_sampling.apply_penalties(
+        logits,
+        np.asarray(prompt_token_ids, dtype=np.int64),
+        np.asarray(output_token_ids, dtype=np.int64),
+        repetition_penalty,
+        presence_penalty,
+        frequency_penalty,
+    )
