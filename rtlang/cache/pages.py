@@ -1,0 +1,190 @@
+"""Who owns each page of the KV pool, and which runs of pages are free.
+
+A page is free, private to one request, or in the radix tree; the allocator keeps that state for every page id and refuses any
+other transition. Free pages are held as maximal runs in classes by length (segregated fits, as in Wilson et al. 1995), so that
+a request for several pages gets one ascending run where one exists: attention kernels read a run as one strided matrix.
+No tensors here; `pool.py` holds the memory that the ids stand for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+
+# Runs looked at in the length class that may or may not fit; every class above fits for certain.
+_MAX_FIT_PROBES = 8
+
+
+class PageOwner(IntEnum):
+    """The one owner of a page."""
+
+    FREE = 0
+    PRIVATE = 1
+    TREE = 2
+
+
+class PageAllocator:
+    """Page ids 0 .. num_pages-1, each with exactly one owner. Owned by one `PrefixCache`; not thread-safe."""
+
+    def __init__(self, num_pages: int) -> None:
+        """All pages are free at the start.
+
+        Raises:
+            ValueError: num_pages is below 1.
+        """
+        if num_pages < 1:
+            raise ValueError(f"num_pages = {num_pages}: at least 1 is needed")
+        self.num_pages = num_pages
+        self._owners = bytearray(num_pages)
+        self._counts = [num_pages, 0, 0]
+        self._length_of: dict[int, int] = {}  # first page of a free run -> its length
+        self._start_of: dict[int, int] = {}  # page after a free run -> first page of the run
+        self._classes: list[dict[int, None]] = [
+            {} for _ in range(num_pages.bit_length())
+        ]  # by bit_length - 1 of the length
+        self._insert(0, num_pages)
+
+    @property
+    def num_free(self) -> int:
+        """Pages nobody owns."""
+        return self._counts[PageOwner.FREE]
+
+    @property
+    def num_private(self) -> int:
+        """Pages handed out and not given to the tree."""
+        return self._counts[PageOwner.PRIVATE]
+
+    @property
+    def num_in_tree(self) -> int:
+        """Pages that belong to the radix tree."""
+        return self._counts[PageOwner.TREE]
+
+    def owner(self, page_id: int) -> PageOwner:
+        """The owner of one page."""
+        return PageOwner(self._owners[page_id])
+
+    def allocate(self, num_pages: int) -> list[int] | None:
+        """Take `num_pages` free pages as private ones, ascending, in as few runs as is cheap to find.
+
+        Returns:
+            Page ids, or None where fewer are free; then nothing changed.
+        """
+        assert num_pages >= 0, f"allocate({num_pages})"
+        if num_pages > self.num_free:
+            return None
+        if num_pages == 1:
+            page_ids = [self._take_one()]
+        else:
+            page_ids = self._take(num_pages)
+        self._move(page_ids, PageOwner.FREE, PageOwner.PRIVATE)
+        return page_ids
+
+    def give_to_tree(self, page_ids: Sequence[int]) -> None:
+        """Private pages become pages of the radix tree."""
+        self._move(page_ids, PageOwner.PRIVATE, PageOwner.TREE)
+
+    def free(self, page_ids: Sequence[int], owner: PageOwner = PageOwner.PRIVATE) -> None:
+        """Give pages back, all of which `owner` must own: freeing twice, or freeing another's page, is a bug and asserts."""
+        self._move(page_ids, owner, PageOwner.FREE)
+        if len(page_ids) == 1:
+            self._insert(page_ids[0], 1)
+            return
+        for start, length in _runs(sorted(page_ids)):
+            self._insert(start, length)
+
+    def check(self) -> None:
+        """Verify owners, counts and free runs against each other."""
+        for owner in PageOwner:
+            assert self._counts[owner] == self._owners.count(owner), f"count of {owner.name} pages is off"
+        num_free = 0
+        for start, length in self._length_of.items():
+            assert length > 0
+            assert self._start_of[start + length] == start
+            assert start in self._classes[length.bit_length() - 1]
+            assert not any(self._owners[start : start + length]), f"an owned page lies in the free run at {start}"
+            assert start + length not in self._length_of, f"free runs at {start} and {start + length} are not merged"
+            num_free += length
+        assert num_free == self.num_free
+        assert len(self._start_of) == len(self._length_of) == sum(map(len, self._classes))
+
+    def _move(self, page_ids: Sequence[int], source: PageOwner, target: PageOwner) -> None:
+        for page_id in page_ids:
+            assert self._owners[page_id] == source, (
+                f"page {page_id} is {PageOwner(self._owners[page_id]).name}, expected {source.name}"
+            )
+            self._owners[page_id] = target
+        self._counts[source] -= len(page_ids)
+        self._counts[target] += len(page_ids)
+
+    def _take_one(self) -> int:
+        """One page from the shortest class, so that long runs stay whole."""
+        start = next(iter(next(filter(None, self._classes))))
+        self._cut(start, 1)
+        return start
+
+    def _take(self, num_pages: int) -> list[int]:
+        page_ids: list[int] = []
+        is_one_run = True
+        while num_pages:
+            start = self._find(num_pages)
+            if start is None:  # no run is long enough: use up a longest one, then look again for the rest
+                is_one_run = False
+                start = next(iter(next(filter(None, reversed(self._classes)))))
+            length = min(num_pages, self._length_of[start])
+            self._cut(start, length)
+            page_ids.extend(range(start, start + length))
+            num_pages -= length
+        return page_ids if is_one_run else sorted(page_ids)
+
+    def _find(self, num_pages: int) -> int | None:
+        """First page of a free run of at least `num_pages`."""
+        index = num_pages.bit_length() - 1
+        for start, _ in zip(self._classes[index], range(_MAX_FIT_PROBES), strict=False):
+            if self._length_of[start] >= num_pages:
+                return start
+        for runs in self._classes[index + 1 :]:
+            if runs:
+                return next(iter(runs))
+        return None
+
+    def _cut(self, start: int, length: int) -> None:
+        """Remove the first `length` pages of the free run at `start`."""
+        rest = self._remove(start) - length
+        if rest:
+            self._add(start + length, rest)
+
+    def _insert(self, start: int, length: int) -> None:
+        """Add a free run, merged with its free neighbours."""
+        end = start + length
+        if end in self._length_of:
+            length += self._remove(end)
+        before = self._start_of.get(start)
+        if before is not None:
+            length += self._remove(before)
+            start = before
+        self._add(start, length)
+
+    def _add(self, start: int, length: int) -> None:
+        self._length_of[start] = length
+        self._start_of[start + length] = start
+        self._classes[length.bit_length() - 1][start] = None
+
+    def _remove(self, start: int) -> int:
+        length = self._length_of.pop(start)
+        del self._start_of[start + length]
+        del self._classes[length.bit_length() - 1][start]
+        return length
+
+
+def _runs(page_ids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(first page, length) of every run of successive ids in an ascending list."""
+    start = previous = None
+    for page_id in page_ids:
+        if start is None or previous is None:
+            start = page_id
+        elif page_id != previous + 1:
+            yield start, previous - start + 1
+            start = page_id
+        previous = page_id
+    if start is not None and previous is not None:
+        yield start, previous - start + 1

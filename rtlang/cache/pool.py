@@ -1,0 +1,76 @@
+"""The memory behind the page ids: K and V of every layer, token-major.
+
+Slot `page_id * page_size + offset` of a layer holds one token's keys (or values) of all its KV heads, so a run of pages is a plain
+strided matrix per head. K and V lie in one tensor [num_layers, 2, num_pages, page_size, num_kv_heads, head_dim] where their
+head dimensions agree, and in two tensors otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+class KVPool:
+    """K and V of `num_layers` layers on one device. Owned by the model runner; kernels write into its views.
+
+    Memory starts as zeros: a kernel may read lanes it masks, and a NaN left in memory would survive a multiplication by zero.
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        num_pages: int,
+        page_size: int,
+        num_kv_heads: int,
+        head_dim: int,
+        v_head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device | str,
+    ) -> None:
+        self.num_layers, self.num_pages, self.page_size = num_layers, num_pages, page_size
+        slots = (num_pages, page_size, num_kv_heads)
+        if head_dim == v_head_dim:
+            both = torch.zeros((num_layers, 2, *slots, head_dim), dtype=dtype, device=device)
+            self._tensors = [both.view(num_layers * 2, *slots, head_dim)]  # copied as one
+            self._k, self._v = both[:, 0], both[:, 1]
+        else:
+            self._k = torch.zeros((num_layers, *slots, head_dim), dtype=dtype, device=device)
+            self._v = torch.zeros((num_layers, *slots, v_head_dim), dtype=dtype, device=device)
+            self._tensors = [self._k, self._v]
+
+    @property
+    def num_slots(self) -> int:
+        """Tokens that one layer can hold."""
+        return self.num_pages * self.page_size
+
+    def k(self, layer: int) -> Tensor:
+        """Keys of one layer: a view [num_slots, num_kv_heads, head_dim]."""
+        return self._k[layer].flatten(0, 1)
+
+    def v(self, layer: int) -> Tensor:
+        """Values of one layer: a view [num_slots, num_kv_heads, v_head_dim]."""
+        return self._v[layer].flatten(0, 1)
+
+    def copy_pages(self, copies: Sequence[tuple[int, int]]) -> None:
+        """Copy whole pages (source, destination) of every layer, in place.
+
+        All sources are read before any destination is written, so a page may be the source of one copy and the destination of
+        another. Destinations must differ from each other.
+        """
+        if not copies:
+            return
+        device = self._k.device
+        source_ids = torch.tensor([source for source, _ in copies], device=device)
+        target_ids = torch.tensor([target for _, target in copies], device=device)
+        for tensor in self._tensors:
+            tensor.index_copy_(1, target_ids, tensor.index_select(1, source_ids))
+
+    @staticmethod
+    def bytes_per_page(
+        num_layers: int, page_size: int, num_kv_heads: int, head_dim: int, v_head_dim: int, dtype: torch.dtype
+    ) -> int:
+        """Bytes that one page takes over all layers, keys and values together."""
+        return num_layers * page_size * num_kv_heads * (head_dim + v_head_dim) * dtype.itemsize

@@ -1,0 +1,239 @@
+"""The prefix cache: a radix tree and a page allocator under one account.
+
+The engine asks it for the longest stored prefix of a sequence, for pages to compute the rest into, and hands computed pages back so
+that later sequences find them. Every page is free, cached (in the tree and unlocked) or in use (private to a request, or in the
+tree and locked); the three always add up to num_pages. Follows RadixAttention (Zheng et al. 2024) and adds copy-on-write inside
+pages and the two-phase life of pages that a running step is writing.
+
+A request's life here: `match`, `lock` at once, `allocate`; then `extend` whenever whole pages are about to be full, `commit` after the
+step; in the end `finish`, or `abandon` if its content cannot be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rtlang.cache.pages import PageAllocator, PageOwner
+from rtlang.cache.radix import TOKEN_BYTES, RadixNode, RadixTree, pack
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixMatch:
+    """A stored prefix of a sequence. Valid until the next change of the cache, so lock `node` before anything else.
+
+    Attributes:
+        num_tokens: tokens in whole pages; len(page_ids) * page_size.
+        page_ids: those pages, shared and read-only.
+        node: what to lock, and where `extend` goes on.
+        tail_page_id: a page whose first num_tail_tokens tokens go on with the sequence, to be copied into a page of the caller's in
+            the step being built (copies come first in a step, so the source may be evicted after the match). None: no such page.
+        num_tail_tokens: 0 where tail_page_id is None.
+    """
+
+    num_tokens: int
+    page_ids: list[int]
+    node: RadixNode
+    tail_page_id: int | None
+    num_tail_tokens: int
+
+
+@dataclass(slots=True)
+class CacheStats:
+    """Counters since the start. Owned by one `PrefixCache`.
+
+    Attributes:
+        num_queried_tokens: tokens asked for in `match`, up to its limit.
+        num_hit_tokens: of these, matched (tails included).
+        num_evicted_pages: pages taken back from the tree for others.
+    """
+
+    num_queried_tokens: int = 0
+    num_hit_tokens: int = 0
+    num_evicted_pages: int = 0
+
+
+class PrefixCache:
+    """Pages 0 .. num_pages-1 and what they hold. Owned by the scheduler; not thread-safe."""
+
+    def __init__(self, num_pages: int, page_size: int, *, sharing: bool = True) -> None:
+        """An empty cache.
+
+        Args:
+            num_pages, page_size: at least 1 each, else ValueError.
+            sharing: False keeps all pages private to their requests: nothing is matched, nothing outlives its request.
+        """
+        self.page_size, self.sharing = page_size, sharing
+        self.stats = CacheStats()
+        self._pages = PageAllocator(num_pages)
+        self._tree = RadixTree(page_size)
+
+    @property
+    def num_pages(self) -> int:
+        """All pages."""
+        return self._pages.num_pages
+
+    @property
+    def num_free(self) -> int:
+        """Pages that hold nothing."""
+        return self._pages.num_free
+
+    @property
+    def num_cached(self) -> int:
+        """Pages in the tree that no request holds."""
+        return self._tree.num_unlocked_pages
+
+    @property
+    def num_in_use(self) -> int:
+        """Pages private to a request, and pages in the tree that a request holds."""
+        return self.num_pages - self.num_free - self.num_cached
+
+    @property
+    def num_available(self) -> int:
+        """Pages that `allocate` can hand out now: free ones and evictable ones."""
+        return self._pages.num_free + self._tree.num_evictable_pages
+
+    def match(self, token_ids: Sequence[int], limit: int) -> PrefixMatch:
+        """The longest stored prefix of `token_ids`, `limit` tokens at most (tail included); marks it as used.
+
+        Whole pages may be pending ones: a row of the same step may read what that step writes. A tail never is.
+        """
+        limit = max(0, min(limit, len(token_ids)))
+        self.stats.num_queried_tokens += limit
+        if not self.sharing:
+            return PrefixMatch(0, [], self._tree.root, None, 0)
+        node, tail_page_id, num_tail_tokens = self._tree.find(pack(token_ids), limit * TOKEN_BYTES)
+        page_ids = self._tree.page_ids(node)
+        num_tokens = len(page_ids) * self.page_size
+        self.stats.num_hit_tokens += num_tokens + num_tail_tokens
+        return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
+
+    def peek(self, token_ids: Sequence[int]) -> int:
+        """How many tokens `match` would find without a limit, tail included. Changes nothing, not even recency."""
+        if not self.sharing:
+            return 0
+        return self._tree.peek(pack(token_ids), len(token_ids) * TOKEN_BYTES)
+
+    def lock(self, node: RadixNode) -> None:
+        """Hold `node` and the path to it: its pages are not evicted until `unlock`."""
+        self._tree.lock(node)
+
+    def unlock(self, node: RadixNode) -> None:
+        """Take one lock back."""
+        self._free_tree_pages(self._tree.unlock(node))
+
+    def allocate(self, num_pages: int) -> list[int] | None:
+        """Private pages, ascending and in contiguous runs where possible; evicts unlocked leaves, least recently used first.
+
+        Returns:
+            Page ids, or None where fewer than `num_pages` are available; then nothing is evicted.
+        """
+        missing = num_pages - self._pages.num_free
+        if missing > 0:
+            if missing > self._tree.num_evictable_pages:
+                return None
+            evicted = self._tree.evict(missing)
+            self.stats.num_evicted_pages += len(evicted)
+            self._free_tree_pages(evicted)
+        return self._pages.allocate(num_pages)
+
+    def free(self, page_ids: Sequence[int]) -> None:
+        """Give private pages back."""
+        self._pages.free(page_ids)
+
+    def extend(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> tuple[RadixNode, list[int]]:
+        """Put whole pages into the tree after `node`, for others to match.
+
+        Args:
+            node: on which the caller holds a lock; the lock moves to the returned node.
+            token_ids: what the pages hold, or will hold once the step being built is done; len(page_ids) * page_size of them.
+            page_ids: private pages of the caller.
+        Returns:
+            The node to go on from, and the pages to use from now on: where the tree already has the same tokens its page takes the
+            place of the given one, which is freed. New pages are pending until `commit`.
+        """
+        assert len(token_ids) == len(page_ids) * self.page_size, f"{len(token_ids)} tokens for {len(page_ids)} pages"
+        assert node.is_attached, "extend after discard_pending cut the node off"
+        if not self.sharing or not page_ids:
+            return node, list(page_ids)
+        data = pack(token_ids)
+        deepest, found = self._tree.descend(node, data)
+        self._pages.free(page_ids[: len(found)])
+        self._tree.lock(deepest, node)  # the lock that the caller has covers `node` and what is above
+        rest = list(page_ids[len(found) :])
+        if not rest:
+            return deepest, found
+        self._pages.give_to_tree(rest)
+        added = data[len(found) * self.page_size * TOKEN_BYTES :]
+        return self._tree.append(deepest, added, rest, held=1, is_pending=True), found + rest
+
+    def commit(self) -> None:
+        """The step that writes the pending pages succeeded: they are valid from now on."""
+        self._free_tree_pages(self._tree.commit())
+
+    def discard_pending(self) -> None:
+        """The step that should have written the pending pages failed: no match finds them from now on.
+
+        Unlocked ones are freed at once. Requests that hold such pages (their node's is_attached is False) must be given up with
+        `abandon`, before or after this call; their pages are freed with the last lock.
+        """
+        self._free_tree_pages(self._tree.discard())
+
+    def finish(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> None:
+        """A request ends: keep what it computed for others, free the rest of its pages, and take its lock on `node` back.
+
+        Args:
+            node: on which the caller holds a lock.
+            token_ids: what follows `node` and has been computed; the last page may be filled in part.
+            page_ids: the caller's private pages that hold them, in order; pages beyond that are surplus.
+        """
+        num_whole, num_rest = divmod(len(token_ids), self.page_size)
+        assert num_whole + (num_rest > 0) <= len(page_ids), f"{len(token_ids)} tokens in {len(page_ids)} pages"
+        if not self.sharing or not node.is_attached:
+            self.abandon(node, page_ids)
+            return
+        data = pack(token_ids)
+        cut = num_whole * self.page_size * TOKEN_BYTES
+        deepest, found = self._tree.descend(node, data[:cut])
+        freed: list[int] = []
+        if len(found) < num_whole:
+            rest = list(page_ids[len(found) : num_whole])
+            self._pages.give_to_tree(rest)
+            added = data[len(found) * self.page_size * TOKEN_BYTES : cut]
+            is_holder = deepest is node
+            deepest = self._tree.append(deepest, added, rest, held=int(is_holder), is_pending=False)
+            node = deepest if is_holder else node
+            freed += self._tree.supersede(deepest)
+        num_kept = num_whole
+        if num_rest:
+            leaf = self._tree.append_partial(deepest, data[cut:], page_ids[num_whole])
+            if leaf is not None:
+                self._pages.give_to_tree(page_ids[num_whole : num_whole + 1])
+                freed += self._tree.supersede(leaf)
+                num_kept += 1
+        self._pages.free([*page_ids[: len(found)], *page_ids[num_kept:]])
+        self._free_tree_pages(freed)
+        self.unlock(node)
+
+    def abandon(self, node: RadixNode, page_ids: Sequence[int]) -> None:
+        """A request ends and what it computed cannot be trusted: free its private pages, take its lock on `node` back."""
+        self._pages.free(page_ids)
+        self.unlock(node)
+
+    def clear(self) -> None:
+        """Drop everything that no request holds and no step is about to write."""
+        self._free_tree_pages(self._tree.evict(self.num_pages))
+
+    def check(self) -> None:
+        """Verify the account of every page, and the tree."""
+        self._pages.check()
+        self._tree.check()
+        assert self._pages.num_in_tree == self._tree.num_pages
+        assert self.num_free + self.num_cached + self.num_in_use == self.num_pages
+        assert 0 <= self._tree.num_evictable_pages <= self.num_cached
+        for node in self._tree.nodes():
+            assert all(self._pages.owner(page_id) is PageOwner.TREE for page_id in node.page_ids)
+
+    def _free_tree_pages(self, page_ids: Sequence[int]) -> None:
+        if page_ids:
+            self._pages.free(page_ids, PageOwner.TREE)
