@@ -1,0 +1,54 @@
+"""Orders and victims, as pure functions."""
+
+from __future__ import annotations
+
+from rtlang.engine import policy
+from rtlang.engine.request import Request
+from rtlang.engine.text import OutputText
+from rtlang.params import SamplingParams
+from tests.support.fake_runner import FakeTokenizer
+
+
+def request(request_id: int, *, arrival: float = 0.0, program: float = 0.0, priority: int = 0) -> Request:
+    params = SamplingParams()
+    return Request(
+        request_id,
+        [1],
+        params,
+        lambda output: None,
+        OutputText(FakeTokenizer(), params),  # type: ignore[arg-type]
+        arrival_time=arrival,
+        program_time=program,
+        priority=priority,
+    )
+
+
+def order(name: str, requests: list[Request]) -> list[int]:
+    return [r.request_id for r in sorted(requests, key=policy.KEYS[name])]
+
+
+def test_fcfs_orders_by_the_requests_own_arrival() -> None:
+    assert order("fcfs", [request(1, arrival=2, program=0), request(2, arrival=1, program=1)]) == [2, 1]
+
+
+def test_program_finishes_old_programs_first() -> None:
+    assert order("program", [request(1, arrival=2, program=0), request(2, arrival=1, program=1)]) == [1, 2]
+
+
+def test_priority_goes_first_but_waiting_makes_up_for_it() -> None:
+    early = request(1, program=0, priority=1)
+    assert order("priority", [early, request(2, program=policy.AGEING_S - 1, priority=0)]) == [2, 1]
+    assert order("priority", [early, request(3, program=policy.AGEING_S + 1, priority=0)]) == [1, 3]
+
+
+def test_longest_prefix_keeps_the_oldest_in_front() -> None:
+    requests = [request(i) for i in range(4)]
+    cached = {0: 0, 1: 5, 2: 50, 3: 10}
+    ordered = policy.by_longest_prefix(requests, lambda r: cached[r.request_id])
+    assert [r.request_id for r in ordered] == [0, 2, 3, 1]
+    assert policy.by_longest_prefix([], lambda r: 0) == []
+
+
+def test_the_victim_is_who_would_be_served_last() -> None:
+    requests = [request(1, program=3), request(2, program=9), request(3, program=5)]
+    assert policy.victim(requests, policy.program).request_id == 2
