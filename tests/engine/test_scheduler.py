@@ -1,0 +1,152 @@
+"""What a step contains: order, budget, sharing, waiting. (Whole runs against naive generation are in test_engine.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.engine.request import Request, RequestStatus
+from rtlang.engine.scheduler import Scheduler
+from rtlang.engine.text import OutputText
+from rtlang.params import SamplingParams
+from rtlang.step import Step
+from tests.support.fake_runner import FakeTokenizer
+
+
+class World:
+    def __init__(self, num_pages: int = 64, **limits: Any) -> None:
+        self.cache = PrefixCache(num_pages, 4)
+        settings = {"policy_name": "fcfs", "max_rows": 8, "max_step_tokens": 16} | limits
+        self.scheduler = Scheduler(self.cache, **settings)
+        self.count = 0
+
+    def add(self, tokens: list[int], **rest: Any) -> Request:
+        self.count += 1
+        params = SamplingParams(max_tokens=50)
+        text = OutputText(FakeTokenizer(), params)  # type: ignore[arg-type]
+        request = Request(self.count, list(tokens), params, lambda out: None, text, arrival_time=self.count, **rest)
+        self.scheduler.add(request)
+        return request
+
+    def step(self) -> Step:
+        """One good step; every sampling row draws token 50 + its id."""
+        step = self.scheduler.schedule(float(self.count))
+        assert step is not None
+        for request, row in zip(self.scheduler.computed(step), step.rows, strict=True):
+            if row.samples:
+                request.token_ids.append(50 + request.request_id)
+        self.scheduler.check()
+        return step
+
+
+def sizes(step: Step) -> dict[int, int]:
+    return {row.request_id: len(row.token_ids) for row in step.rows}
+
+
+def test_a_long_prompt_is_computed_in_chunks_and_samples_with_the_last() -> None:
+    world = World()
+    world.add(list(range(40)))
+    steps = [world.step() for _ in range(4)]
+    assert [sizes(step) for step in steps] == [{1: 16}, {1: 16}, {1: 8}, {1: 1}]
+    assert [step.rows[0].samples for step in steps] == [False, False, True, True]
+
+
+def test_running_decodes_go_before_prompts() -> None:
+    world = World()
+    world.add([1, 2, 3])
+    world.step()
+    world.add(list(range(100, 140)))
+    assert sizes(world.step()) == {1: 1, 2: 15}
+    assert sizes(world.step()) == {1: 1, 2: 15}
+
+
+def test_the_budget_and_the_row_limit_hold() -> None:
+    world = World(max_rows=3, max_step_tokens=10)
+    for i in range(6):
+        world.add([i, i, i, i])
+    step = world.step()
+    assert sizes(step) == {1: 4, 2: 4, 3: 2}
+    assert world.scheduler.num_waiting == 3
+
+
+def test_neighbours_share_whole_pages_in_tree_order() -> None:
+    world = World(max_step_tokens=100)
+    prefix = list(range(8))
+    for suffix in ([50, 51, 52, 53, 1], [60, 61], [50, 51, 52, 53, 2], [60, 62]):
+        world.add(prefix + suffix)
+    step = world.step()
+    pages = [list(row.page_ids) for row in step.rows]
+    assert pages == sorted(pages)
+    shared = {row.request_id: row.num_shared_tokens for row in step.rows}
+    first = step.rows[0].request_id
+    assert shared.pop(first) == 0
+    assert sorted(shared.values()) == [8, 8, 12]
+
+
+def test_rows_left_out_of_a_step_do_not_hide_or_invent_sharing() -> None:
+    world = World(max_step_tokens=3)
+    prefix = list(range(8))
+    for i in range(5):
+        world.add([*prefix, 20 + i])
+    for _ in range(12):
+        step = world.step()
+        for before, row in zip(step.rows, step.rows[1:], strict=False):
+            n = row.num_shared_tokens // 4
+            assert list(row.page_ids[:n]) == list(before.page_ids[:n])
+
+
+def test_who_needs_a_page_that_is_being_computed_waits_for_it() -> None:
+    world = World(max_step_tokens=16)
+    prefix = list(range(32))
+    world.add([*prefix, 50])
+    waiting = world.add([*prefix, 60])
+    other = world.add([99, 98])
+    assert sizes(world.step()) == {1: 16}
+    assert sizes(world.step()) == {1: 16}
+    assert waiting.status is RequestStatus.WAITING
+    assert sizes(world.step()) == {1: 1, 2: 1, 3: 2}
+    assert waiting.num_cached_tokens == 32
+    assert other.num_cached_tokens == 0
+
+
+def test_admission_leaves_a_page_of_growth_for_those_who_run() -> None:
+    world = World(num_pages=4, max_step_tokens=100)
+    first = world.add([1] * 4)
+    second = world.add([2] * 8)
+    third = world.add([3] * 8)
+    step = world.step()
+    assert set(sizes(step)) == {first.request_id, second.request_id}
+    assert third.status is RequestStatus.WAITING
+
+
+def test_preemption_takes_the_last_and_its_pages_stay_findable() -> None:
+    world = World(num_pages=5, max_step_tokens=100)
+    first, second = world.add([1] * 7), world.add([2] * 7)
+    for _ in range(6):
+        world.step()
+    assert second.num_preemptions >= 1
+    assert first.num_preemptions == 0
+    assert world.scheduler.num_preemptions == second.num_preemptions
+
+
+def test_removing_a_waiting_request_needs_no_pages() -> None:
+    world = World(max_rows=1)
+    world.add([1, 2])
+    waiting = world.add([3, 4])
+    world.step()
+    world.scheduler.remove(waiting)
+    assert world.scheduler.num_waiting == 0
+    world.scheduler.check()
+
+
+def test_scoring_needs_no_page_for_its_last_token() -> None:
+    world = World()
+    request = world.add([1, 2, 3, 4, 5], score_from=3, generates=False)
+    step = world.step()
+    row = step.rows[0]
+    assert (list(row.token_ids), row.samples, row.score_offset, list(row.score_token_ids)) == ([1, 2, 3, 4], False, 2, [4, 5])
+    assert request.num_computed_tokens == request.num_target_tokens == 4
+
+
+def test_nothing_to_do_gives_no_step() -> None:
+    assert World().scheduler.schedule(0.0) is None
