@@ -1,0 +1,121 @@
+"""What a client of `rtlang.v1` may say: every message, read from its map into a typed value.
+
+A message has a string `t`; fields that are not known are ignored, an unknown `t` is an error. Reading raises ProtocolError with the
+field in `param` and nothing else. What a server says is in wire.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.errors import ProtocolError
+from rtlang.serve.fields import check_int, check_list, check_map, check_str, optional
+
+VERSION = 1
+MAX_ID = (1 << 53) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first frame of a client."""
+
+    version: int
+    auth: str | None = None
+    client: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Start a stream: `kind` says how `body` reads (see connection.py)."""
+
+    stream: int
+    kind: str
+    body: Mapping[str, Any]
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendNodes:
+    """More nodes, in plain form, for an open graph. `request` is echoed in the answer; `closes` says they are the last."""
+
+    stream: int
+    nodes: list[Any]
+    request: int | None = None
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStream:
+    """No more nodes will come."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelStream:
+    """End the stream now."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Answered by a pong with the same number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """The client is done."""
+
+
+ClientMessage = Hello | Open | ExtendNodes | CloseStream | CancelStream | Ping | Bye
+
+
+def stream_of(message: Mapping[str, Any]) -> int | None:
+    """The stream a message names, where it names a valid one; for the address of an error."""
+    stream = message.get("s")
+    return stream if type(stream) is int and 0 < stream <= MAX_ID else None
+
+
+def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
+    """A message from a client.
+
+    Raises:
+        ProtocolError: an unknown `t`, or a field that is missing or wrong; `param` names it.
+    """
+    kind = check_str(message, "t")
+    match kind:
+        case "open":
+            deadline_ms = optional(check_int, message, "deadline_ms", 1, MAX_ID)
+            return Open(
+                check_int(message, "s", 1, MAX_ID),
+                check_str(message, "kind"),
+                check_map(message, "body"),
+                None if deadline_ms is None else deadline_ms / 1000,
+            )
+        case "extend":
+            return ExtendNodes(
+                check_int(message, "s", 1, MAX_ID),
+                check_list(message, "nodes"),
+                optional(check_int, message, "q", 0, MAX_ID),
+                message.get("close") is True,
+            )
+        case "close":
+            return CloseStream(check_int(message, "s", 1, MAX_ID))
+        case "cancel":
+            return CancelStream(check_int(message, "s", 1, MAX_ID))
+        case "ping":
+            return Ping(optional(check_int, message, "n", 0, MAX_ID) or 0)
+        case "hello":
+            return Hello(
+                check_int(message, "v", 0, MAX_ID),
+                optional(check_str, message, "auth"),
+                optional(check_str, message, "client"),
+            )
+        case "bye":
+            return Bye()
+    raise ProtocolError(f"unknown message t = {kind[:40]!r}", param="t")

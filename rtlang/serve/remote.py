@@ -1,0 +1,391 @@
+"""A runtime at the far end of a socket, shaped as a Target.
+
+One socket carries all graphs. Each is a stream of `rtlang.v1` whose id is its graph id here; a reader thread turns messages back into
+the events of `rtlang.events` and calls the listeners. `submit` and `extend` wait for the server's word, so that a refusal is raised
+where it was caused. If the connection breaks, every running graph gets GraphFailed(ConnectionLostError), once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection
+
+from rtlang.errors import AbortedError, ConnectionLostError, GraphError, ProtocolError, RtlangError
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.lang.graph import Node, RequestGraph, nodes_to_plain
+from rtlang.lang.target import Listener
+from rtlang.params import Constraint, SamplingParams
+from rtlang.serve.encoding import Encoding
+from rtlang.serve.generation import generation_graph
+from rtlang.serve.messages import MAX_ID, stream_of
+from rtlang.serve.wire import error_from_wire, event_from_wire, read_messages
+
+logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 2.0
+
+
+def closed_because(error: ConnectionClosed) -> str:
+    """What a close frame said, for a person."""
+    if error.rcvd is None:
+        return "the connection broke"
+    return f"the server closed the connection: {error.rcvd.reason or 'no reason given'} ({error.rcvd.code})"
+
+
+class _Answer:
+    """The server's word on an open or an extend. `is_awaited` is False where the reader thread itself asked and cannot wait."""
+
+    def __init__(self, is_awaited: bool) -> None:
+        self.is_awaited = is_awaited
+        self.is_there = threading.Event()
+        self.error: RtlangError | None = None
+
+    def give(self, error: RtlangError | None) -> None:
+        """The first word counts."""
+        if not self.is_there.is_set():
+            self.error = error
+            self.is_there.set()
+
+
+class RemoteGraphRun:
+    """A graph on the server. Made by `RemoteRuntime.submit`; safe to use from any thread."""
+
+    def __init__(
+        self, runtime: RemoteRuntime, graph_id: int, graph: RequestGraph, listener: Listener, opening: _Answer
+    ) -> None:
+        self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
+        self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
+        self.inputs = graph.inputs
+        self.is_open = False
+        self.has_ended = False
+        self.offsets: dict[tuple[int, int], int] = {}
+        self.opening = opening
+        self.extending: dict[int, _Answer] = {}
+
+    @property
+    def graph_id(self) -> int:
+        """Unique within its runtime."""
+        return self._graph_id
+
+    def extend(self, nodes: Sequence[Node]) -> None:
+        """Add nodes to a graph submitted with is_open=True; see `rtlang.lang.target.GraphRun`."""
+        self._runtime.extend(self, nodes)
+
+    def close(self) -> None:
+        """No more nodes will come. Idempotent."""
+        self._runtime.close_graph(self)
+
+    def cancel(self) -> None:
+        """End now. Idempotent."""
+        self._runtime.cancel(self)
+
+
+class RemoteRuntime:
+    """A connection to a server, shaped as a Target. Safe to use from any thread; made by `connect`."""
+
+    def __init__(
+        self,
+        url: str,
+        websocket: ClientConnection,
+        exits: contextlib.ExitStack,
+        welcome: Mapping[str, Any],
+        timeout_s: float,
+    ) -> None:
+        self.url = url
+        self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
+        self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
+        self._websocket, self._exits, self._timeout_s = websocket, exits, timeout_s
+        self._lock = threading.Lock()  # of everything below, and of the order of messages
+        self._runs: dict[int, RemoteGraphRun] = {}
+        self._last_id = 0
+        self._last_request = 0
+        self._is_closing = False
+        self._lost: RtlangError | None = None
+        self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read; `connect` calls it once."""
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(
+        self,
+        graph: RequestGraph,
+        listener: Listener,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        is_open: bool = False,
+        priority: int = 0,
+        deadline_s: float | None = None,
+    ) -> RemoteGraphRun:
+        """Run a graph on the server; see `rtlang.lang.target.Target`. Waits until the server has accepted it.
+
+        Called from a listener, it does not wait: there a refusal ends the graph with GraphFailed instead.
+
+        Raises:
+            GraphError: malformed, or too large for the server. OverloadError: the server is full, or draining.
+            ConnectionLostError: the server is gone, or said nothing within the timeout.
+        """
+        graph.validate()
+        body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
+        message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
+        if deadline_s is not None:
+            message["deadline_ms"] = min(max(1, round(deadline_s * 1000)), MAX_ID)
+        batches = self._batches(graph.nodes)
+        with self._lock:
+            self._check_there()
+            self._last_id += 1
+            run = RemoteGraphRun(self, self._last_id, graph, listener, self._answer())
+            run.is_open = is_open
+            message["s"] = run.graph_id
+            body["graph"] = {"nodes": batches[0], "inputs": list(graph.inputs)}
+            body["open"] = is_open or len(batches) > 1
+            packed = [self._pack(message)]
+            # A graph larger than one frame follows in pieces.
+            for number, batch in enumerate(batches[1:], 2):
+                is_last = number == len(batches) and not is_open
+                packed.append(self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "close": is_last}))
+            self._runs[run.graph_id] = run
+            self._send(*packed)
+        self._await(run.opening, run)
+        return run
+
+    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
+        """Add `nodes` to `run`; `RemoteGraphRun.extend` calls it."""
+        with self._lock:
+            self._check_there()
+            if run.has_ended or not run.is_open:
+                raise GraphError(None, "graph", "the graph has ended" if run.has_ended else "the graph is closed")
+            RequestGraph(tuple(nodes), run.inputs).validate(run.known)
+            first = self._last_request + 1
+            packed = [
+                self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "q": request})
+                for request, batch in enumerate(self._batches(nodes), first)
+            ]
+            self._last_request += len(packed)
+            answers = [self._answer() for _ in packed]
+            run.extending.update(enumerate(answers, first))
+            self._send(*packed)
+            run.known.update({node.node_id: node for node in nodes})
+        try:
+            for answer in answers:
+                self._await(answer, run)
+        except GraphError:
+            with self._lock:
+                for node in nodes:
+                    run.known.pop(node.node_id, None)
+            raise
+
+    def close_graph(self, run: RemoteGraphRun) -> None:
+        """Close `run`; `RemoteGraphRun.close` calls it."""
+        with self._lock:
+            if run.is_open and not run.has_ended and self._lost is None:
+                self._send(self._pack({"t": "close", "s": run.graph_id}))
+            run.is_open = False
+
+    def cancel(self, run: RemoteGraphRun) -> None:
+        """Cancel `run`; `RemoteGraphRun.cancel` calls it."""
+        with self._lock:
+            if not run.has_ended and self._lost is None:
+                self._send(self._pack({"t": "cancel", "s": run.graph_id}))
+
+    def generate(
+        self,
+        prompt: str | Sequence[Mapping[str, str]],
+        *,
+        params: SamplingParams | None = None,
+        constraint: Constraint | None = None,
+        listener: Listener = lambda event: None,
+        deadline_s: float | None = None,
+    ) -> Future[NodeFinished]:
+        """Continue a prompt, or answer chat messages with role and content.
+
+        Returns:
+            A future of the finished node; `asyncio.wrap_future` makes it awaitable. It fails with the error of node or graph.
+        Raises:
+            As `submit`.
+        """
+        future: Future[NodeFinished] = Future()
+
+        def listen(event: Event) -> None:
+            if not future.done():
+                match event:
+                    case NodeFinished():
+                        future.set_result(event)
+                    case NodeFailed() | GraphFailed():
+                        future.set_exception(event.error)
+            listener(event)
+
+        graph = generation_graph(prompt, params or SamplingParams(), constraint)
+        self.submit(graph, listen, deadline_s=deadline_s)
+        return future
+
+    def close(self) -> None:
+        """End the connection; running graphs get GraphFailed(AbortedError). Idempotent."""
+        with self._lock:
+            was_closing, self._is_closing = self._is_closing, True
+            if not was_closing and self._lost is None:
+                self._send(self._pack({"t": "bye"}))
+        if threading.current_thread() is not self._reader:
+            self._reader.join(CLOSE_TIMEOUT_S)  # the server answers bye by closing
+            self._exits.close()
+            self._reader.join()
+
+    # Writing. All of it under the lock.
+
+    def _check_there(self) -> None:
+        if self._is_closing:
+            raise ConnectionLostError(f"{self.url}: the connection was closed here")
+        if self._lost is not None:
+            raise ConnectionLostError(str(self._lost))
+
+    def _pack(self, message: Mapping[str, Any]) -> bytes:
+        packed = Encoding.MSGPACK.pack(message)
+        limit = self.limits.get("max_frame_bytes")
+        if isinstance(limit, int) and len(packed) > limit:
+            raise GraphError(None, "graph", f"a piece of {len(packed)} bytes; the server takes {limit} in one")
+        return packed
+
+    def _batches(self, nodes: Sequence[Node]) -> list[list[dict[str, Any]]]:
+        """Nodes in plain form, split so that each part fits into half a frame; a larger single node stays alone."""
+        limit = self.limits.get("max_frame_bytes")
+        batches: list[list[dict[str, Any]]] = [[]]
+        num_bytes = 0
+        for node in nodes_to_plain(nodes):
+            size = len(Encoding.MSGPACK.pack(node))
+            if batches[-1] and isinstance(limit, int) and num_bytes + size > limit // 2:
+                batches.append([])
+                num_bytes = 0
+            batches[-1].append(node)
+            num_bytes += size
+        return batches
+
+    def _send(self, *packed: bytes) -> None:
+        # On a broken connection the reader ends all graphs; here there is nobody to tell twice.
+        with contextlib.suppress(ConnectionClosed, OSError):
+            for data in packed:
+                self._websocket.send(data)
+
+    def _answer(self) -> _Answer:
+        return _Answer(threading.current_thread() is not self._reader)
+
+    def _await(self, answer: _Answer, run: RemoteGraphRun) -> None:
+        """Wait for an answer, without the lock."""
+        if not answer.is_awaited:
+            return
+        if not answer.is_there.wait(self._timeout_s):
+            run.cancel()
+            self._finish(run)
+            raise ConnectionLostError(f"{self.url}: no answer within {self._timeout_s:g} s")
+        if answer.error is not None:
+            raise answer.error
+
+    # Reading. All of it on the reader thread.
+
+    def _read(self) -> None:
+        reason = "the connection broke"
+        try:
+            while True:
+                for message in read_messages(self._websocket.recv()):
+                    self._take(message)
+        except ConnectionClosed as error:
+            reason = closed_because(error)
+        except ProtocolError as error:
+            reason = f"the server broke the protocol: {error.message}"
+        except Exception:
+            # Whatever is wrong here, no graph may be left without an end.
+            logger.exception("the reader of %s failed", self.url)
+        finally:
+            self._lose(ConnectionLostError(f"{self.url}: {reason}"))
+            self._exits.close()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind, stream = message.get("t"), stream_of(message)
+        with self._lock:
+            run = None if stream is None else self._runs.get(stream)
+        if kind == "error" and run is None:
+            # Fatal ones are followed by a close code, which says the same; others are about a stream that is gone.
+            logger.warning("%s: %s", self.url, error_from_wire(message).message)
+        elif run is None:
+            logger.debug("%s: %s", self.url, kind)
+        elif kind in ("delta", "event", "end"):
+            event = event_from_wire(message, run.graph_id)
+            if isinstance(event, TextDelta):
+                _check_offset(run, event, message)
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                self._finish(run)
+            _tell(run, event)
+        elif kind in ("ack", "error"):
+            self._take_answer(run, message, error_from_wire(message) if kind == "error" else None)
+
+    def _take_answer(self, run: RemoteGraphRun, message: Mapping[str, Any], error: RtlangError | None) -> None:
+        request = message.get("q")
+        answer: _Answer | None
+        if isinstance(request, int):
+            answer = run.extending.pop(request, None)
+        else:
+            answer = None if run.opening.is_there.is_set() else run.opening
+        if error is not None:
+            if answer is run.opening:
+                self._finish(run)
+            if answer is None or not answer.is_awaited:
+                # Nobody waits for this word, and without the nodes that it refuses the graph cannot end well.
+                run.cancel()
+                self._finish(run)
+                _tell(run, GraphFailed(run.graph_id, error))
+        if answer is not None:
+            answer.give(error)
+
+    def _finish(self, run: RemoteGraphRun) -> None:
+        """Take a run off the list; what still waits for an answer gets one."""
+        with self._lock:
+            self._runs.pop(run.graph_id, None)
+            run.has_ended = True
+            answers, run.extending = run.extending, {}
+        for answer in answers.values():
+            answer.give(GraphError(None, "graph", "the graph has ended"))
+
+    def _lose(self, lost: ConnectionLostError) -> None:
+        with self._lock:
+            self._lost = lost
+            runs = tuple(self._runs.values())
+            error = AbortedError("the connection was closed here") if self._is_closing else lost
+        for run in runs:
+            was_opened = run.opening.is_there.is_set() or not run.opening.is_awaited
+            run.opening.give(lost)
+            for answer in tuple(run.extending.values()):
+                answer.give(lost)
+            self._finish(run)
+            if was_opened:
+                _tell(run, GraphFailed(run.graph_id, error))
+
+
+def _check_offset(run: RemoteGraphRun, event: TextDelta, message: Mapping[str, Any]) -> None:
+    key = (event.node_id, event.choice)
+    expected = run.offsets.get(key, 0)
+    if message.get("o") != expected:
+        raise ProtocolError(f"piece {message.get('o')!r} of node {event.node_id} where {expected} was due", param="o")
+    run.offsets[key] = expected + 1
+
+
+def _tell(run: RemoteGraphRun, event: Event) -> None:
+    try:
+        run.listener(event)
+    except Exception:
+        # The other graphs of this connection are not to pay for it.
+        logger.exception("the listener of graph %d raised", run.graph_id)

@@ -1,0 +1,257 @@
+"""The server: one port with the WebSocket protocol of PROTOCOL 2 and the HTTP routes, in front of one target.
+
+uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the process of its engine, on an event loop of
+its own: `run` blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs one in a thread. An end
+is always orderly: nothing new is accepted, running graphs get `drain_timeout_s` to finish, the rest is cancelled, sockets close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import functools
+import logging
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import uvicorn
+
+from rtlang.config import ServeConfig
+from rtlang.errors import ConfigError
+from rtlang.lang.target import Target
+from rtlang.metrics import Metrics
+from rtlang.serve.connection import CloseCode, ConnectionFacts
+from rtlang.serve.encoding import DecodeLimits
+from rtlang.serve.native import create_app
+from rtlang.serve.service import StreamService
+from rtlang.serve.websocket import StreamSocket
+
+logger = logging.getLogger(__name__)
+
+_HTTP_TIMEOUT_S = 5  # for HTTP answers and closing handshakes still under way when the server ends
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerInfo:
+    """What clients are told of the model: its name, vocabulary size and longest sequence in tokens."""
+
+    model: str
+    vocab_size: int | None = None
+    max_model_len: int | None = None
+
+
+class Server:
+    """Serves `target`.
+
+    Args:
+        target: where graphs run. The server does not close it.
+        tokenizer_info: of the model behind the target; None where there is nothing to tell.
+        config: address, access and limits.
+        metrics: the target's registry; None makes one.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        tokenizer_info: TokenizerInfo | None = None,
+        config: ServeConfig | None = None,
+        *,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.config = config or ServeConfig()
+        self.metrics = metrics or Metrics()
+        self._target, self._tokenizer_info = target, tokenizer_info
+        self._port = self.config.port
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._hurry: asyncio.Event | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect. The port is the real one once the server is listening."""
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        return f"ws://{host}:{self._port}"
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM, then drain; a second signal does not wait for running graphs.
+
+        Raises:
+            ConfigError: the address cannot be listened on; names host or port.
+        """
+        asyncio.run(self.serve(handle_signals=True))
+
+    async def serve(self, *, handle_signals: bool = False, on_listening: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop`. `on_listening` is called once connections are accepted.
+
+        Raises:
+            ConfigError: the address cannot be listened on; names host or port.
+        """
+        listener = self._listen()
+        loop = self._loop = asyncio.get_running_loop()
+        stop = self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        facts = ConnectionFacts(
+            epoch=secrets.token_hex(8),
+            models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
+            limits=self._limits(),
+            max_streams=self.config.max_streams,
+        )
+        service = StreamService(self._target, self.config, facts, self.metrics, loop)
+        http = _HttpServer(
+            uvicorn.Config(
+                create_app(service),
+                http="h11",
+                # uvicorn types this as a class; it calls it.
+                ws=cast(Any, functools.partial(StreamSocket, service)),
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=_HTTP_TIMEOUT_S,
+            )
+        )
+        with _signals(loop, self._signalled) if handle_signals else contextlib.nullcontext():
+            serving = asyncio.create_task(http.serve(sockets=[listener]))
+            try:
+                await _until(http.listening, serving)
+                logger.info("serving at %s with %s", self.url, {**facts.limits})
+                on_listening()
+                await _until(stop, serving)
+                await self._drain(service)
+            finally:
+                service.close_all(CloseCode.DRAINED, "the server is shutting down")
+                http.ending.set()
+                await serving
+                listener.close()
+
+    def stop(self) -> None:
+        """Begin to end: drain, then return from `serve` and `run`. From any thread; idempotent."""
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped
+                loop.call_soon_threadsafe(stop.set)
+
+    def _listen(self) -> socket.socket:
+        host, port = self.config.host, self.config.port
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            listener.listen(2048)
+        except OSError as error:
+            listener.close()
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                reason = "in use" if error.errno == errno.EADDRINUSE else "not open to this user"
+                raise ConfigError(
+                    "port", port, f"{host}:{port} is {reason}; another port, or 0 for a free one"
+                ) from None
+            raise ConfigError("host", host, f"an address of this machine is needed ({error})") from None
+        listener.setblocking(False)
+        self._port = listener.getsockname()[1]
+        return listener
+
+    def _limits(self) -> dict[str, int]:
+        return {
+            "max_frame_bytes": self.config.max_frame_bytes,
+            "max_streams": self.config.max_streams,
+        } | asdict(DecodeLimits())
+
+    def _signalled(self) -> None:
+        assert self._stop is not None
+        assert self._hurry is not None
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    async def _drain(self, service: StreamService) -> None:
+        timeout_s = self.config.drain_timeout_s
+        logger.info("draining for at most %g s", timeout_s)
+        assert self._hurry is not None
+        service.drain(timeout_s)
+        waiting = {asyncio.create_task(service.idle.wait()), asyncio.create_task(self._hurry.wait())}
+        await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if not service.idle.is_set():
+            logger.warning("graphs still running are cancelled; drain_timeout_s = %g s", timeout_s)
+
+
+class _HttpServer(uvicorn.Server):
+    """uvicorn without its signal handlers, which end the process by the signal, and without its polling."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening, self.ending = asyncio.Event(), asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def main_loop(self) -> None:
+        self.listening.set()
+        await self.ending.wait()
+
+
+async def _until(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Wait for `event`, or for a server that ended on its own; whoever awaits that gets its error."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait((waiting, serving), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+@contextlib.contextmanager
+def _signals(loop: asyncio.AbstractEventLoop, handler: Callable[[], None]) -> Iterator[None]:
+    handled = (signal.SIGINT, signal.SIGTERM)
+    for number in handled:
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def running_server(
+    target: Target,
+    config: ServeConfig | None = None,
+    tokenizer_info: TokenizerInfo | None = None,
+    *,
+    metrics: Metrics | None = None,
+) -> Iterator[str]:
+    """A server in a thread of this process; gives its URL. On leaving it drains, and the thread has ended.
+
+    Raises:
+        ConfigError: the address cannot be listened on; names host or port.
+    """
+    server = Server(target, tokenizer_info, config or ServeConfig(port=0), metrics=metrics)
+    listening = threading.Event()
+    failures: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            asyncio.run(server.serve(on_listening=listening.set))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            listening.set()
+
+    thread = threading.Thread(target=serve, name="rtlang-server", daemon=True)
+    thread.start()
+    listening.wait()
+    try:
+        if not failures:
+            yield server.url
+    finally:
+        server.stop()
+        thread.join()
+        if failures:
+            raise failures[0]

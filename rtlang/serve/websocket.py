@@ -1,0 +1,354 @@
+"""The WebSocket shell around connection.py: sockets, timers and graph handles for one connection.
+
+uvicorn hands an upgraded socket to `StreamSocket`, which frames it with the sans-I/O `ServerProtocol` of the `websockets` library
+(without compression) and carries out what the state machine decides. It is all callbacks of the event loop: a connection owns no
+task, so it cannot leave one behind. What a client does not take is held up to `send_buffer_bytes`; beyond that, or when it takes
+nothing for `slow_timeout_s`, it is closed with 4503. Whatever ends a connection cancels its graphs at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, cast
+
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from rtlang.errors import GraphError, RtlangError
+from rtlang.events import Event, GraphFailed, GraphFinished
+from rtlang.lang.target import GraphRun
+from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
+from rtlang.serve.connection import (
+    Action,
+    Cancel,
+    Close,
+    CloseCode,
+    Connection,
+    Extend,
+    Submit,
+)
+from rtlang.serve.encoding import Encoding
+from rtlang.serve.service import StreamService
+
+if TYPE_CHECKING:
+    import uvicorn
+    from uvicorn.server import ServerState
+
+logger = logging.getLogger(__name__)
+
+PATH = "/v1/stream"
+PING_INTERVAL_S = 20.0
+CLOSE_TIMEOUT_S = 5.0  # from our close frame to the end of the socket
+MAX_FRAGMENTS = 1024
+_MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
+
+
+class StreamSocket(asyncio.Protocol):
+    """One WebSocket connection, from the upgrade to its end. uvicorn creates it with the keyword arguments below."""
+
+    def __init__(
+        self,
+        service: StreamService,
+        *,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+    ) -> None:
+        self._service, self._server_state = service, server_state
+        self._websocket = ServerProtocol(
+            max_size=service.config.max_frame_bytes, logger=logging.getLogger("rtlang.serve.frames")
+        )
+        self._transport: asyncio.Transport | None = None
+        self._connection: Connection | None = None
+        self._runs: dict[int, GraphRun] = {}
+        self._fragments: list[bytes] = []
+        self._fragments_are_text = False
+        self._hello_timer: asyncio.TimerHandle | None = None
+        self._ping_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        self._close_timer: asyncio.TimerHandle | None = None
+        self._num_written = 0
+        self._num_taken = 0
+        self._has_heard = True
+
+    @property
+    def num_running(self) -> int:
+        """Graphs that have not ended, and are owed to a client that is there."""
+        return len(self._runs)
+
+    # What the service asks.
+
+    def deliver(self, events: list[tuple[int, Event]]) -> None:
+        """Send events of this connection's graphs; those that come after its end are dropped."""
+        connection = self._connection
+        if connection is None or connection.close_code is not None:
+            return
+        if self._num_pending() > self._service.config.send_buffer_bytes:
+            self._close_slow()
+            return
+        connection.deliver(events)
+        for stream, event in events:
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                self._runs.pop(stream, None)
+        self._flush()
+        if self._service.is_draining:
+            self._service.check_idle()
+
+    def drain(self, deadline_s: float) -> None:
+        """Tell the client that the server ends."""
+        if self._connection is not None:
+            self._connection.drain(deadline_s)
+            self._flush()
+
+    def end(self, code: int, reason: str) -> None:
+        """Close in good order."""
+        if self._connection is not None:
+            self._connection.end(code, reason)
+            self._flush()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def shutdown(self) -> None:
+        """uvicorn ends; called for each of its connections."""
+        self.end(CloseCode.DRAINED, "the server is shutting down")
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        # At 0, the transport pauses us whenever the socket did not take everything: the time a client takes nothing is known.
+        self._transport.set_write_buffer_limits(high=0)
+        self._service.sockets.add(self)
+        # uvicorn's set names its own protocol classes; it only ever calls shutdown() on what is inside.
+        cast(set[Any], self._server_state.connections).add(self)
+        self._service.metrics.ws_connections.inc()
+        self._hello_timer = self._service.loop.call_later(self._service.config.hello_timeout_s, self._hello_late)
+        self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_runs()
+        for timer in (self._hello_timer, self._ping_timer, self._stall_timer, self._close_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._connection is not None:
+            self._connection.end(CloseCode.NORMAL, "connection lost")
+        if self in self._service.sockets:
+            self._service.sockets.discard(self)
+            self._service.metrics.ws_connections.dec()
+        cast(set[Any], self._server_state.connections).discard(self)
+        self._service.check_idle()
+
+    def data_received(self, data: bytes) -> None:
+        self._has_heard = True
+        self._websocket.receive_data(data)
+        self._process()
+
+    def eof_received(self) -> None:
+        self._websocket.receive_eof()
+        self._process()
+
+    def pause_writing(self) -> None:
+        self._num_taken = self._num_written - self._num_pending()
+        if self._stall_timer is None:
+            self._stall_timer = self._service.loop.call_later(self._service.config.slow_timeout_s, self._check_stall)
+
+    def resume_writing(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    # Input
+
+    def _process(self) -> None:
+        for event in self._websocket.events_received():
+            if isinstance(event, Request):
+                self._shake_hands(event)
+            elif isinstance(event, Frame):
+                self._take_frame(event)
+        if self._websocket.state is not State.OPEN and self._connection is not None:
+            self._connection.end(CloseCode.NORMAL, "closed by the client")
+        if self._num_pending() > self._service.config.send_buffer_bytes:
+            self._close_slow()
+        self._flush()
+
+    def _shake_hands(self, request: Request) -> None:
+        service, headers = self._service, request.headers
+        refusal = None
+        if not host_is_allowed(service.config, ", ".join(headers.get_all("Host"))):
+            refusal = (HTTPStatus.FORBIDDEN, "This Host is not served here.\n")
+        elif request.path.partition("?")[0] != PATH:
+            refusal = (HTTPStatus.NOT_FOUND, f"WebSockets are served at {PATH}.\n")
+        elif service.is_draining:
+            refusal = (HTTPStatus.SERVICE_UNAVAILABLE, "The server is shutting down.\n")
+        offered = [name.strip() for value in headers.get_all("Sec-WebSocket-Protocol") for name in value.split(",")]
+        encoding = next((encoding for encoding in Encoding if encoding.value in offered), None)
+        if refusal is not None:
+            response = self._websocket.reject(*refusal)
+        else:
+            response = self._websocket.accept(request)
+            if response.status_code == HTTPStatus.SWITCHING_PROTOCOLS and encoding is not None:
+                response.headers["Sec-WebSocket-Protocol"] = encoding.value
+        self._websocket.send_response(response)
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            return
+        key = bearer_key(", ".join(headers.get_all("Authorization")) or None)
+        # A refusal after the handshake is one that a browser can read: it hides the status of a failed one.
+        connection = Connection(
+            encoding or Encoding.JSON, service.facts, service.config.api_key if key is None else None
+        )
+        self._connection = connection
+        if not origin_is_allowed(service.config, ", ".join(headers.get_all("Origin")) or None):
+            connection.fail(CloseCode.ORIGIN, "this origin is not allowed")
+        elif encoding is None:
+            names = " or ".join(encoding.value for encoding in Encoding)
+            connection.end(CloseCode.SUBPROTOCOL, f"offer the subprotocol {names}")
+        elif key is not None and not key_is_right(service.config, key):
+            connection.fail(CloseCode.KEY, "the key is wrong")
+        elif len(service.sockets) > service.config.max_connections:
+            connection.fail(CloseCode.TOO_MANY, f"{service.config.max_connections} connections are open")
+
+    def _take_frame(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
+            self._fragments = [bytes(frame.data)]
+            self._fragments_are_text = frame.opcode is Opcode.TEXT
+        elif frame.opcode is Opcode.CONT:
+            self._fragments.append(bytes(frame.data))
+        else:
+            return  # ping is answered by the library, close shows in its state
+        connection = self._connection
+        assert connection is not None
+        if frame.fin:
+            data = b"".join(self._fragments)
+            self._fragments = []
+            for action in connection.receive(data, is_text=self._fragments_are_text):
+                self._perform(connection, action)
+            if connection.has_said_hello and self._hello_timer is not None:
+                self._hello_timer.cancel()
+                self._hello_timer = None
+        elif len(self._fragments) > MAX_FRAGMENTS:
+            connection.fail(CloseCode.PROTOCOL, f"a message of more than {MAX_FRAGMENTS} fragments")
+
+    def _perform(self, connection: Connection, action: Action) -> None:
+        try:
+            match action:
+                case Submit(stream=stream):
+                    self._runs[stream] = self._service.target.submit(
+                        action.graph,
+                        self._service.handover.listener(self, stream),
+                        inputs=action.inputs,
+                        is_open=action.is_open,
+                        priority=action.priority,
+                        deadline_s=action.deadline_s,
+                    )
+                    connection.opened(stream, secrets.token_hex(8))
+                case Extend(stream=stream):
+                    run = self._runs.get(stream)
+                    if run is None:
+                        raise GraphError(None, "s", f"the graph of stream {stream} has ended")
+                    run.extend(action.nodes)
+                    if action.closes:
+                        run.close()
+                    connection.extended(stream, action.request)
+                case Close(stream=stream):
+                    if stream in self._runs:
+                        self._runs[stream].close()
+                case Cancel(stream=stream):
+                    if stream in self._runs:
+                        self._runs[stream].cancel()
+        except RtlangError as error:
+            self._refuse(connection, action, error)
+        except Exception:
+            # A bug below must not take the other streams of this connection with it.
+            logger.exception("stream %d: %s failed", action.stream, type(action).__name__.lower())
+            self._refuse(connection, action, RtlangError("internal error"))
+
+    def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
+        match action:
+            case Submit():
+                connection.refused(action.stream, error)
+            case Extend():
+                connection.extend_refused(action.stream, action.request, error)
+            case Close() | Cancel():
+                logger.warning("stream %d: %s", action.stream, error)
+
+    # Output
+
+    def _num_pending(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _flush(self) -> None:
+        """Frame and write what the state machine and the library have to send; begin to close where they are done."""
+        connection, websocket = self._connection, self._websocket
+        if connection is not None:
+            is_text = connection.encoding.is_text
+            try:
+                for payload in connection.take_output():
+                    websocket.send_text(payload) if is_text else websocket.send_binary(payload)
+                if connection.close_code is not None and websocket.state is State.OPEN:
+                    reason = connection.close_reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
+                    websocket.send_close(connection.close_code, reason)
+            except InvalidState:
+                pass  # the client closed first: what was left to say has nobody to hear it
+        transport = self._transport
+        assert transport is not None
+        for data in websocket.data_to_send():
+            if data:
+                transport.write(data)
+                self._num_written += len(data)
+            elif transport.can_write_eof() and not transport.is_closing():
+                transport.write_eof()
+            else:
+                transport.close()
+        if connection is not None and connection.close_code is not None:
+            self._cancel_runs()
+        if self._close_timer is None and websocket.close_expected():
+            self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, transport.abort)
+
+    def _cancel_runs(self) -> None:
+        runs, self._runs = self._runs, {}
+        for run in runs.values():
+            try:
+                run.cancel()
+            except RtlangError as error:
+                logger.warning("graph %d could not be cancelled: %s", run.graph_id, error)
+
+    # Timers
+
+    def _hello_late(self) -> None:
+        self._hello_timer = None
+        if self._connection is not None and not self._connection.has_said_hello:
+            self._connection.fail(CloseCode.HELLO_LATE, "no hello in time")
+            self._flush()
+
+    def _check_stall(self) -> None:
+        self._stall_timer = None
+        num_taken = self._num_written - self._num_pending()
+        if num_taken <= self._num_taken:
+            self._close_slow()
+        else:
+            self._num_taken = num_taken
+            self._stall_timer = self._service.loop.call_later(self._service.config.slow_timeout_s, self._check_stall)
+
+    def _close_slow(self) -> None:
+        if self._connection is not None and self._connection.close_code is None:
+            logger.warning("a connection does not take its output (%d bytes wait): closed", self._num_pending())
+            self._service.metrics.ws_slow_closed.inc()
+            self._connection.fail(CloseCode.SLOW, "the connection does not take its output")
+            self._flush()
+
+    def _ping(self) -> None:
+        assert self._transport is not None
+        if not self._has_heard:
+            self._transport.abort()
+            return
+        self._has_heard = False
+        if self._websocket.state is State.OPEN:
+            self._websocket.send_ping(b"")
+            self._flush()
+        self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
