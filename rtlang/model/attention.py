@@ -1,0 +1,142 @@
+"""Attention over pages, for both decoders: the KV memory, one plan per step, one call per layer.
+
+`PagedKV` holds K and V of all layers; layers of equal head geometry share one pool, and a page id means the same page in all of
+them. `StepAttention` lives for one step: it plans once per head geometry and runs each layer, writing the step's K and V
+first, so that rows of one step may read each other's shared pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rtlang.cache.pool import KVPool
+from rtlang.model.batch import Batch
+from rtlang_kernels import ops
+
+
+@dataclass(frozen=True, slots=True)
+class HeadGeometry:
+    """Heads of one attention layer; keys and values may differ in size."""
+
+    num_q_heads: int
+    num_kv_heads: int
+    head_dim: int
+    v_head_dim: int
+
+    @property
+    def kv_shape(self) -> tuple[int, int, int]:
+        """What decides the shape of the layer's pages."""
+        return self.num_kv_heads, self.head_dim, self.v_head_dim
+
+
+class PagedKV:
+    """K and V of every layer, in pages. Owned by the model runner."""
+
+    def __init__(
+        self,
+        geometries: Sequence[HeadGeometry],
+        num_pages: int,
+        page_size: int,
+        dtype: torch.dtype,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Allocate `num_pages` pages of `page_size` tokens for one layer per entry of `geometries`."""
+        self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
+        self.device = torch.device(device)
+        self.geometries = tuple(geometries)
+        layers_of: dict[tuple[int, int, int], list[int]] = {}
+        for layer, geometry in enumerate(self.geometries):
+            layers_of.setdefault(geometry.kv_shape, []).append(layer)
+        self._pools: list[KVPool] = []
+        views: dict[int, tuple[Tensor, Tensor]] = {}
+        for shape, layers in layers_of.items():
+            pool = KVPool(len(layers), num_pages, page_size, *shape, dtype, device)
+            self._pools.append(pool)
+            views.update({layer: (pool.k(index), pool.v(index)) for index, layer in enumerate(layers)})
+        self.k = [views[layer][0] for layer in range(len(self.geometries))]  # [num_slots, num_kv_heads, head_dim] each
+        self.v = [views[layer][1] for layer in range(len(self.geometries))]  # [num_slots, num_kv_heads, v_head_dim]
+
+    def copy_pages(self, copies: Sequence[tuple[int, int]]) -> None:
+        """Copy whole pages (source, destination) in every layer."""
+        for pool in self._pools:
+            pool.copy_pages(copies)
+
+    @staticmethod
+    def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:
+        """Bytes of one page over all layers."""
+        return sum(KVPool.bytes_per_page(1, page_size, *geometry.kv_shape, dtype) for geometry in geometries)
+
+
+class StepAttention:
+    """Attention of one step over `kv`, which it writes. Plans are made at first use and kept for the other layers."""
+
+    __slots__ = ("_plans", "batch", "kv")
+
+    def __init__(self, batch: Batch, kv: PagedKV) -> None:
+        self.batch, self.kv = batch, kv
+        self._plans: dict[HeadGeometry, Any] = {}
+
+    def plan(self, geometry: HeadGeometry) -> Any:
+        """The step's plan for layers with these heads."""
+        plan = self._plans.get(geometry)
+        if plan is None:
+            batch = self.batch
+            plan = self._plans[geometry] = ops.plan_attention(
+                page_table=batch.page_table,
+                seq_lens=batch.seq_lens,
+                cu_seqlens_q=batch.cu_seqlens_q,
+                shared_lens=batch.shared_lens,
+                page_size=batch.page_size,
+                num_q_heads=geometry.num_q_heads,
+                num_kv_heads=geometry.num_kv_heads,
+                head_dim=geometry.head_dim,
+                dtype=self.kv.dtype,
+                device=self.kv.device,
+            )
+        return plan
+
+    def run(
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        scale: float,
+        sliding_window: int | None = None,
+        chunk_size: int | None = None,
+        soft_cap: float | None = None,
+        sinks: Tensor | None = None,
+    ) -> Tensor:
+        """Write k [T, num_kv_heads, head_dim] and v [T, num_kv_heads, v_head_dim], then attend.
+
+        Args:
+            q: [T, num_q_heads, head_dim], dtype of the pages.
+            scale: factor of the scores.
+            sliding_window: a key is seen if its position is over the query's minus this.
+            chunk_size: a key is seen if position // chunk_size agrees.
+            soft_cap: scores become soft_cap * tanh(score / soft_cap).
+            sinks: [num_q_heads], a logit per head that takes weight and gives no value.
+        Returns:
+            [T, num_q_heads, v_head_dim], dtype of q.
+        """
+        k_pool, v_pool = self.kv.k[layer], self.kv.v[layer]
+        ops.write_kv(k, v, k_pool, v_pool, self.batch.slot_mapping)
+        out = ops.paged_attention(
+            q,
+            k_pool,
+            v_pool,
+            self.plan(self.kv.geometries[layer]),
+            scale=scale,
+            sliding_window=sliding_window,
+            chunk_size=chunk_size,
+            soft_cap=soft_cap,
+            sinks=sinks,
+        )
+        assert isinstance(out, Tensor)
+        return out

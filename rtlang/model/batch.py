@@ -1,0 +1,114 @@
+"""A step as arrays: what one forward pass reads, built with a handful of numpy operations.
+
+Tokens of all rows lie one after another (no padding). What the host plans with stays numpy; what layers index with is torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.step import Row, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Every array of one forward pass. T tokens, B rows, P pages of the longest row, N rows of logits.
+
+    Attributes:
+        input_ids, positions, slot_mapping: int64 [T]; slot = page_id * page_size + offset.
+        cu_seqlens_q: int32 [B + 1], where each row's tokens begin.
+        seq_lens: int32 [B], length of each sequence with this step's tokens.
+        page_table: int32 [B, P], surplus entries 0.
+        shared_lens: int32 [B], leading tokens in pages that the row before has too.
+        logit_indices: int64 [N], which of the T tokens need logits: first one per sampling row, then all scored ones.
+        sampling_rows: rows that draw a token, in order; the first len(sampling_rows) logits are theirs.
+        scoring_rows: rows with scores, in order; their logits follow, len(score_token_ids) each.
+        page_size: tokens per page.
+    """
+
+    input_ids: Tensor
+    positions: Tensor
+    slot_mapping: Tensor
+    cu_seqlens_q: NDArray[np.int32]
+    seq_lens: NDArray[np.int32]
+    page_table: NDArray[np.int32]
+    shared_lens: NDArray[np.int32]
+    logit_indices: Tensor
+    sampling_rows: tuple[int, ...]
+    scoring_rows: tuple[int, ...]
+    page_size: int
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens computed in this step."""
+        return len(self.input_ids)
+
+    @classmethod
+    def from_step(cls, step: Step, page_size: int) -> Batch:
+        """Arrays of a step that has at least one row.
+
+        Raises:
+            ValueError: no row, a row without tokens, or with too few pages or scores outside its tokens.
+        """
+        rows = step.rows
+        if not rows:
+            raise ValueError("a step needs at least one row")
+        lengths = np.array([len(row.token_ids) for row in rows], dtype=np.int32)
+        computed = np.array([row.num_computed_tokens for row in rows], dtype=np.int32)
+        num_pages = [len(row.page_ids) for row in rows]
+        cu_seqlens_q = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=cu_seqlens_q[1:])
+        seq_lens = computed + lengths
+        for index, row in enumerate(rows):
+            _check_row(row, int(lengths[index]), num_pages[index] * page_size)
+        page_table = np.zeros((len(rows), max(num_pages)), dtype=np.int32)
+        for index, row in enumerate(rows):
+            page_table[index, : num_pages[index]] = row.page_ids
+        num_tokens = int(cu_seqlens_q[-1])
+        if num_tokens == len(rows):  # pure decoding: one token per row
+            row_of_token, positions = np.arange(num_tokens), computed
+            input_ids = np.array([row.token_ids[0] for row in rows], dtype=np.int64)
+        else:
+            row_of_token = np.repeat(np.arange(len(rows)), lengths)
+            positions = np.arange(num_tokens, dtype=np.int32) + np.repeat(computed - cu_seqlens_q[:-1], lengths)
+            input_ids = np.concatenate([np.asarray(row.token_ids, dtype=np.int64) for row in rows])
+        pages = page_table[row_of_token, positions // page_size].astype(np.int64)
+        sampling = tuple(index for index, row in enumerate(rows) if row.samples)
+        scoring = tuple(index for index, row in enumerate(rows) if len(row.score_token_ids))
+        last = cu_seqlens_q[1:][list(sampling)] - 1
+        scored = [_scored_tokens(rows[index], int(cu_seqlens_q[index])) for index in scoring]
+        return cls(
+            input_ids=torch.from_numpy(input_ids),
+            positions=torch.from_numpy(positions.astype(np.int64)),
+            slot_mapping=torch.from_numpy(pages * page_size + positions % page_size),
+            cu_seqlens_q=cu_seqlens_q,
+            seq_lens=seq_lens,
+            page_table=page_table,
+            shared_lens=np.array([row.num_shared_tokens for row in rows], dtype=np.int32),
+            logit_indices=torch.from_numpy(np.concatenate([last.astype(np.int64), *scored])),
+            sampling_rows=sampling,
+            scoring_rows=scoring,
+            page_size=page_size,
+        )
+
+
+def _check_row(row: Row, num_tokens: int, capacity: int) -> None:
+    if num_tokens == 0:
+        raise ValueError(f"row of request {row.request_id} has no tokens")
+    if row.num_computed_tokens + num_tokens > capacity:
+        raise ValueError(
+            f"row of request {row.request_id} has pages for {capacity} tokens, "
+            f"needs {row.num_computed_tokens + num_tokens}"
+        )
+    if row.score_token_ids and not 0 <= row.score_offset <= num_tokens - len(row.score_token_ids):
+        raise ValueError(f"row of request {row.request_id} scores tokens {row.score_offset}.. of {num_tokens}")
+
+
+def _scored_tokens(row: Row, start: int) -> NDArray[np.int64]:
+    first = start + row.score_offset
+    return np.arange(first, first + len(row.score_token_ids), dtype=np.int64)

@@ -1,0 +1,177 @@
+"""The lean decoder: Llama, Mistral, Qwen2 and Qwen3 by configuration, in as few operators per layer as possible.
+
+A layer is seven calls: norm with residual, one linear for q, k and v, rotation with the write into the pages, attention, output
+linear, norm with residual, one linear for gate and up, their product, down linear. Small models are dominated by what each call costs
+in Python, so everything that does not change between steps is prepared at load. After the last layer only the rows that need
+logits go on. Nothing here knows `transformers`.
+
+Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
+embedding).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from rtlang.model.attention import HeadGeometry, StepAttention
+from rtlang.model.config import LeanConfig, ModelConfig, RopeConfig
+from rtlang.model.linear import Linear
+from rtlang_kernels import ops
+
+_FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
+
+
+class Decoder(Protocol):
+    """What the model runner needs of a model. One forward pass at a time."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of weights, activations and KV."""
+
+    @property
+    def geometries(self) -> tuple[HeadGeometry, ...]:
+        """Heads of each layer."""
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """Compute a step, writing its K and V; returns [N, width], one row per `batch.logit_indices`, for `project`."""
+
+    def project(self, states: Tensor) -> Tensor:
+        """Logits [M, vocab_size] of any M rows of what `forward` returned."""
+
+
+class WeightSource(Protocol):
+    """Where tensors come from: files, or a random generator."""
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """The named tensor in the decoder's dtype; raises ModelLoadError if it is missing or has another shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    input_norm: Tensor
+    qkv: Linear
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Linear
+    post_norm: Tensor
+    gate_up: Linear
+    down: Linear
+    sliding_window: int | None
+
+
+class LeanDecoder:
+    """A Llama-family model. Construct with `LeanDecoder.load`."""
+
+    def __init__(self, config: ModelConfig, dtype: torch.dtype, embedding: Tensor, norm: Tensor, head: Linear) -> None:
+        assert config.lean is not None
+        self.config, self.lean, self.dtype = config, config.lean, dtype
+        self._embedding, self._norm, self._head = embedding, norm, head
+        self._layers: list[_Layer] = []
+        self._cos, self._sin = rope_tables(config.lean.rope, config.head_dim, _FIRST_ROPE_LEN)
+        self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
+        self.geometries = (self._geometry,) * config.num_layers
+
+    @classmethod
+    def load(cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype) -> LeanDecoder:
+        """Take the weights of `config` from `source`, layer by layer, packing each as it comes.
+
+        Raises:
+            ModelLoadError: a tensor is missing or has the wrong shape.
+        """
+        assert config.lean is not None
+        hidden, vocab = config.hidden_size, config.vocab_size
+        embedding = source.tensor("model.embed_tokens.weight", (vocab, hidden))
+        head_weight = embedding if config.tie_word_embeddings else source.tensor("lm_head.weight", (vocab, hidden))
+        norm = source.tensor("model.norm.weight", (hidden,))
+        decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
+        del head_weight
+        for layer in range(config.num_layers):
+            decoder._layers.append(_load_layer(config, config.lean, source, layer))
+        return decoder
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """See `Decoder`; the rows returned are normalised hidden states [N, hidden_size]."""
+        batch, kv = attention.batch, attention.kv
+        config, eps = self.config, self.lean.rms_norm_eps
+        head_dim, num_q, num_kv = config.head_dim, config.num_q_heads, config.num_kv_heads
+        split = [num_q, num_kv, num_kv]
+        num_tokens = batch.num_tokens
+        scale = head_dim**-0.5
+        longest = int(batch.seq_lens.max())
+        if longest > len(self._cos):
+            self._cos, self._sin = rope_tables(self.lean.rope, head_dim, 2 * longest)
+        plan = attention.plan(self._geometry)
+        positions, slots, cos, sin = batch.positions, batch.slot_mapping, self._cos, self._sin
+        residual = self._embedding.index_select(0, batch.input_ids)  # [T, hidden_size]
+        x = torch.zeros_like(residual)
+        for index, layer in enumerate(self._layers):
+            h = ops.add_rms_norm(x, residual, layer.input_norm, eps)
+            q, k, v = layer.qkv(h).view(num_tokens, -1, head_dim).split_with_sizes(split, 1)
+            k_pool, v_pool = kv.k[index], kv.v[index]
+            ops.rope_append(
+                q, k, v, cos, sin, positions, k_pool, v_pool, slots, q_norm=layer.q_norm, k_norm=layer.k_norm, eps=eps
+            )
+            out = ops.paged_attention(q, k_pool, v_pool, plan, scale=scale, sliding_window=layer.sliding_window)
+            h = ops.add_rms_norm(layer.output(out.view(num_tokens, -1)), residual, layer.post_norm, eps)
+            x = layer.down(ops.silu_and_mul(layer.gate_up(h)))
+        if len(batch.logit_indices) != num_tokens:
+            x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
+        return ops.add_rms_norm(x, residual, self._norm, eps)
+
+    def project(self, states: Tensor) -> Tensor:
+        """See `Decoder`."""
+        return self._head(states)
+
+
+def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every angle: float32 [max_len, head_dim // 2] each; element i rotates lanes i and i + head_dim // 2."""
+    # In float32 throughout, as published checkpoints were trained: rounded frequencies times long positions are part of the model.
+    frequencies = 1.0 / rope.theta ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
+    if rope.kind == "linear":
+        frequencies = frequencies / rope.factor
+    elif rope.kind == "llama3":
+        frequencies = _llama3_frequencies(rope, frequencies)
+    angles = torch.arange(max_len, dtype=torch.float32)[:, None] * frequencies
+    return angles.cos(), angles.sin()
+
+
+def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
+    """Long wavelengths are stretched by `factor`, short ones stay, those between are blended."""
+    turns = rope.original_max_position_embeddings * frequencies / (2 * math.pi)  # full turns within the original length
+    blend = ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0.0, 1.0)
+    return blend * frequencies + (1.0 - blend) * frequencies / rope.factor
+
+
+def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, layer: int) -> _Layer:
+    prefix = f"model.layers.{layer}."
+    hidden, inner = config.hidden_size, lean.intermediate_size
+    q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
+
+    def fused(names: dict[str, int], width: int, has_bias: bool) -> Linear:
+        weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
+        biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
+        weight = torch.cat(weights) if len(weights) > 1 else weights[0]
+        del weights
+        return Linear(weight, torch.cat(biases) if biases else None)
+
+    attention: Callable[[str], str] = "self_attn.{}_proj".format
+    mlp: Callable[[str], str] = "mlp.{}_proj".format
+    qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
+    head_norm = (config.head_dim,)
+    return _Layer(
+        input_norm=source.tensor(f"{prefix}input_layernorm.weight", (hidden,)),
+        qkv=fused(qkv, hidden, lean.has_qkv_bias),
+        q_norm=source.tensor(f"{prefix}self_attn.q_norm.weight", head_norm) if lean.has_qk_norm else None,
+        k_norm=source.tensor(f"{prefix}self_attn.k_norm.weight", head_norm) if lean.has_qk_norm else None,
+        output=fused({attention("o"): hidden}, q_size, lean.has_output_bias),
+        post_norm=source.tensor(f"{prefix}post_attention_layernorm.weight", (hidden,)),
+        gate_up=fused({mlp("gate"): inner, mlp("up"): inner}, hidden, lean.has_mlp_bias),
+        down=fused({mlp("down"): hidden}, inner, lean.has_mlp_bias),
+        sliding_window=lean.sliding_windows[layer],
+    )

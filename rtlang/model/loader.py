@@ -1,0 +1,227 @@
+"""From a model directory to a decoder in memory.
+
+Only safetensors are read: a pickle can run code, and so could a checkpoint's own Python, which is never imported. "dummy" weights
+are seeded noise in the shapes that config.json implies, for tests and benchmarks. Whatever cannot be loaded ends in a
+`ModelLoadError` that says which part is missing or unsupported.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from torch import Tensor
+
+from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.errors import ConfigError, ModelLoadError
+from rtlang.model import memory
+from rtlang.model.config import ModelConfig
+from rtlang.model.decoder import Decoder, LeanDecoder
+from rtlang.model.tokenizer import Tokenizer
+from rtlang.model.zoo import ZooDecoder
+
+logger = logging.getLogger(__name__)
+
+_INDEX = "model.safetensors.index.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
+_IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
+
+
+def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
+    """Load what `config.model` names, as `config` says.
+
+    Raises:
+        ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
+        ConfigError: decoder="lean" for a model that the lean decoder does not compute exactly.
+    """
+    directory = model_directory(config.model)
+    model_config = ModelConfig.from_pretrained(directory)
+    if config.decoder == "lean" and model_config.lean is None:
+        raise ConfigError("decoder", "lean", f"auto or zoo is allowed for this model: {model_config.lean_obstacle}")
+    dtype = pick_dtype(config.dtype)
+    tokenizer = Tokenizer.from_pretrained(directory)
+    is_lean = model_config.lean is not None and config.decoder != "zoo"
+    is_dummy = config.weights == "dummy"
+    files = [] if is_dummy else weight_files(directory)
+    decoder: Decoder
+    if is_lean:
+        source = DummySource(config.weights_seed, dtype) if is_dummy else SafetensorsSource(directory, files, dtype)
+        _check_memory(directory, lean_bytes(model_config, dtype))
+        decoder = LeanDecoder.load(model_config, source, dtype)
+        source.check_unused(model_config)
+    else:
+        if not is_dummy:
+            _check_memory(directory, checkpoint_bytes(files, dtype))
+        decoder = ZooDecoder.load(
+            directory,
+            dtype,
+            dummy_seed=config.weights_seed if is_dummy else None,
+            max_len=config.max_model_len or model_config.max_position_embeddings,
+        )
+    logger.info("loaded %s as %s with the %s decoder", directory, dtype, "lean" if is_lean else "zoo")
+    return decoder, model_config, tokenizer
+
+
+def model_directory(model: str) -> Path:
+    """The directory behind `RuntimeConfig.model`."""
+    if model == EMBEDDED_MODEL:
+        return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
+    return Path(model).expanduser()
+
+
+def pick_dtype(name: str) -> torch.dtype:
+    """The dtype that a `RuntimeConfig.dtype` means here: auto is bfloat16 on a CPU that multiplies it natively."""
+    if name == "auto":
+        return torch.bfloat16 if _has_native_bfloat16() else torch.float32
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """The safetensors files of a checkpoint, in shard order.
+
+    Raises:
+        ModelLoadError: there are none, only pickled ones, or shards are missing; names them.
+    """
+    index_path = directory / _INDEX
+    if index_path.is_file():
+        try:
+            weight_map = json.loads(index_path.read_text(encoding="utf-8"))["weight_map"]
+            names = sorted({str(name) for name in weight_map.values()})
+        except (ValueError, KeyError, AttributeError, OSError) as error:
+            raise ModelLoadError(str(directory), f"{_INDEX} cannot be read: {error!r}") from None
+        if any(Path(name).name != name for name in names):
+            raise ModelLoadError(str(directory), f"{_INDEX} points outside the directory")
+        missing = [name for name in names if not (directory / name).is_file()]
+        if missing:
+            raise ModelLoadError(
+                str(directory), f"{len(missing)} of {len(names)} shards are missing: {', '.join(missing[:4])}"
+            )
+        return [directory / name for name in names]
+    found = sorted(directory.glob("*.safetensors"))
+    single = directory / "model.safetensors"
+    if single in found:
+        return [single]
+    if len(found) == 1:
+        return found
+    if found:
+        raise ModelLoadError(str(directory), f"{len(found)} safetensors files but no {_INDEX} that says which to read")
+    pickles = sorted(path.name for pattern in _PICKLES for path in directory.glob(pattern))
+    if pickles:
+        raise ModelLoadError(
+            str(directory),
+            f"the weights are pickled ({pickles[0]}), which can run code when opened; convert them to safetensors",
+        )
+    raise ModelLoadError(str(directory), "there are no weights: model.safetensors is missing")
+
+
+class SafetensorsSource:
+    """Tensors of a checkpoint, read and converted one at a time."""
+
+    def __init__(self, directory: Path, files: Iterable[Path], dtype: torch.dtype) -> None:
+        """Open the files. Raises ModelLoadError where one is not a safetensors file."""
+        self._directory, self._dtype = directory, dtype
+        self._reader_of: dict[str, Any] = {}
+        self._used: set[str] = set()
+        for path in files:
+            try:
+                reader: Any = safetensors.safe_open(str(path), framework="pt")
+            except (safetensors.SafetensorError, OSError) as error:
+                raise ModelLoadError(
+                    str(directory), f"{path.name} is not a readable safetensors file: {error}"
+                ) from None
+            self._reader_of.update(dict.fromkeys(reader.keys(), reader))
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """See `WeightSource`."""
+        reader = self._reader_of.get(name)
+        if reader is None:
+            raise ModelLoadError(str(self._directory), f"the weights have no tensor {name}")
+        found = tuple(reader.get_slice(name).get_shape())
+        if found != shape:
+            raise ModelLoadError(
+                str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
+            )
+        self._used.add(name)
+        tensor: Tensor = reader.get_tensor(name)
+        if not tensor.is_floating_point():
+            raise ModelLoadError(str(self._directory), f"tensor {name} holds {tensor.dtype}, floats are supported")
+        return tensor.to(self._dtype)
+
+    def check_unused(self, config: ModelConfig) -> None:
+        """Refuse a checkpoint with tensors in the model's layers that were not used: the model is not what its config says.
+
+        Raises:
+            ModelLoadError: names one such tensor.
+        """
+        left = sorted(name for name in self._reader_of if name not in self._used and not _IGNORED.search(name))
+        layers = tuple(f"model.layers.{layer}." for layer in range(config.num_layers))
+        inside = [name for name in left if name.startswith(layers)]
+        if inside:
+            raise ModelLoadError(
+                str(self._directory),
+                f"tensor {inside[0]} has no place in a {config.model_type} model; decoder='zoo' may know it",
+            )
+        left = [name for name in left if not (name == "lm_head.weight" and config.tie_word_embeddings)]
+        if left:
+            logger.warning("%d tensors of %s are not used, %s among them", len(left), self._directory, left[0])
+
+
+class DummySource:
+    """Seeded noise in any shape. Norm weights are one, so that activations keep their size."""
+
+    def __init__(self, seed: int, dtype: torch.dtype) -> None:
+        self._generator, self._dtype = torch.Generator().manual_seed(seed), dtype
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """See `WeightSource`."""
+        if len(shape) == 1 and name.endswith("norm.weight"):
+            return torch.ones(shape, dtype=self._dtype)
+        # uniform, since torch draws it 2 to 5 times as fast as normal noise
+        return torch.empty(shape, dtype=self._dtype).uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
+
+    def check_unused(self, config: ModelConfig) -> None:
+        """Noise has no names left over."""
+
+
+def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
+    """Bytes of a lean decoder's weights: the embedding once, and once more as the head's packed copy."""
+    assert config.lean is not None
+    hidden, heads = config.hidden_size, config.num_q_heads + config.num_kv_heads
+    layer = 2 * hidden * heads * config.head_dim + 3 * hidden * config.lean.intermediate_size
+    return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
+
+
+def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
+    """Bytes of all tensors of the files, once held as `dtype`."""
+    total = 0
+    for path in files:
+        try:
+            opened: Any = safetensors.safe_open(str(path), framework="pt")
+            with opened as reader:
+                for name in reader.keys():  # noqa: SIM118 -- the reader is no mapping
+                    size = 1
+                    for extent in reader.get_slice(name).get_shape():
+                        size *= extent
+                    total += size * dtype.itemsize
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
+    return total
+
+
+def _check_memory(directory: Path, needed: int) -> None:
+    free = memory.free_bytes()
+    if needed > free:
+        raise ModelLoadError(str(directory), f"the weights need {needed:,} bytes of memory, {free:,} are free")
+
+
+def _has_native_bfloat16() -> bool:
+    checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in checks)

@@ -1,0 +1,46 @@
+"""How much memory this process may use, and what is free of it: of the machine, or of its control group where that is less."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CGROUP = Path("/sys/fs/cgroup")
+_MEMINFO = Path("/proc/meminfo")
+
+
+def total_bytes() -> int:
+    """Memory that this process may have in all."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _cgroup_number("memory.max")
+    return physical if limit is None else min(physical, limit)
+
+
+def free_bytes() -> int:
+    """Memory that could still be taken without swapping, as far as the system says."""
+    available = total_bytes()
+    if _MEMINFO.is_file():
+        for line in _MEMINFO.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                available = int(line.split()[1]) * 1024
+    limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
+    if limit is not None and used is not None:
+        available = min(available, max(0, limit - used + _cgroup_reclaimable()))
+    return available
+
+
+def _cgroup_number(name: str) -> int | None:
+    try:
+        text = (_CGROUP / name).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None  # "max" means no limit
+
+
+def _cgroup_reclaimable() -> int:
+    """Page cache counted as used by the group, which the kernel gives back when asked."""
+    try:
+        lines = (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("inactive_file ", "active_file ")))

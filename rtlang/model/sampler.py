@@ -1,0 +1,132 @@
+"""From logits to tokens: penalties, bias, bans, mask, draw, log-probabilities, and scores of given tokens.
+
+Rows without penalty, bias or ban are drawn straight from the model's logits in one fused pass. The others are copied to
+float32, changed there, and drawn the same way. Log-probabilities are always of the model's own logits, before anything is
+changed. A row whose logits are not finite is reported as such and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.events import TokenLogprob
+from rtlang.step import Row
+from rtlang_kernels import ops
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What was drawn for one row; token_id is None where the logits were not finite."""
+
+    token_id: int | None
+    logprob: TokenLogprob | None
+
+
+def draw_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Draw]:
+    """Draw one token per row.
+
+    Args:
+        logits: [len(rows), vocab_size] float32 or bfloat16, of the rows' last tokens; not written.
+        rows: as many.
+        bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
+    Raises:
+        ValueError: a row names a mask row that is not there.
+    """
+    changed = [index for index, row in enumerate(rows) if _changes_logits(row)]
+    if not changed:
+        token_ids, is_finite = _draw(logits, rows, bitmask)
+    else:
+        plain = [index for index in range(len(rows)) if index not in set(changed)]
+        token_ids, is_finite = [0] * len(rows), [True] * len(rows)
+        for indices, part in ((plain, logits[plain]), (changed, _changed_logits(logits, rows, changed))):
+            if indices:
+                drawn, finite = _draw(part, [rows[index] for index in indices], bitmask)
+                for index, token_id, good in zip(indices, drawn, finite, strict=True):
+                    token_ids[index], is_finite[index] = token_id, good
+    reported = [index for index, row in enumerate(rows) if row.params.logprobs is not None and is_finite[index]]
+    logprob_of: dict[int, TokenLogprob] = {}
+    if reported:
+        num_top = [rows[index].params.logprobs or 0 for index in reported]
+        part = logits if len(reported) == len(rows) else logits[reported]
+        found = token_logprobs(part, [token_ids[index] for index in reported], num_top)
+        logprob_of = dict(zip(reported, found, strict=True))
+    return [
+        Draw(token_ids[index] if is_finite[index] else None, logprob_of.get(index)) for index in range(len(token_ids))
+    ]
+
+
+def token_logprobs(logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]) -> list[TokenLogprob]:
+    """Natural log-probability of token_ids[i] under logits[i], beside the num_top[i] likeliest tokens.
+
+    Args:
+        logits: [len(token_ids), vocab_size] float32 or bfloat16; not written.
+    """
+    widest = min(max(num_top, default=0), logits.shape[1])
+    chosen, top_ids, top_values = ops.logprobs(logits, torch.tensor(token_ids, dtype=torch.int64), widest)
+    ids, values = top_ids.tolist(), top_values.tolist()
+    return [
+        TokenLogprob(token_id, value, tuple(zip(ids[index][:count], values[index][:count], strict=True)))
+        for index, (token_id, value, count) in enumerate(zip(token_ids, chosen.tolist(), num_top, strict=True))
+    ]
+
+
+def _changes_logits(row: Row) -> bool:
+    params = row.params
+    return bool(
+        row.banned_token_ids
+        or params.logit_bias
+        or params.repetition_penalty != 1.0
+        or params.presence_penalty
+        or params.frequency_penalty
+    )
+
+
+def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
+    """float32 copies of some rows with penalties, then bias, then bans applied: [len(indices), vocab_size]."""
+    changed = logits[indices].float()
+    for line, index in zip(changed, indices, strict=True):
+        row, params = rows[index], rows[index].params
+        ops.apply_penalties(
+            line,
+            prompt_token_ids=row.prompt_token_ids,
+            output_token_ids=row.output_token_ids,
+            repetition_penalty=params.repetition_penalty,
+            presence_penalty=params.presence_penalty,
+            frequency_penalty=params.frequency_penalty,
+        )
+        for token_id, bias in params.logit_bias:
+            if token_id < len(line):
+                line[token_id] += bias
+        banned = [token_id for token_id in row.banned_token_ids if token_id < len(line)]
+        if banned:
+            line[banned] = -torch.inf
+    return changed
+
+
+def _draw(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> tuple[list[int], list[bool]]:
+    mask_rows = [-1 if row.mask_row is None else row.mask_row for row in rows]
+    is_masked = max(mask_rows) >= 0
+    if is_masked and (bitmask is None or max(mask_rows) >= len(bitmask)):
+        raise ValueError(
+            f"a row names mask row {max(mask_rows)}, the bitmask has {0 if bitmask is None else len(bitmask)}"
+        )
+    params = [row.params for row in rows]
+    token_ids, is_finite = ops.sample(
+        logits,
+        temperature=np.array([item.temperature for item in params], dtype=np.float32),
+        top_k=np.array([item.top_k for item in params], dtype=np.int64),
+        top_p=np.array([item.top_p for item in params], dtype=np.float32),
+        min_p=np.array([item.min_p for item in params], dtype=np.float32),
+        seeds=np.array([row.seed for row in rows], dtype=np.uint64),
+        choices=np.array([row.choice for row in rows], dtype=np.int32),
+        steps=np.array([row.num_output_tokens for row in rows], dtype=np.int64),
+        bitmask=bitmask if is_masked else None,
+        mask_rows=np.array(mask_rows, dtype=np.int32) if is_masked else None,
+    )
+    return token_ids.tolist(), is_finite.tolist()

@@ -1,0 +1,319 @@
+"""Any causal model of `transformers` over our pages.
+
+The model's own code computes everything but attention: a function of ours is registered in the library's attention interface, and
+one in its mask interface that names the kind of mask instead of building it. The model sees one flattened ragged batch of batch
+size 1 with a position per token and no cache. Models that bypass the interface, or compute something else on such a batch, are found
+by a self-check at load and refused by name, never served wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import logging
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rtlang.errors import ModelLoadError
+from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
+from rtlang.model.batch import Batch
+from rtlang.model.linear import pack_linears
+from rtlang.params import SamplingParams
+from rtlang.step import Row, Step
+
+logger = logging.getLogger(__name__)
+
+# Wrong in ways that a short check does not reach.
+_REFUSED = {
+    "llama4": "its chunked attention counts positions in its own way",
+    "llama4_text": "its chunked attention counts positions in its own way",
+    "phimoe": "its rotary embedding depends on the longest sequence of the batch",
+}
+_CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
+_CHECK_CUTS = (9, 12)  # how many of them its first step computes
+_CHECK_PAGE_SIZE = 4
+_FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMask:
+    """Stands where a model would get a mask: attention is local, `size` positions back or in chunks of `size`."""
+
+    size: int
+    is_chunked: bool
+
+
+class ZooDecoder:
+    """A model of `transformers` as a `Decoder`. Construct with `ZooDecoder.load`."""
+
+    def __init__(self, model: Any, path: str, dtype: torch.dtype) -> None:
+        self.model, self.path, self.dtype = model, path, dtype
+        self.geometries: tuple[HeadGeometry, ...] = ()
+        self._step: StepAttention | None = None  # set during forward
+        self._called: list[int] = []  # layers that came through the interface in this forward
+        self._probed: dict[int, HeadGeometry] = {}
+
+    @classmethod
+    def load(cls, directory: Path, dtype: torch.dtype, *, dummy_seed: int | None, max_len: int) -> ZooDecoder:
+        """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
+
+        Args:
+            max_len: longest sequence in tokens that will be computed.
+        Raises:
+            ModelLoadError: transformers cannot load it, or it fails the self-check; names the model type.
+        """
+        config = _read_config(directory)
+        _refuse_known(config, str(directory), max_len)
+        with _quiet():
+            model = _load_model(directory, config, dtype, dummy_seed)
+        decoder = cls(model.eval().requires_grad_(False), str(directory), dtype)
+        with torch.inference_mode():
+            decoder._take_over()
+        return decoder
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """See `Decoder`; the rows returned are logits already: the heads of these models differ too much to call apart."""
+        batch = attention.batch
+        self._step, self._called = attention, []
+        try:
+            return self._call_model(batch.input_ids, batch.positions, batch.logit_indices)
+        finally:
+            self._step = None
+
+    def project(self, states: Tensor) -> Tensor:
+        """See `Decoder`."""
+        return states
+
+    def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
+        """Logits [len(keep), vocab_size] of one flattened forward pass."""
+        out = self.model(
+            input_ids=input_ids[None],
+            position_ids=positions[None],
+            use_cache=False,
+            logits_to_keep=keep,
+        )
+        logits: Tensor = out.logits[0]
+        return logits
+
+    def _attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: object, options: Any) -> Tensor:
+        """The attention of one layer: query [1, Hq, T, D], key [1, Hk, T, D], value [1, Hk, T, Dv] -> [1, T, Hq, Dv]."""
+        if mask is not None and not isinstance(mask, LocalMask):
+            raise self._refusal("it makes attention masks of its own")
+        layer = getattr(module, "layer_idx", None)
+        if not isinstance(layer, int):
+            raise self._refusal("its attention layers have no number")
+        self._called.append(layer)
+        q, k, v = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)  # [T, H, D]
+        if self._step is None:
+            self._probed[layer] = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
+            return q.new_zeros((1, q.shape[0], q.shape[1], v.shape[2]))
+        window, chunk = options.get("sliding_window"), None
+        if isinstance(mask, LocalMask):
+            window, chunk = (window, mask.size) if mask.is_chunked else (mask.size, None)
+        scale = options.get("scaling")
+        dtype = self._step.kv.dtype
+        out = self._step.run(
+            layer,
+            q.to(dtype).contiguous(),
+            k.to(dtype).contiguous(),
+            v.to(dtype).contiguous(),
+            scale=float(scale) if scale is not None else q.shape[2] ** -0.5,
+            sliding_window=window or None,
+            chunk_size=chunk,
+            soft_cap=options.get("softcap") or None,
+            sinks=options.get("s_aux"),
+        )
+        return out.to(query.dtype)[None]
+
+    def _take_over(self) -> None:
+        """Point the model at our attention, learn its heads, pack its linears, and compare with the stock model."""
+        parameters = inspect.signature(self.model.forward).parameters
+        if not {"position_ids", "logits_to_keep"} <= set(parameters):
+            raise self._refusal("it takes no positions from outside")
+        vocab = int(self.model.config.get_text_config().vocab_size)
+        generator = torch.Generator().manual_seed(0)
+        sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
+        stock = [self._stock_logits(sequence) for sequence in sequences]
+        name = _register(self)
+        with _quiet():
+            self.model.set_attn_implementation(name)
+        if self.model.config._attn_implementation != name:
+            raise self._refusal("its attention cannot be replaced")
+        self._called = []
+        self._guarded(torch.tensor(sequences[0][:1]), torch.zeros(1, dtype=torch.int64), torch.tensor([0]))
+        self._check_calls()
+        self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
+        if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
+            raise self._refusal("its query heads are no multiple of its KV heads")
+        num_packed = pack_linears(self.model)
+        logger.debug("packed %d linear layers", num_packed)
+        self._check_logits(sequences, stock)
+
+    def _stock_logits(self, sequence: list[int]) -> Tensor:
+        positions = torch.arange(len(sequence))
+        return self._guarded(torch.tensor(sequence), positions, positions).float()  # [len(sequence), vocab_size]
+
+    def _guarded(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
+        """A forward pass of the self-check; whatever the model's code raises becomes a refusal."""
+        try:
+            return self._call_model(input_ids, positions, keep)
+        except ModelLoadError:
+            raise
+        except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
+            raise self._refusal(f"its code fails on a flattened batch: {error!r}") from error
+
+    def _check_calls(self) -> None:
+        num_layers = int(self.model.config.get_text_config().num_hidden_layers)
+        if sorted(self._called) != list(range(num_layers)):
+            raise self._refusal(
+                f"{len(set(self._called))} of its {num_layers} layers use the attention interface, all must, once each"
+            )
+
+    def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
+        """Two sequences in two chunks each must give the stock model's logits."""
+        per_row = [-(-len(sequence) // _CHECK_PAGE_SIZE) for sequence in sequences]
+        kv = PagedKV(self.geometries, sum(per_row) + 1, _CHECK_PAGE_SIZE, self.dtype)
+        pages = iter(range(sum(per_row), 0, -1))  # in falling order: nothing may rely on rising ones
+        page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
+        errors = []
+        for cuts in (tuple((0, cut) for cut in _CHECK_CUTS), tuple(zip(_CHECK_CUTS, _CHECK_LENGTHS, strict=True))):
+            rows = tuple(
+                Row(
+                    request_id=index,
+                    token_ids=sequences[index][start:stop],
+                    num_computed_tokens=start,
+                    page_ids=page_ids[index],
+                    num_shared_tokens=0,
+                    samples=False,
+                    params=SamplingParams(),
+                    score_token_ids=sequences[index][start:stop],  # any token: it asks for the logits of all positions
+                )
+                for index, (start, stop) in enumerate(cuts)
+            )
+            batch = Batch.from_step(Step(0, rows), _CHECK_PAGE_SIZE)
+            self._step, self._called = StepAttention(batch, kv), []
+            try:
+                logits = self._guarded(batch.input_ids, batch.positions, batch.logit_indices).float()
+            finally:
+                self._step = None
+            self._check_calls()
+            expected = torch.cat([stock[index][start:stop] for index, (start, stop) in enumerate(cuts)])
+            spread = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp_min(1e-6)
+            errors.append((logits - expected).norm(dim=-1) / spread)
+        error = torch.cat(errors)  # one per token
+        # In bfloat16 a router of experts may tip over on single tokens without being wrong: there the median decides.
+        is_float32 = self.dtype is torch.float32
+        worst = float(error.max() if is_float32 else error.median())
+        if not worst <= (_FLOAT32_TOLERANCE if is_float32 else _BFLOAT16_TOLERANCE) or not bool(error.isfinite().all()):
+            raise self._refusal(f"over our pages its logits differ from the stock model's (relative error {worst:.2g})")
+
+    def _refusal(self, reason: str) -> ModelLoadError:
+        return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
+
+
+def _register(decoder: ZooDecoder) -> str:
+    """Put this decoder's attention and mask functions into the interfaces; they leave with the decoder."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    name = f"rtlang_paged_{next(_numbers)}"
+    owner = weakref.ref(decoder)
+
+    def attend(
+        module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: object, **options: Any
+    ) -> tuple[Tensor, None]:
+        alive = owner()
+        assert alive is not None
+        return alive._attend(module, query, key, value, attention_mask, options), None
+
+    def describe_mask(*_: Any, local_size: int | None = None, config: Any = None, **__: Any) -> LocalMask | None:
+        if local_size is None:
+            return None
+        is_chunked = "chunked_attention" in (getattr(config, "layer_types", None) or ())
+        return LocalMask(local_size, is_chunked and getattr(config, "attention_chunk_size", None) == local_size)
+
+    ALL_ATTENTION_FUNCTIONS.register(name, attend)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(name, describe_mask)
+    for interface in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS):
+        weakref.finalize(decoder, interface._global_mapping.pop, name, None)
+    return name
+
+
+def _read_config(directory: Path) -> Any:
+    from transformers import AutoConfig
+
+    try:
+        with _quiet():
+            return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
+    except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
+        raise ModelLoadError(str(directory), f"transformers does not know this model: {_first_line(error)}") from None
+
+
+def _load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
+    try:
+        if dummy_seed is None:
+            return AutoModelForCausalLM.from_pretrained(
+                directory, config=config, use_safetensors=True, local_files_only=True, **options
+            )
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(dummy_seed)
+            return AutoModelForCausalLM.from_config(config, **options)
+    except (ValueError, KeyError, OSError, RuntimeError, ImportError, TypeError, AttributeError) as error:
+        raise ModelLoadError(
+            str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
+        ) from error
+
+
+def _refuse_known(config: Any, path: str, max_len: int) -> None:
+    model_type = str(config.model_type)
+    if model_type in _REFUSED:
+        raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
+    if getattr(config, "quantization_config", None) is not None:
+        raise ModelLoadError(path, "the weights are quantized; plain float weights are supported")
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or {}
+    for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
+        if entries.get("rope_type") not in ("dynamic", "longrope"):
+            continue
+        original = entries.get("original_max_position_embeddings") or getattr(
+            text, "original_max_position_embeddings", None
+        )
+        limit = int(original or text.max_position_embeddings)
+        if max_len > limit:
+            raise ModelLoadError(
+                path,
+                f"its {entries['rope_type']} rotary embedding depends on the longest sequence of a batch beyond {limit} tokens; "
+                f"set max_model_len to {limit} or less",
+            )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and no advice from the library while it loads."""
+    from transformers.utils import logging as library_logging
+
+    had_bars, verbosity = library_logging.is_progress_bar_enabled(), library_logging.get_verbosity()
+    library_logging.disable_progress_bar()
+    library_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        library_logging.set_verbosity(verbosity)
+        if had_bars:
+            library_logging.enable_progress_bar()
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else repr(error)
