@@ -7,10 +7,14 @@ head dimensions agree, and in two tensors otherwise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
+
+_ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
 
 class KVPool:
@@ -33,12 +37,12 @@ class KVPool:
         self.num_layers, self.num_pages, self.page_size = num_layers, num_pages, page_size
         slots = (num_pages, page_size, num_kv_heads)
         if head_dim == v_head_dim:
-            both = torch.zeros((num_layers, 2, *slots, head_dim), dtype=dtype, device=device)
+            both = _zeros((num_layers, 2, *slots, head_dim), dtype, torch.device(device))
             self._tensors = [both.view(num_layers * 2, *slots, head_dim)]  # copied as one
             self._k, self._v = both[:, 0], both[:, 1]
         else:
-            self._k = torch.zeros((num_layers, *slots, head_dim), dtype=dtype, device=device)
-            self._v = torch.zeros((num_layers, *slots, v_head_dim), dtype=dtype, device=device)
+            self._k = _zeros((num_layers, *slots, head_dim), dtype, torch.device(device))
+            self._v = _zeros((num_layers, *slots, v_head_dim), dtype, torch.device(device))
             self._tensors = [self._k, self._v]
 
     @property
@@ -58,13 +62,13 @@ class KVPool:
         """Copy whole pages (source, destination) of every layer, in place.
 
         All sources are read before any destination is written, so a page may be the source of one copy and the destination of
-        another. Destinations must differ from each other.
+        another. Of several copies to one destination the last counts.
         """
         if not copies:
             return
-        device = self._k.device
-        source_ids = torch.tensor([source for source, _ in copies], device=device)
-        target_ids = torch.tensor([target for _, target in copies], device=device)
+        source_of = {target: source for source, target in copies}
+        target_ids = torch.tensor(list(source_of), device=self._k.device)
+        source_ids = torch.tensor(list(source_of.values()), device=self._k.device)
         for tensor in self._tensors:
             tensor.index_copy_(1, target_ids, tensor.index_select(1, source_ids))
 
@@ -74,3 +78,13 @@ class KVPool:
     ) -> int:
         """Bytes that one page takes over all layers, keys and values together."""
         return num_layers * page_size * num_kv_heads * (head_dim + v_head_dim) * dtype.itemsize
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros that on a CPU take memory only as they are first written: torch.zeros would touch a large pool for seconds."""
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    num_bytes = math.prod(shape) * dtype.itemsize
+    memory = np.zeros(num_bytes + _ALIGNMENT, dtype=np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return torch.from_numpy(memory[start : start + num_bytes]).view(dtype).view(shape)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rtlang.cache.node import TOKEN_BYTES, RadixNode, pack
 from rtlang.cache.pages import PageAllocator, PageOwner
-from rtlang.cache.radix import TOKEN_BYTES, RadixNode, RadixTree, pack
+from rtlang.cache.radix import RadixTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,65 +17,12 @@ What must stay true:
 
 from __future__ import annotations
 
-import heapq
 from array import array
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
-from itertools import count
+from bisect import bisect_left
+from collections.abc import Iterator
 
-TOKEN_BYTES = 8  # tokens are packed as int64
-# Children looked at on each side of a key for one whose page may be copied; only pending ones are passed over.
-_MAX_TAIL_PROBES = 32
-
-
-def pack(token_ids: Sequence[int]) -> bytes:
-    """Token ids as native int64 memory; cheapest from an array('q')."""
-    packed = token_ids if isinstance(token_ids, array) and token_ids.typecode == "q" else array("q", token_ids)
-    return packed.tobytes()
-
-
-class RadixNode:
-    """One edge of the tree together with the point it leads to. Owned and changed by its `RadixTree` alone.
-
-    Attributes:
-        key: the tokens of this node's pages, array('q').
-        page_ids: its pages in order.
-        children: by the packed tokens of the child's first page; child_keys are the same keys, sorted.
-        lock_count: locks on this node and below.
-        last_access: logical time of the last use.
-        num_pending_pages: how many of the last pages are yet to be written.
-        is_attached: False once no match can reach the node: it was dropped, or cut off after a failed step.
-    """
-
-    __slots__ = (
-        "child_keys",
-        "children",
-        "is_attached",
-        "is_queued",
-        "key",
-        "last_access",
-        "lock_count",
-        "num_pending_pages",
-        "page_ids",
-        "parent",
-    )
-
-    def __init__(self, key: array[int], page_ids: list[int], parent: RadixNode | None) -> None:
-        self.key, self.page_ids, self.parent = key, page_ids, parent
-        self.children: dict[bytes, RadixNode] = {}
-        self.child_keys: list[bytes] = []
-        self.lock_count = 0
-        self.last_access = 0
-        self.num_pending_pages = 0
-        self.is_attached = True
-        self.is_queued = False  # has an entry in the eviction queue
-
-    def path(self, top: RadixNode | None = None) -> Iterator[RadixNode]:
-        """This node and its ancestors upwards, `top` (if given) left out."""
-        node: RadixNode | None = self
-        while node is not None and node is not top:
-            yield node
-            node = node.parent
+from rtlang.cache.eviction import EvictionQueue
+from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
 
 
 class RadixTree:
@@ -93,8 +40,7 @@ class RadixTree:
         self.detached: dict[RadixNode, None] = {}
         self.pending: dict[RadixNode, None] = {}
         self._page_bytes = page_size * TOKEN_BYTES
-        self._queue: list[tuple[int, int, RadixNode]] = []  # heap of (last_access when queued, serial, leaf)
-        self._serial = count()
+        self._queue = EvictionQueue()
         self._clock = 0
 
     @property
@@ -186,10 +132,10 @@ class RadixTree:
         assert 0 < len(data) < self._page_bytes
         self._clock += 1
         start = bisect_left(node.child_keys, data)
-        for key in node.child_keys[start : start + _MAX_TAIL_PROBES]:
+        for key in node.child_keys[start : start + MAX_TAIL_PROBES]:
             if not key.startswith(data):
                 break
-            if key == data or _has_written_start(node.children[key]):
+            if key == data or node.children[key].has_written_start:
                 node.children[key].last_access = self._clock
                 return None
         leaf = self._add_child(node, array("q", data), [page_id])
@@ -209,7 +155,7 @@ class RadixTree:
             Freed page ids.
         """
         parent = node.parent
-        if parent is None or not node.is_attached or not _has_written_start(node):
+        if parent is None or not node.is_attached or not node.has_written_start:
             return []
         first = node.key[: self.page_size].tobytes()
         freed: list[int] = []
@@ -224,7 +170,7 @@ class RadixTree:
         assert 0 < num_pages < len(node.page_ids)
         assert node.parent is not None
         cut = num_pages * self.page_size
-        first = self._child_key(node)
+        first = self._first_page(node)
         upper = RadixNode(node.key[:cut], node.page_ids[:num_pages], node.parent)
         upper.lock_count, upper.last_access = node.lock_count, node.last_access
         node.parent.children[first] = upper
@@ -233,7 +179,7 @@ class RadixTree:
         node.num_pending_pages -= upper.num_pending_pages
         if upper.num_pending_pages:
             self.pending[upper] = None
-        self._link(upper, node)
+        upper.link(self._first_page(node), node)
         self.num_nodes += 1
         return upper
 
@@ -293,26 +239,23 @@ class RadixTree:
     def evict(self, num_pages: int) -> list[int]:
         """Free up to `num_pages` pages, least recently used leaves first, a long leaf from its end. Returns the freed pages."""
         freed: list[int] = []
-        while len(freed) < num_pages and self._queue:
-            queued_access, _, node = heapq.heappop(self._queue)
-            node.is_queued = False
-            if node.last_access != queued_access:  # used since it was queued
-                self._enqueue(node)
-            elif self._is_candidate(node):
-                keep = len(node.page_ids) - (num_pages - len(freed))
-                if keep <= 0:
-                    freed += self._remove(node)
-                    continue
-                freed += node.page_ids[keep:]
-                self.num_pages -= len(node.page_ids) - keep
-                self.num_unlocked_pages -= len(node.page_ids) - keep
-                del node.page_ids[keep:], node.key[keep * self.page_size :]
-                self._enqueue(node)
+        while len(freed) < num_pages and (node := self._queue.pop()) is not None:
+            if not self._is_candidate(node):
+                continue
+            num_taken = num_pages - len(freed)
+            if num_taken >= len(node.page_ids):
+                freed += self._remove(node)
+                continue
+            freed += node.page_ids[-num_taken:]
+            del node.page_ids[-num_taken:], node.key[-num_taken * self.page_size :]
+            self.num_pages -= num_taken
+            self.num_unlocked_pages -= num_taken
+            self._queue.push(node)
         return freed
 
     def nodes(self) -> Iterator[RadixNode]:
-        """Every node that has pages: those in the tree, in no particular order, and detached ones."""
-        yield from self._attached()
+        """The root, all nodes below it, and the detached ones."""
+        yield from self.root.subtree()
         yield from self.detached
 
     def _follow(
@@ -333,7 +276,7 @@ class RadixTree:
             if size <= limit - position and data.startswith(child.key, position):
                 node, position = child, position + size
                 continue
-            num_pages = _common_pages(child, data, position, limit, page_bytes)
+            num_pages = common_pages(child, data, position, limit, page_bytes)
             return node, position + num_pages * page_bytes, child, num_pages
         return node, position, None, 0
 
@@ -348,45 +291,23 @@ class RadixTree:
             if num_pages >= len(child.page_ids) - child.num_pending_pages:
                 return None
             page = child.key[num_pages * self.page_size : (num_pages + 1) * self.page_size].tobytes()
-            num_tokens = _common_tokens(page, query)
+            num_tokens = common_tokens(page, query)
             return (child, child.page_ids[num_pages], num_tokens) if num_tokens else None
-        # In sorted order a key shares less with the query the further it is from where the query would stand, so the nearest
-        # written page on either side is the best of that side.
-        best: tuple[RadixNode, int, int] | None = None
-        middle = bisect_left(node.child_keys, query)
-        above = range(middle, min(middle + _MAX_TAIL_PROBES, len(node.child_keys)))
-        below = range(middle - 1, max(middle - 1 - _MAX_TAIL_PROBES, -1), -1)
-        for side in (above, below):
-            for index in side:
-                key = node.child_keys[index]
-                num_tokens = _common_tokens(key, query)
-                if num_tokens <= (best[2] if best else 0):
-                    break
-                candidate = node.children[key]
-                if _has_written_start(candidate):
-                    best = candidate, candidate.page_ids[0], num_tokens
-                    break
-        return best
+        closest = node.closest_child(query)
+        return None if closest is None else (closest[0], closest[0].page_ids[0], closest[1])
 
-    def _child_key(self, node: RadixNode) -> bytes:
+    def _first_page(self, node: RadixNode) -> bytes:
+        """What the parent finds the node by."""
         return node.key[: self.page_size].tobytes()
 
-    def _link(self, parent: RadixNode, child: RadixNode) -> None:
-        first = self._child_key(child)
-        assert first not in parent.children
-        parent.children[first] = child
-        insort(parent.child_keys, first)
-
     def _unlink(self, child: RadixNode) -> None:
-        parent, first = child.parent, self._child_key(child)
-        assert parent is not None
-        del parent.children[first]
-        del parent.child_keys[bisect_left(parent.child_keys, first)]
-        self._enqueue(parent)
+        assert child.parent is not None
+        child.parent.unlink(self._first_page(child))
+        self._enqueue(child.parent)
 
     def _add_child(self, parent: RadixNode, key: array[int], page_ids: list[int]) -> RadixNode:
         child = RadixNode(key, list(page_ids), parent)
-        self._link(parent, child)
+        parent.link(self._first_page(child), child)
         self.num_nodes += 1
         return child
 
@@ -412,10 +333,7 @@ class RadixTree:
         """Cut `top` and all below it off. Returns the pages of unlocked ones; locked ones keep theirs until unlocked."""
         self._unlink(top)
         freed: list[int] = []
-        stack = [top]
-        while stack:
-            node = stack.pop()
-            stack.extend(node.children.values())
+        for node in list(top.subtree()):
             node.children, node.child_keys = {}, []
             node.is_attached = False
             node.num_pending_pages = 0
@@ -438,18 +356,15 @@ class RadixTree:
         )
 
     def _enqueue(self, node: RadixNode) -> None:
-        if node.is_queued or not self._is_candidate(node):
-            return
-        if len(self._queue) > 2 * self.num_nodes + 64:  # mostly entries of nodes that are gone
-            self._queue = [entry for entry in self._queue if entry[2].is_attached]
-            heapq.heapify(self._queue)
-        node.is_queued = True
-        heapq.heappush(self._queue, (node.last_access, next(self._serial), node))
+        if self._is_candidate(node):
+            if len(self._queue) > 2 * self.num_nodes + 64:
+                self._queue.drop_detached()
+            self._queue.push(node)
 
     def check(self) -> None:
         """Verify structure, locks, pending pages and counts."""
-        nodes = self._attached()
-        for node in (self.root, *nodes):
+        nodes = [node for node in self.root.subtree() if node is not self.root]
+        for node in self.root.subtree():
             assert node.is_attached
             assert sorted(node.children) == node.child_keys
             locks_below = sum(child.lock_count for child in node.children.values())
@@ -457,7 +372,7 @@ class RadixTree:
             assert node.lock_count >= locks_below
             for first, child in node.children.items():
                 assert child.parent is node
-                assert first == self._child_key(child)
+                assert first == self._first_page(child)
                 assert not node.num_pending_pages or child.num_pending_pages == len(child.page_ids)
         for node in nodes:
             self._check_node(node)
@@ -469,19 +384,7 @@ class RadixTree:
         assert sum(len(node.page_ids) for node in nodes if node.lock_count == 0) == self.num_unlocked_pages
         assert len(nodes) == self.num_nodes
         assert {node for node in nodes if node.num_pending_pages} == set(self.pending)
-        queued = [entry[2] for entry in self._queue]
-        assert len(queued) == len(set(queued))
-        assert all(node.is_queued for node in queued)
-
-    def _attached(self) -> list[RadixNode]:
-        """Every node that a match can reach, the root left out."""
-        nodes: list[RadixNode] = []
-        stack = list(self.root.children.values())
-        while stack:
-            node = stack.pop()
-            nodes.append(node)
-            stack.extend(node.children.values())
-        return nodes
+        self._queue.check()
 
     def _check_node(self, node: RadixNode) -> None:
         num_tokens, num_pages = len(node.key), len(node.page_ids)
@@ -495,30 +398,3 @@ class RadixTree:
         assert node.lock_count >= 0
         if self._is_candidate(node):
             assert node.is_queued, "an evictable leaf is not in the eviction queue"
-
-
-def _has_written_start(node: RadixNode) -> bool:
-    """Whether the node's first page holds its content."""
-    return node.num_pending_pages < len(node.page_ids)
-
-
-def _common_pages(node: RadixNode, data: bytes, position: int, limit: int, page_bytes: int) -> int:
-    """How many leading pages of `node` are data[position:limit]'s; the first is known to be."""
-    key = memoryview(node.key).cast("B")
-    low, high = 1, min(len(node.page_ids), (limit - position) // page_bytes)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if data.startswith(key[: middle * page_bytes], position):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _common_tokens(a: bytes, b: bytes) -> int:
-    """Length in tokens of the common prefix of two packed runs."""
-    size = min(len(a), len(b))
-    difference = int.from_bytes(a[:size], "little") ^ int.from_bytes(b[:size], "little")
-    if difference == 0:
-        return size // TOKEN_BYTES
-    return ((difference & -difference).bit_length() - 1) // (8 * TOKEN_BYTES)

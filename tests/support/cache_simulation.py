@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from rtlang.cache.node import RadixNode
 from rtlang.cache.pages import PageOwner
 from rtlang.cache.prefix_cache import PrefixCache, PrefixMatch
-from rtlang.cache.radix import RadixNode
 
 GARBAGE = -1
 

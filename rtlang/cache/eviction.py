@@ -1,0 +1,50 @@
+"""The order in which cached pages are given up: leaves of the radix tree, least recently used first."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+
+from rtlang.cache.node import RadixNode
+
+
+class EvictionQueue:
+    """A heap of nodes by the time of their last use. Owned by one `RadixTree`.
+
+    A use does not touch the heap: an entry whose node has been used since is sorted in again when it comes up. Whether a node may be
+    evicted at all is for the tree to judge when `pop` hands it out.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, RadixNode]] = []  # last_access when queued, serial, node
+        self._serial = count()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def push(self, node: RadixNode) -> None:
+        """Add a node, unless it is in already. O(log n)."""
+        if not node.is_queued:
+            node.is_queued = True
+            heapq.heappush(self._entries, (node.last_access, next(self._serial), node))
+
+    def pop(self) -> RadixNode | None:
+        """Take the node out that has not been used for longest. O(log n), amortised over uses. None: the queue is empty."""
+        while self._entries:
+            queued_access, _, node = heapq.heappop(self._entries)
+            node.is_queued = False
+            if node.last_access == queued_access:
+                return node
+            self.push(node)
+        return None
+
+    def drop_detached(self) -> None:
+        """Forget nodes that are no longer in the tree. O(n)."""
+        self._entries = [entry for entry in self._entries if entry[2].is_attached]
+        heapq.heapify(self._entries)
+
+    def check(self) -> None:
+        """Verify that every node is in once, and knows it."""
+        nodes = [node for _, _, node in self._entries]
+        assert len(nodes) == len(set(nodes))
+        assert all(node.is_queued for node in nodes)
