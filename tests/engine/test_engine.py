@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rtlang.config import RuntimeConfig
-from rtlang.engine.engine import Engine
-from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.request import Request
 from rtlang.errors import (
     AbortedError,
     CapacityError,
@@ -19,50 +18,20 @@ from rtlang.errors import (
     RequestError,
 )
 from rtlang.params import FinishReason, SamplingParams
+from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, logprob, naive_generate
 
 
-class Driver:
-    """An engine, and what its requests got."""
+class Driver(EngineDriver):
+    """An engine on a fake runner; settings of the runner and of RuntimeConfig by name."""
+
+    runner: FakeRunner
 
     def __init__(self, num_pages: int = 64, page_size: int = 4, **settings: Any) -> None:
         settings.setdefault("max_step_tokens", 32)
-        runner_settings = {k: settings.pop(k) for k in ("eos_every", "max_model_len", "fail_at") if k in settings}
-        self.runner = FakeRunner(num_pages, page_size, **runner_settings)
+        of_runner = {k: settings.pop(k) for k in ("eos_every", "max_model_len", "fail_at") if k in settings}
         config = RuntimeConfig(page_size=page_size, num_pages=num_pages, **settings)
-        self.engine = Engine(config, self.runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
-        self.now = 0.0
-        self.last: dict[Request, RequestOutput] = {}
-        self.text: dict[Request, str] = {}
-
-    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
-        params = SamplingParams(max_tokens=max_tokens, **rest.pop("params", {}))
-        request = self.engine.add(tokens, params, self.listen, now=self.now, **rest)
-        self.text[request] = ""
-        return request
-
-    def listen(self, output: RequestOutput) -> None:
-        assert output.request not in self.last, "nothing may follow the last output"
-        self.text[output.request] += output.text
-        if output.is_last:
-            self.last[output.request] = output
-
-    def step(self) -> None:
-        self.now += 1.0
-        for output in self.engine.step(self.now):
-            output.request.listener(output)
-
-    def run(self, limit: int = 5000) -> None:
-        for _ in range(limit):
-            if not self.engine.has_work:
-                return
-            self.step()
-        raise AssertionError("the engine does not come to an end")
-
-    def assert_idle(self) -> None:
-        assert self.engine.num_requests == 0
-        assert self.engine.cache.num_in_use == 0
-        self.engine.scheduler.check()
+        super().__init__(FakeRunner(num_pages, page_size, **of_runner), config)
 
 
 def prompts(rng: random.Random, count: int) -> list[list[int]]:

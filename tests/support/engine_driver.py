@@ -1,0 +1,50 @@
+"""Drives an engine step by step in the test's thread, on any runner, and keeps what its requests got."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtlang.config import RuntimeConfig
+from rtlang.engine.engine import Engine
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.params import SamplingParams
+
+
+class EngineDriver:
+    """An engine and its requests' texts and last outputs. Time is a count of steps."""
+
+    def __init__(self, runner: Any, config: RuntimeConfig) -> None:
+        self.runner = runner
+        self.engine = Engine(config, runner, None, lambda: None, check_every_step=True)  # type: ignore[arg-type]
+        self.now = 0.0
+        self.last: dict[Request, RequestOutput] = {}
+        self.text: dict[Request, str] = {}
+
+    def add(self, tokens: list[int], max_tokens: int = 8, **rest: Any) -> Request:
+        params = SamplingParams(max_tokens=max_tokens, **rest.pop("params", {}))
+        request = self.engine.add(tokens, params, self.listen, now=self.now, **rest)
+        self.text[request] = ""
+        return request
+
+    def listen(self, output: RequestOutput) -> None:
+        assert output.request not in self.last, "nothing may follow the last output"
+        self.text[output.request] += output.text
+        if output.is_last:
+            self.last[output.request] = output
+
+    def step(self) -> None:
+        self.now += 1.0
+        for output in self.engine.step(self.now):
+            output.request.listener(output)
+
+    def run(self, limit: int = 5000) -> None:
+        for _ in range(limit):
+            if not self.engine.has_work:
+                return
+            self.step()
+        raise AssertionError("the engine does not come to an end")
+
+    def assert_idle(self) -> None:
+        assert self.engine.num_requests == 0
+        assert self.engine.cache.num_in_use == 0
+        self.engine.scheduler.check()
