@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rtlang.engine.engine import Engine
+from rtlang.engine.request import RequestOutput
 from rtlang.errors import EngineDeadError
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class EngineLoop:
         on_break: told, with the cause, that the engine broke; commands still queued run after it.
         on_end: called once when the loop ends, with the cause if it broke.
         clock: seconds, monotonic.
+        on_step: told the outputs of each step, and when it began and ended.
     """
 
     def __init__(
@@ -37,9 +39,11 @@ class EngineLoop:
         on_break: Callable[[], None],
         on_end: Callable[[BaseException | None], None],
         clock: Callable[[], float] = time.monotonic,
+        on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
     ) -> None:
         self.clock = clock
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
+        self._on_step = on_step
         self._commands: deque[Command] = deque()
         self._timers: list[tuple[float, int, Command]] = []
         self._num_timers = 0
@@ -143,6 +147,9 @@ class EngineLoop:
         if is_stopping:
             return False
         if engine.has_work:
-            for output in engine.step(now):
+            outputs = engine.step(now)
+            if self._on_step is not None:
+                self._on_step(engine, outputs, now, self.clock())
+            for output in outputs:
                 output.request.listener(output)
         return True

@@ -24,6 +24,7 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.graph_state import GraphState
 from rtlang.engine.loop import EngineLoop
 from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.telemetry import Telemetry
 from rtlang.errors import (
     AbortedError,
     ConfigError,
@@ -35,6 +36,7 @@ from rtlang.errors import (
 from rtlang.events import Event, GraphFailed
 from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.target import Listener
+from rtlang.metrics import Metrics
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 
@@ -62,6 +64,7 @@ class Runtime:
         if model is not None:
             settings["model"] = os.fspath(model)
         self.config = replace(config or RuntimeConfig(), **settings)
+        self.metrics = Metrics()
         self._runner: ModelRunner | None = None
         self._compiler: ConstraintCompiler | None = None
         self._loop: EngineLoop | None = None
@@ -90,7 +93,9 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError("the runtime was closed")
             if self._loop is None:
-                loop = EngineLoop(self._make_engine, self._break, self._end)
+                loop = EngineLoop(
+                    self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step
+                )
                 loop.start()
                 self._loop = loop
         return self
