@@ -204,7 +204,8 @@ class Runtime:
     def _make_state(
         self, graph_id: int, inputs: Mapping[str, str], listener: Listener, is_open: bool, priority: int
     ) -> GraphState:
-        loop = self._running_loop()
+        loop = self._loop
+        assert loop is not None
         engine = loop.engine
         arrival = loop.clock()
 

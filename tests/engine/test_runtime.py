@@ -1,0 +1,246 @@
+"""A runtime from submission to final event, on a runner without a model. Threads wait for events, never for time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rtlang.engine import runtime as runtime_module
+from rtlang.engine.runtime import Runtime
+from rtlang.errors import (
+    AbortedError,
+    ConfigError,
+    DeadlineError,
+    EngineDeadError,
+    GraphError,
+    ModelLoadError,
+    OverloadError,
+)
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished
+from rtlang.lang.graph import Arg, Generate, RequestGraph, Text
+from rtlang.params import SamplingParams
+from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
+
+LIMIT_S = 30.0
+
+
+class SlowRunner(FakeRunner):
+    """A fake runner that loads, and whose steps wait while `gate` is closed."""
+
+    def __init__(self, config: Any, **settings: Any) -> None:
+        super().__init__(config.num_pages or 400, config.page_size, **settings)
+        self.gate = threading.Event()
+        self.gate.set()
+        self.in_step = threading.Event()
+        self.broken = False
+
+    def load(self) -> None:
+        pass
+
+    def launch(self, step: Any) -> Any:
+        self.in_step.set()
+        assert self.gate.wait(LIMIT_S)
+        if self.broken:
+            raise RuntimeError("the device is gone")
+        return super().launch(step)
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.done = threading.Event()
+        self.first = threading.Event()
+
+    def __call__(self, event: Event) -> None:
+        assert not self.done.is_set()
+        self.events.append(event)
+        self.first.set()
+        if isinstance(event, GraphFinished | GraphFailed):
+            self.done.set()
+
+    def last(self) -> Event:
+        assert self.done.wait(LIMIT_S)
+        return self.events[-1]
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SlowRunner]]:
+    made: list[SlowRunner] = []
+
+    def make(config: Any) -> SlowRunner:
+        made.append(SlowRunner(config, eos_every=10**9))
+        return made[-1]
+
+    class NoConstraints:
+        def __init__(self, *args: Any) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(runtime_module, "ModelRunner", make)
+    monkeypatch.setattr(runtime_module, "ConstraintCompiler", NoConstraints)
+    yield made
+
+
+def graph(max_tokens: int = 5, text: Any = "hi") -> RequestGraph:
+    inputs = (text.name,) if isinstance(text, Arg) else ()
+    params = SamplingParams(max_tokens=max_tokens, seed=0)
+    return RequestGraph((Text(0, None, (text,)), Generate(1, 0, "a", params)), inputs)
+
+
+def test_a_graph_runs_to_its_end(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        runtime.submit(graph(text=Arg("who")), listener, inputs={"who": "you"})
+        last = listener.last()
+    expected = FakeTokenizer().decode(naive_generate([1, *FakeTokenizer().encode("you", is_start=True)], 5, eos_every=10**9))
+    assert isinstance(last, GraphFinished)
+    assert last.values == {"a": expected}
+
+
+def test_an_open_graph_is_extended_and_closed(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        run = runtime.submit(graph(), listener, is_open=True)
+        run.extend([Generate(2, 1, "b", SamplingParams(max_tokens=2, seed=0))])
+        run.close()
+        run.close()
+        assert isinstance(listener.last(), GraphFinished)
+        assert [e.name for e in listener.events if isinstance(e, NodeFinished)] == ["a", "b"]
+        with pytest.raises(GraphError, match="closed"):
+            run.extend([])
+
+
+def test_a_bad_extension_leaves_the_graph_as_it_was(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        run = runtime.submit(graph(), listener, is_open=True)
+        with pytest.raises(GraphError, match="node 2, parent"):
+            run.extend([Generate(2, 77, "b", SamplingParams())])
+        run.close()
+        assert isinstance(listener.last(), GraphFinished)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "match"), [({}, "'who' needs a text"), ({"who": 3}, "needs a text"), ({"who": "a", "x": "b"}, "no input 'x'")]
+)
+def test_wrong_inputs_are_refused_where_they_are_given(
+    runner: list[SlowRunner], inputs: dict[str, Any], match: str
+) -> None:
+    with Runtime(page_size=4) as runtime, pytest.raises(GraphError, match=match):
+        runtime.submit(graph(text=Arg("who")), Listener(), inputs=inputs)
+
+
+def test_cancel_ends_a_running_graph_and_frees_its_pages(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        run = runtime.submit(graph(max_tokens=1000), listener)
+        assert listener.first.wait(LIMIT_S)
+        run.cancel()
+        run.cancel()
+        last = listener.last()
+        assert isinstance(last, GraphFailed)
+        assert isinstance(last.error, AbortedError)
+        other = Listener()
+        runtime.submit(graph(), other)
+        assert isinstance(other.last(), GraphFinished)
+        assert runtime.stats()["num_pages_in_use"] == 0
+
+
+def test_a_deadline_ends_a_graph(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        runtime.submit(graph(), listener, is_open=True, deadline_s=0.01)
+        last = listener.last()
+        assert isinstance(last, GraphFailed)
+        assert isinstance(last.error, DeadlineError)
+        with pytest.raises(ConfigError):
+            runtime.submit(graph(), listener, deadline_s=0)
+
+
+def test_a_listener_that_raises_loses_its_graph_and_nobody_elses(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        raised = threading.Event()
+
+        def bad(event: Event) -> None:
+            raised.set()
+            raise ValueError("a bug of the client")
+
+        runtime.submit(graph(), bad)
+        listener = Listener()
+        runtime.submit(graph(), listener)
+        assert isinstance(listener.last(), GraphFinished)
+        assert raised.is_set()
+
+
+def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:
+    runtime = Runtime(page_size=4).start()
+    listeners = [Listener() for _ in range(5)]
+    for listener in listeners:
+        runtime.submit(graph(), listener, is_open=True)
+    runtime.close()
+    runtime.close()
+    for listener in listeners:
+        last = listener.last()
+        assert isinstance(last, GraphFailed | GraphFinished)
+    assert any(isinstance(listener.last(), GraphFailed) for listener in listeners)
+    with pytest.raises(EngineDeadError):
+        runtime.submit(graph(), Listener())
+
+
+def test_a_dead_engine_tells_everyone(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4, max_rows=1) as runtime:
+        runner[0].gate.clear()
+        listeners = [Listener() for _ in range(5)]
+        for listener in listeners:
+            runtime.submit(graph(), listener)
+        assert runner[0].in_step.wait(LIMIT_S)
+        runner[0].broken = True
+        runner[0].gate.set()
+        told = [listener.last() for listener in listeners]
+        assert all(isinstance(event, GraphFailed | GraphFinished) for event in told)
+        dead = [event for event in told if isinstance(event, GraphFailed)]
+        assert dead
+        assert all(isinstance(event.error, EngineDeadError) for event in dead)
+        with pytest.raises(EngineDeadError, match="device is gone"):
+            while True:
+                runtime.submit(graph(), Listener())
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_back(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4, max_waiting=1) as runtime:
+        runner[0].gate.clear()
+        listener = Listener()
+        runtime.submit(graph(), listener)
+        assert runner[0].in_step.wait(LIMIT_S)
+        with pytest.raises(OverloadError) as refused:
+            runtime.submit(graph(), Listener())
+        assert refused.value.retry_after_s > 0
+        runner[0].gate.set()
+        assert isinstance(listener.last(), GraphFinished)
+
+
+def test_unknown_and_wrong_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match="page_sise"):
+        Runtime(page_sise=4)
+    with pytest.raises(ConfigError, match="policy"):
+        Runtime(policy="lottery")
+
+
+def test_a_model_that_does_not_load_raises_where_it_is_started(tmp_path: Any) -> None:
+    with pytest.raises(ModelLoadError):
+        Runtime(model=str(tmp_path / "nowhere")).start()
+
+
+def test_clear_cache_drops_what_nobody_uses(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        listener = Listener()
+        runtime.submit(graph(max_tokens=20), listener)
+        listener.last()
+        assert runtime.stats()["num_pages_cached"] > 0
+        runtime.clear_cache()
+        assert runtime.stats()["num_pages_cached"] == 0
