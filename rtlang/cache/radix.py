@@ -185,9 +185,10 @@ class RadixTree:
 
     def lock(self, node: RadixNode, top: RadixNode | None = None) -> None:
         """Add a lock to the path down to `node`, from below `top`."""
+        assert node.is_attached, "lock after the node was dropped"
         self._clock += 1
         for passed in node.path(top):
-            if passed.lock_count == 0 and passed.is_attached:
+            if passed.lock_count == 0:
                 self.num_unlocked_pages -= len(passed.page_ids)
             passed.lock_count += 1
             passed.last_access = self._clock

@@ -168,3 +168,18 @@ def test_clear_drops_what_no_request_holds() -> None:
     assert (cache.num_free, cache.num_in_use) == (7, 1)
     cache.unlock(held.node)
     assert cache.stats.num_evicted_pages == 0
+
+
+def test_pages_of_a_request_cancelled_in_its_step_are_not_available_before_the_step_is_done() -> None:
+    cache = PrefixCache(4, 4)
+    match, page_ids = start(cache, list(range(8)))
+    node, _ = cache.extend(match.node, list(range(8)), page_ids)
+    cache.finish(node, [], [])
+    assert (cache.num_free, cache.num_cached, cache.num_available) == (2, 2, 2)
+    assert cache.allocate(3) is None
+    cache.clear()
+    assert cache.num_cached == 2
+    cache.commit()
+    assert cache.num_available == 4
+    assert cache.allocate(3) is not None
+    cache.check()

@@ -180,3 +180,31 @@ def test_the_eviction_queue_does_not_outgrow_the_tree(tree: RadixTree) -> None:
 def test_page_size_must_be_positive() -> None:
     with pytest.raises(ValueError, match="page_size = 0"):
         RadixTree(0)
+
+
+def test_what_follows_pending_pages_is_pending_too(tree: RadixTree) -> None:
+    node = store(tree, tokens(1), [1], is_pending=True)
+    below = store(tree, tokens(1, 2), [2])
+    assert tree.append_partial(below, pack([3]), 3) is not None
+    tree.check()
+    assert tree.evict(3) == []
+    assert tree.num_evictable_pages == 0
+    assert find(tree, tokens(1, 2) + pack([3])) == ([1, 2], None, 0)
+    assert sorted(tree.discard()) == [1, 2, 3]
+    assert not node.is_attached
+    tree.check()
+
+
+def test_a_pending_page_does_not_stand_in_for_a_partial_one(tree: RadixTree) -> None:
+    store(tree, pack([1, 1, 1, 1]), [1], is_pending=True)
+    assert tree.append_partial(tree.root, pack([1, 1]), 2) is not None
+    assert find(tree, pack([1, 1, 5])) == ([], 2, 2)
+    assert tree.discard() == [1]
+    assert find(tree, pack([1, 1, 5])) == ([], 2, 2)
+
+
+def test_a_dropped_node_cannot_be_locked(tree: RadixTree) -> None:
+    node = store(tree, tokens(1), [1])
+    assert tree.evict(1) == [1]
+    with pytest.raises(AssertionError, match="dropped"):
+        tree.lock(node)
