@@ -343,7 +343,7 @@ def _constraint(item: dict[str, Any], node_id: int) -> Constraint | None:
     if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
         raise GraphError(node_id, "constraint", "a map with kind and source (a string) is allowed")
     try:
-        return Constraint(ConstraintKind(plain.get("kind")), plain["source"])
+        return Constraint(ConstraintKind(str(plain.get("kind"))), plain["source"])
     except ValueError:
         raise GraphError(node_id, "constraint.kind", f"allowed are {', '.join(ConstraintKind)}") from None
 

@@ -1,0 +1,211 @@
+"""One program over many inputs.
+
+Plain bodies run one after the other in a worker thread, and each submits its graph and makes room for the next without waiting for it.
+Only a body that is about to wait at a graph break lets another worker start. Coroutine bodies run together in one event loop. Each run
+has its own session, so that nothing that happens to one reaches another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rtlang.errors import OverloadError, ParameterError
+from rtlang.lang.body import Body
+from rtlang.lang.result import Result
+from rtlang.lang.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
+from rtlang.lang.session import MAX_OVERLOAD_WAIT_S, Session
+from rtlang.lang.state import State
+from rtlang.lang.target import Target
+from rtlang.params import SamplingParams
+
+MAX_THREADS = 64
+MAX_COROUTINES = 10_000
+MAX_IDLE_RETRIES = 3
+
+Report = Callable[[int, int], None]
+
+
+def run_batch(
+    body: Body,
+    inputs: Iterable[Mapping[str, Any]],
+    runtime: Target | None,
+    *,
+    params: SamplingParams | None,
+    priority: int,
+    deadline_s: float | None,
+    on_error: OnError,
+    progress: bool | Report,
+    max_threads: int,
+) -> list[Result]:
+    """Run once per input. See `Program.run_batch`."""
+    check_on_error(on_error)
+    if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
+        raise ParameterError("max_threads", max_threads, "an integer of at least 1 is allowed")
+    target = resolve_runtime(runtime)
+    bodies = []
+    for index, given in enumerate(inputs):
+        if not isinstance(given, Mapping):
+            raise ParameterError(f"inputs[{index}]", given, "a mapping of argument names to values is allowed")
+        bodies.append(body.bound((), given))
+        bodies[-1].check_complete()
+    with _reporter(progress, body.name, len(bodies)) as report:
+        options: dict[str, Any] = {"params": params, "priority": priority, "deadline_s": deadline_s}
+        if body.is_async:
+            return run_coroutine(lambda: _run_coroutines(bodies, target, options, on_error, report))
+        return _ThreadedBatch(bodies, target, options, max_threads).run(on_error, report)
+
+
+class _ThreadedBatch:
+    """Runs plain bodies. The caller's thread collects, workers record and submit; they meet in one condition."""
+
+    def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
+        self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
+        self._condition = threading.Condition()
+        self._runs: dict[int, tuple[Session, State]] = {}  # begun and not yet collected
+        self._returned: dict[int, tuple[Any, BaseException | None]] = {}  # bodies that ended
+        self._next = self._num_threads = self._num_ended = 0
+        self._is_stopped = False
+
+    def run(self, on_error: OnError, report: Report) -> list[Result]:
+        results: list[Result | None] = [None] * len(self._bodies)
+        num_done = 0
+        report(0, len(results))
+        self._add_thread()
+        try:
+            while num_done < len(results):
+                for index in self._wait_for_ended():
+                    with self._condition:
+                        session, state = self._runs.pop(index)
+                        value, error = self._returned.pop(index)
+                    result = results[index] = Result(session, state, value, error)
+                    num_done += 1
+                    report(num_done, len(results))
+                    if on_error == "raise" and result.error is not None:
+                        raise result.error
+        finally:
+            self._stop()
+        return [result for result in results if result is not None]
+
+    def _wait_for_ended(self) -> list[int]:
+        """Indices of runs whose body and graph have both ended; at least one."""
+        while True:
+            with self._condition:
+                ended = [index for index in self._returned if self._runs[index][0].final is not None]
+                if ended:
+                    return ended
+                sessions = [session for session, _ in self._runs.values()]
+                remaining = [left for session in sessions if (left := session.remaining_s()) is not None]
+                self._condition.wait(min(remaining, default=None))
+            for session in sessions:
+                session.expire()
+
+    def _stop(self) -> None:
+        with self._condition:
+            self._is_stopped = True
+            sessions = [session for session, _ in self._runs.values()]
+            self._condition.notify_all()
+        for session in sessions:
+            session.cancel()
+
+    def _add_thread(self) -> None:
+        """Start another worker if there is work for it; called when a body is about to wait."""
+        with self._condition:
+            if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
+                return
+            self._num_threads += 1
+        threading.Thread(target=self._work, name="rtlang-batch", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                if self._is_stopped or self._next >= len(self._bodies):
+                    self._num_threads -= 1
+                    return
+                index = self._next
+                self._next += 1
+                session = Session(
+                    self._target,
+                    **self._options,
+                    on_wait=self._add_thread,
+                    on_end=self._graph_ended,
+                    on_overload=self._room_after(),
+                )
+                state = State(session.recording)
+                self._runs[index] = (session, state)
+            value, error = None, None
+            try:
+                with session.ended_by_errors():
+                    value = self._bodies[index].call(state)
+                    session.finish()
+            except BaseException as caught:
+                error = caught
+            with self._condition:
+                self._returned[index] = (value, error)
+                self._condition.notify_all()
+
+    def _graph_ended(self) -> None:
+        with self._condition:
+            self._num_ended += 1
+            self._condition.notify_all()
+
+    def _room_after(self) -> Callable[[OverloadError], bool]:
+        """A function that waits for the queue to drain: as long as runs of this batch end, else a few times."""
+        last_ended, num_idle = -1, 0
+
+        def wait(error: OverloadError) -> bool:
+            nonlocal last_ended, num_idle
+            with self._condition:
+                num_idle = num_idle + 1 if self._num_ended == last_ended else 0
+                last_ended = self._num_ended
+                if num_idle > MAX_IDLE_RETRIES or self._is_stopped:
+                    return False
+                self._condition.wait(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
+                return True
+
+        return wait
+
+
+async def _run_coroutines(
+    bodies: list[Body], target: Target, options: dict[str, Any], on_error: OnError, report: Report
+) -> list[Result]:
+    room = asyncio.Semaphore(MAX_COROUTINES)
+    num_done = 0
+    report(0, len(bodies))
+
+    async def one(body: Body) -> Result:
+        nonlocal num_done
+        async with room:
+            result = await run_async(body, target, on_error=on_error, is_patient=True, **options)
+        num_done += 1
+        report(num_done, len(bodies))
+        return result
+
+    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _reporter(progress: bool | Report, name: str, total: int) -> Iterator[Report]:
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda done, total: None
+        return
+    try:
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda done, total: None
+        return
+    with Progress() as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda done, total: bar.update(task, completed=done)

@@ -1,0 +1,80 @@
+"""A program's function with the arguments it has so far, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from rtlang.errors import TraceError
+from rtlang.lang.graph import Arg
+from rtlang.lang.state import State
+from rtlang.lang.values import Value, parts_of, source_of, user_location
+
+_current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=None)
+
+
+def current_state() -> State | None:
+    """The state of the innermost program body that is being executed here."""
+    return _current_state.get()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A function whose first parameter is a state, and arguments for the others."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
+        """The same with more arguments; a keyword given again replaces the earlier one.
+
+        Raises:
+            TypeError: the function takes no such arguments.
+        """
+        both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs})
+        inspect.signature(self.function).bind_partial(None, *both.args, **both.kwargs)
+        return both
+
+    def check_complete(self) -> None:
+        """Whether the function can be called.
+
+        Raises:
+            TypeError: an argument is missing or unknown.
+            TraceError: an argument is an input of a graph, which has no text in a run.
+        """
+        try:
+            inspect.signature(self.function).bind(None, *self.args, **self.kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
+        for value in (*self.args, *self.kwargs.values()):
+            if isinstance(value, Value) and source_of(value) is None:
+                names = ", ".join(part.name for part in parts_of(value) if isinstance(part, Arg))
+                raise TraceError(f"rt.arg({names!r}) is for graph(); a run needs its text", user_location())
+
+    def call(self, state: State) -> Any:
+        """Run a plain function's body."""
+        token = _current_state.set(state)
+        try:
+            return self.function(state, *self.args, **self.kwargs)
+        finally:
+            _current_state.reset(token)
+
+    async def call_async(self, state: State) -> Any:
+        """Run a coroutine function's body."""
+        token = _current_state.set(state)
+        try:
+            return await self.function(state, *self.args, **self.kwargs)
+        finally:
+            _current_state.reset(token)

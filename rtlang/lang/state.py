@@ -1,0 +1,388 @@
+"""The state that a program body grows, and its forks.
+
+A `State` is a view of one sequence of nodes with a set of named variables. `fork` makes states that continue the same node; nothing is
+copied, since several nodes with one parent are a fork. The name of a generation must be new in its state and scope; forks and
+called programs have variables of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, overload
+
+from rtlang.errors import TraceError
+from rtlang.lang import expr as exprs
+from rtlang.lang.expr import Expr, as_expr
+from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.lang.recording import Recording
+from rtlang.lang.sequence import Sequence
+from rtlang.lang.values import Value, parts_of, real, source_of, text_value, user_location
+from rtlang.lang.variables import Entry, Plain, Variable, generated, messages_of, view
+
+MAX_NAME_CHARS = 256
+MAX_FORKS = 4096
+
+
+class State:
+    """What a program body appends to (`s += ...`) and reads from (`s[name]`)."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        sequence: Sequence | None = None,
+        *,
+        inherited: dict[str, Variable] | None = None,
+        prefix: str = "",
+        outer_name: str = "",
+        caller: State | None = None,
+    ) -> None:
+        self._recording = recording
+        self._sequence = Sequence(recording) if sequence is None else sequence
+        self._inherited = {} if inherited is None else inherited
+        self._variables: dict[str, Variable] = {}
+        self._prefix = prefix  # of the scopes that are open in this state
+        self._outer_name = outer_name  # what comes before names in the graph: the calls that led here
+        self._caller = caller  # sees the variables of this state, behind the name of the call
+        self._calls: set[str] = set()
+        self._is_joined = False
+
+    # Growing
+
+    def __iadd__(self, item: object) -> State:
+        """Append text, an expression, or a program with its arguments."""
+        self._check_growing()
+        call = getattr(type(item), "_rt_call", None)
+        if call is not None and not isinstance(item, Value):
+            call(item, self)
+        else:
+            self._record(as_expr(item, "what is appended"))
+        return self
+
+    def system(self) -> RoleBlock:
+        """`with s.system():` everything appended inside is one system message."""
+        return RoleBlock(self, "system")
+
+    def user(self) -> RoleBlock:
+        """`with s.user():` everything appended inside is one user message."""
+        return RoleBlock(self, "user")
+
+    def assistant(self) -> RoleBlock:
+        """`with s.assistant():` everything appended inside is one assistant message."""
+        return RoleBlock(self, "assistant")
+
+    def tool(self) -> RoleBlock:
+        """`with s.tool():` everything appended inside is one message with a tool's result."""
+        return RoleBlock(self, "tool")
+
+    def fork(self, n: int) -> Forks:
+        """`n` states that continue from here, also from an empty state.
+
+        Raises:
+            TraceError: n is not an integer from 1 to 4096.
+        """
+        count = real(n)
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_FORKS:
+            raise TraceError(f"fork() takes 1 to {MAX_FORKS} states, not {count!r}", user_location())
+        self._check_growing()
+        visible = self._visible()
+        return Forks(self, [self._branch(visible) for _ in range(count)])
+
+    def copy(self) -> State:
+        """An independent state that continues from here, with the same variables."""
+        self._check_growing()
+        branch = self._branch(dict(self._inherited))
+        branch._variables = dict(self._variables)
+        return branch
+
+    def scope(self, name: str) -> Scope:
+        """`with s.scope("draft"):` names inside become `draft.name`, and the whole span is the text variable `draft`."""
+        return Scope(self, _check_text(name, "scope"))
+
+    def set(self, name: str, value: Any) -> None:
+        """Give a variable a value: anything, generated values included. A name may be set again."""
+        self._define(self._prefix + _check_text(name, "set"), Plain(value))
+
+    # Reading
+
+    def __getitem__(self, name: str) -> Any:
+        """The variable's value: a generated one is lazy (see `Value`), a joined one or one with n > 1 is a list.
+
+        Raises:
+            TraceError: there is no such variable; names those there are.
+        """
+        return view(self._variable(name), "value", name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) is not None
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TraceError("a state cannot be iterated; its variables are s[name]", user_location())
+
+    def text(self, name: str) -> Any:
+        """The variable's text as generated, lazily; a list where the variable is one."""
+        return view(self._variable(name), "text", name)
+
+    def meta(self, name: str) -> Any:
+        """The variable's `Meta`, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
+        return view(self._variable(name), "meta", name)
+
+    def messages(self) -> Any:
+        """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside of messages is not in it."""
+        parts = self._sequence.parts(None)
+        needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
+        text_of = self._recording.text_of
+        return Value(self._recording, needs, None, lambda: messages_of(parts, text_of), "the messages")
+
+    def __repr__(self) -> str:
+        return f"<state after node {self._sequence.head} with variables {sorted(self._visible())}>"
+
+    # Recording
+
+    def _record(self, expr: Expr) -> None:
+        match expr:
+            case exprs.Pieces():
+                self._record_pieces(expr)
+            case exprs.Gen():
+                self._record_gen(expr)
+            case exprs.Select():
+                self._record_select(expr)
+            case exprs.Role():
+                start = self._sequence.open_role(expr.role)
+                for each in expr.content:
+                    self._record(each)
+                self._sequence.close_role(start)
+            case exprs.Series():
+                for each in expr.items:
+                    self._record(each)
+            case _:
+                raise AssertionError(f"{type(expr).__name__} is no known expression")
+
+    def _record_pieces(self, expr: exprs.Pieces) -> None:
+        parts: list[Part] = []
+        for piece in expr.pieces:
+            if isinstance(piece, str):
+                parts.append(piece)
+            elif source_of(piece) in (None, self._recording):
+                parts.extend(parts_of(piece))
+            else:
+                raise TraceError(f"{piece!r} belongs to another run; use its real value", user_location())
+        self._sequence.append(parts)
+
+    def _record_gen(self, gen: exprs.Gen) -> None:
+        key = self._new_key(gen.name)
+        recording, sequence = self._recording, self._sequence
+        params = recording.effective(gen.params, gen.options)
+        node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
+        what = f"node {node_id}" if gen.name is None else repr(gen.name)
+        entries: list[Variable] = [
+            generated(recording, node_id, choice, what, gen.kind.is_text) for choice in range(params.n)
+        ]
+        if params.n == 1:
+            sequence.head = node_id
+        else:
+            sequence.keep_head()
+        if key is not None:
+            self._define(key, entries if params.n > 1 else entries[0])
+
+    def _record_select(self, select: exprs.Select) -> None:
+        key = self._new_key(select.name)
+        recording, sequence = self._recording, self._sequence
+        sequence.head = recording.add_select(
+            sequence.head, self._graph_name(key), select.choices, select.method, select.kind
+        )
+        if key is not None:
+            self._define(key, generated(recording, sequence.head, 0, repr(select.name), select.kind.is_text))
+
+    def _branch(self, inherited: dict[str, Variable]) -> State:
+        return State(
+            self._recording,
+            self._sequence.branch(),
+            inherited=inherited,
+            prefix=self._prefix,
+            outer_name=self._outer_name,
+        )
+
+    def _callee(self, name: str, *, on_same_sequence: bool) -> State:
+        """The state of a program called `name` from here; its variables show up here as `name.variable`."""
+        self._check_growing()
+        key, number = f"{self._prefix}{name}.", 1
+        while key in self._calls or any(known.startswith(key) for known in self._variables):
+            number += 1
+            key = f"{self._prefix}{name}#{number}."
+        self._calls.add(key)
+        sequence = self._sequence if on_same_sequence else None
+        return State(self._recording, sequence, outer_name=self._outer_name + key, caller=self)
+
+    # Names
+
+    def _new_key(self, name: str | None) -> str | None:
+        self._check_growing()
+        if name is None:
+            return None
+        key = self._prefix + name
+        if key in self._variables:
+            raise TraceError(
+                f"{key!r} exists already in this state; choose another name or open s.scope(...)", user_location()
+            )
+        return key
+
+    def _graph_name(self, key: str | None) -> str | None:
+        full = None if key is None else self._outer_name + key
+        if full is not None and len(full) > MAX_NAME_CHARS:
+            raise TraceError(f"names have at most {MAX_NAME_CHARS} characters with their scopes", user_location())
+        return full
+
+    def _check_growing(self) -> None:
+        if self._is_joined:
+            raise TraceError("this state was joined; it can be read but not grow", user_location())
+
+    def _define(self, key: str, variable: Variable) -> None:
+        self._variables[key] = variable
+        if self._caller is not None:
+            self._caller._define(self._outer_name.removeprefix(self._caller._outer_name) + key, variable)
+
+    def _visible(self) -> dict[str, Variable]:
+        return {**self._inherited, **self._variables}
+
+    def _find(self, name: str) -> Variable:
+        prefix = self._prefix
+        while True:
+            for names in (self._variables, self._inherited):
+                if prefix + name in names:
+                    return names[prefix + name]
+            if not prefix:
+                return None
+            prefix = prefix[: prefix[:-1].rfind(".") + 1]
+
+    def _variable(self, name: object) -> Variable:
+        found = self._find(name) if isinstance(name, str) else None
+        if found is None:
+            known = ", ".join(sorted(self._visible())) or "none"
+            raise TraceError(f"there is no variable {name!r} here; known are: {known}", user_location())
+        return found
+
+
+class RoleBlock:
+    """`with s.user():` a chat message made of everything appended inside."""
+
+    __slots__ = ("_role", "_start", "_state")
+
+    def __init__(self, state: State, role: str) -> None:
+        self._state, self._role = state, role
+        self._start: int | None = None
+
+    def __enter__(self) -> State:
+        self._state._check_growing()
+        self._start = self._state._sequence.open_role(self._role)
+        return self._state
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._state._sequence.close_role(self._start)
+
+
+class Scope:
+    """`with s.scope(name):` a named span and a namespace."""
+
+    __slots__ = ("_name", "_outer_prefix", "_start", "_state")
+
+    def __init__(self, state: State, name: str) -> None:
+        self._state, self._name = state, name
+        self._outer_prefix = ""
+        self._start: int | None = None
+
+    def __enter__(self) -> State:
+        state = self._state
+        state._new_key(self._name)
+        self._outer_prefix, self._start = state._prefix, state._sequence.head
+        state._prefix = f"{self._outer_prefix}{self._name}."
+        return state
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        state = self._state
+        state._prefix = self._outer_prefix
+        if error is None:
+            parts = [p for p in state._sequence.parts(self._start) if not isinstance(p, (RoleStart, RoleEnd))]
+            text = text_value(state._recording, parts, repr(self._name))
+            key = state._new_key(self._name)
+            assert key is not None
+            state._define(key, Entry(text, text, None))
+
+
+class Forks:
+    """States that continue from one place. Iterate or index them, append to all with `forks += ...`, and `join` them."""
+
+    def __init__(self, parent: State, states: list[State]) -> None:
+        self._parent, self._states = parent, states
+        self._is_joined = False
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self._states)
+
+    @overload
+    def __getitem__(self, key: int) -> State: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[State]: ...
+    @overload
+    def __getitem__(self, key: str) -> list[Any]: ...
+    def __getitem__(self, key: int | slice | str) -> State | list[Any]:
+        """One state; several; or, by a name, that variable of every state."""
+        if isinstance(key, str):
+            return [state[key] for state in self._states]
+        return self._states[key]
+
+    def __setitem__(self, key: int, state: State) -> None:
+        """Only so that `forks[i] += ...` can be written."""
+        if self._states[key] is not state:
+            raise TraceError("a fork cannot be replaced by another state", user_location())
+
+    def __iadd__(self, item: object) -> Forks:
+        """Append to all: one expression to each, a list item by item, or what a function of the index returns.
+
+        Raises:
+            TraceError: a list of another length.
+        """
+        items: list[object]
+        if isinstance(item, (list, tuple)):
+            if len(item) != len(self._states):
+                raise TraceError(f"{len(item)} items for {len(self._states)} forks", user_location())
+            items = list(item)
+        elif callable(item) and not isinstance(item, (Expr, Value)) and not hasattr(type(item), "_rt_call"):
+            function: Callable[[int], object] = item
+            items = [function(index) for index in range(len(self._states))]
+        else:
+            items = [item] * len(self._states)
+        for state, each in zip(self._states, items, strict=True):
+            state += each
+        return self
+
+    def join(self) -> None:
+        """Every variable that the forks made becomes a list on the parent, in fork order (None where a fork has none).
+
+        The forks can still be read, but no longer grow.
+
+        Raises:
+            TraceError: joined before.
+        """
+        if self._is_joined:
+            raise TraceError("these forks were joined before", user_location())
+        self._is_joined = True
+        names = dict.fromkeys(name for state in self._states for name in state._variables)
+        for state in self._states:
+            state._is_joined = True
+        for name in names:
+            self._parent._define(name, [state._variables.get(name) for state in self._states])
+
+
+def _check_text(name: object, function: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise TraceError(f"{function}() takes a non-empty name, not {name!r}", user_location())
+    return name

@@ -1,0 +1,333 @@
+"""Output types: what holds a generation to a form, and how its text becomes a Python value.
+
+An `OutputType` pairs a `Constraint` (data that crosses the wire) with a reader (which stays here). Simple types are written the way a
+person writes them (42, 3.5, true, 2024-05-01, one of the choices); everything structured is JSON. `pydantic`, `jsonschema` and `outlines`
+are imported only where a type needs them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import functools
+import inspect
+import json
+import math
+import os
+import re
+import typing
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import NoneType
+from typing import Any
+
+from rtlang.errors import ParameterError, ValueParseError
+from rtlang.params import Constraint, ConstraintKind
+
+_INTEGER = "-?(0|[1-9][0-9]*)"
+_NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
+_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
+_DATE = (
+    f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    f"|{_LEAP_YEAR}-02-29)"
+)
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputType:
+    """A form of text and its reader.
+
+    Attributes:
+        constraint: what the engine holds the text to; None: any text.
+        parse: text to value; raises ValueError or TypeError where the text is none.
+        is_text: the value is the text itself.
+    """
+
+    constraint: Constraint | None
+    parse: Callable[[str], Any]
+    is_text: bool = False
+
+    def read(self, name: str, text: str) -> Any:
+        """The value of `text`.
+
+        Raises:
+            ValueParseError: the text does not read as this type; keeps the text.
+        """
+        try:
+            return self.parse(text)
+        except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            raise ValueParseError(name, text, str(error) or type(error).__name__) from error
+
+
+def _same(text: str) -> str:
+    return text
+
+
+TEXT = OutputType(None, _same, is_text=True)
+
+
+def output_type(
+    *, type: Any = None, schema: Any = None, regex: Any = None, choices: Any = None, grammar: Any = None
+) -> OutputType:
+    """The output type that the options of one `gen` ask for; any text where none is given.
+
+    Args:
+        type: a Python type (int, float, bool, str, date, time, datetime, UUID, Decimal, Literal, Enum, list[...], a model, ...)
+            or any output type of the `outlines` package.
+        schema: a pydantic model, dataclass, TypedDict, other type, or a JSON schema as a mapping or as JSON text.
+        regex: a pattern, as text or compiled, that the whole text matches.
+        choices: texts or numbers, or an Enum class; the value is the chosen item.
+        grammar: the text of a Lark grammar, the path of one, or the name of one in the grammar library.
+    Raises:
+        ParameterError: more than one is given, or one is not understood; names it.
+    """
+    given = {
+        key: value
+        for key, value in (
+            ("type", type),
+            ("schema", schema),
+            ("regex", regex),
+            ("choices", choices),
+            ("grammar", grammar),
+        )
+        if value is not None
+    }
+    if len(given) > 1:
+        raise ParameterError(" and ".join(given), "given together", "one constraint is allowed")
+    for field, value in given.items():
+        foreign = _outlines_type(field, value)
+        return foreign if foreign is not None else _MAKERS[field](value)
+    return TEXT
+
+
+def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], OutputType]:
+    """The texts of choices, and the output type that gives back the chosen item.
+
+    Raises:
+        ParameterError: no choices, an empty or repeated text, or an item that has no plain text.
+    """
+    if isinstance(items, type) and issubclass(items, enum.Enum):
+        by_text = {_choice_text(member, field): member for member in items}
+        return _choices(by_text, len(items), items, field)
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise ParameterError(field, items, "a list of texts or numbers, or an Enum class, is allowed")
+    listed = list(items)
+    return _choices({_choice_text(item, field): item for item in listed}, len(listed), listed, field)
+
+
+def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tuple[tuple[str, ...], OutputType]:
+    if not by_text:
+        raise ParameterError(field, given, "at least one choice is needed")
+    if len(by_text) != count:
+        raise ParameterError(field, given, "choices must differ in their text")
+    texts = tuple(by_text)
+    is_text = all(type(item) is str for item in by_text.values())
+
+    def parse(text: str) -> Any:
+        if text not in by_text:
+            raise ValueError(f"it is none of the {len(by_text)} choices")
+        return by_text[text]
+
+    return texts, OutputType(
+        Constraint(ConstraintKind.CHOICE, json.dumps(list(texts), ensure_ascii=False)), parse, is_text
+    )
+
+
+def _choice_text(item: object, field: str) -> str:
+    if isinstance(item, enum.Enum):
+        plain = isinstance(item.value, (str, int, float)) and item.value != ""
+        return _choice_text(item.value, field) if plain else item.name
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if item is None:
+        return "null"
+    if isinstance(item, (str, int, float)) and str(item):
+        return str(item)
+    raise ParameterError(field, item, "non-empty texts, numbers, true, false and null are allowed")
+
+
+def _from_type(given: Any, field: str = "type") -> OutputType:
+    try:
+        return _cached_type(given, field)
+    except TypeError:  # not hashable, so it was never in the cache
+        return _type(given, field)
+
+
+def _type(given: Any, field: str) -> OutputType:
+    simple = _SIMPLE.get(given) if isinstance(given, type) else None
+    if simple is not None:
+        pattern, parse = simple
+        return TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse)
+    if given is bool:
+        return choice_type([True, False], field)[1]
+    if given is NoneType:
+        return choice_type([None], field)[1]
+    if typing.get_origin(given) is typing.Literal:
+        return choice_type(list(typing.get_args(given)), field)[1]
+    if isinstance(given, type) and issubclass(given, enum.Enum):
+        return choice_type(given, field)[1]
+    if inspect.isroutine(given):
+        return _signature(given, field)
+    return _structured(given, field)
+
+
+_cached_type = functools.lru_cache(maxsize=256)(_type)
+
+
+def _structured(given: Any, field: str) -> OutputType:
+    from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
+        raise ParameterError(field, given, "a type is allowed")
+    try:
+        if isinstance(given, type) and issubclass(given, BaseModel):
+            return OutputType(_json_constraint(given.model_json_schema()), given.model_validate_json)
+        adapter: TypeAdapter[Any] = TypeAdapter(given)
+        return OutputType(_json_constraint(adapter.json_schema()), adapter.validate_json)
+    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
+        raise ParameterError(field, given, f"a type with a JSON schema is allowed: {error}") from error
+
+
+def _signature(function: Callable[..., Any], field: str) -> OutputType:
+    """The arguments of a function, as a JSON object; the value is a dict of them."""
+    from pydantic import create_model
+
+    fields: dict[str, Any] = {}
+    hints = typing.get_type_hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise ParameterError(field, function, "a function without *args and **kwargs is allowed")
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[name] = (hints.get(name, Any), default)
+    model = create_model(getattr(function, "__name__", "arguments"), **fields)
+    return OutputType(_json_constraint(model.model_json_schema()), lambda text: dict(model.model_validate_json(text)))
+
+
+def _from_schema(given: Any) -> OutputType:
+    if isinstance(given, str):
+        try:
+            schema = json.loads(given)
+        except ValueError as error:
+            raise ParameterError("schema", given, f"JSON text of a schema is allowed: {error}") from None
+    elif isinstance(given, Mapping):
+        schema = dict(given)
+    elif isinstance(given, bool):
+        schema = given
+    else:
+        return _from_type(given, "schema")
+    if not isinstance(schema, (dict, bool)):
+        raise ParameterError("schema", given, "a JSON schema is an object or a boolean")
+    return OutputType(_json_constraint(schema), _SchemaReader(schema))
+
+
+def _json_constraint(schema: object) -> Constraint:
+    try:
+        return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError("schema", schema, f"a schema is plain JSON data: {error}") from None
+
+
+class _SchemaReader:
+    """Reads JSON text and checks it against a schema. The validator is made on first use and kept."""
+
+    def __init__(self, schema: dict[str, Any] | bool) -> None:
+        self._schema = schema
+        self._validator: Any = None
+
+    def __call__(self, text: str) -> Any:
+        import jsonschema
+
+        value = json.loads(text, parse_constant=_refuse_constant)
+        if self._validator is None:
+            self._validator = jsonschema.validators.validator_for(
+                self._schema, default=jsonschema.Draft202012Validator
+            )(self._schema)
+        error = jsonschema.exceptions.best_match(self._validator.iter_errors(value))
+        if error is not None:
+            raise ValueError(f"{error.json_path}: {error.message}")
+        return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _from_regex(given: Any) -> OutputType:
+    pattern = given.pattern if isinstance(given, re.Pattern) else given
+    if not isinstance(pattern, str) or not pattern:
+        raise ParameterError("regex", given, "a non-empty pattern is allowed")
+    if isinstance(given, re.Pattern) and given.flags & ~re.UNICODE:
+        raise ParameterError("regex", given, "a pattern without flags is allowed; write them into the pattern")
+    return OutputType(Constraint(ConstraintKind.REGEX, pattern), _same, is_text=True)
+
+
+def _from_grammar(given: Any) -> OutputType:
+    if isinstance(given, os.PathLike):
+        with open(given, encoding="utf-8") as file:
+            return OutputType(Constraint(ConstraintKind.LARK, file.read()), _same, is_text=True)
+    if not isinstance(given, str) or not given.strip():
+        raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
+    if given.isidentifier():
+        found = resources.files("rtlang_grammars") / "library" / f"{given}.lark"
+        if not found.is_file():
+            raise ParameterError("grammar", given, "the grammar library has none of that name")
+        return OutputType(Constraint(ConstraintKind.LARK, found.read_text(encoding="utf-8")), _same, is_text=True)
+    return OutputType(Constraint(ConstraintKind.LARK, given), _same, is_text=True)
+
+
+def _outlines_type(field: str, given: Any) -> OutputType | None:
+    """The output type of an `outlines` object; None for anything else."""
+    owner = given if isinstance(given, type) else type(given)
+    is_term = any(base.__module__.partition(".")[0] == "outlines" and base.__name__ == "Term" for base in owner.__mro__)
+    if isinstance(given, type) or not is_term:
+        if owner.__module__.partition(".")[0] == "genson" and hasattr(given, "to_json"):
+            return _from_schema(given.to_json())
+        return None
+    from outlines.types import dsl
+
+    if isinstance(given, dsl.JsonSchema):
+        return _from_schema(given.schema)
+    if isinstance(given, dsl.CFG):
+        return OutputType(Constraint(ConstraintKind.LARK, given.definition), _same, is_text=True)
+    if isinstance(given, dsl.Choice):
+        return choice_type(given.items, field)[1]
+    if isinstance(given, dsl.String):
+        return choice_type([given.value], field)[1]
+    try:
+        return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
+    except (TypeError, NotImplementedError, ValueError) as error:
+        raise ParameterError(field, given, f"an outlines type with a pattern is allowed: {error}") from error
+
+
+def _read_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("the number is too large")
+    return value
+
+
+_SIMPLE: dict[type, tuple[str | None, Callable[[str], Any]]] = {
+    str: (None, _same),
+    int: (_INTEGER, int),
+    float: (_NUMBER, _read_number),
+    decimal.Decimal: (_NUMBER, decimal.Decimal),
+    datetime.date: (_DATE, datetime.date.fromisoformat),
+    datetime.time: (_TIME, datetime.time.fromisoformat),
+    datetime.datetime: (f"{_DATE}T{_TIME}", datetime.datetime.fromisoformat),
+    uuid.UUID: (_UUID, uuid.UUID),
+}
+
+_MAKERS: dict[str, Callable[[Any], OutputType]] = {
+    "type": _from_type,
+    "schema": _from_schema,
+    "regex": _from_regex,
+    "choices": lambda given: choice_type(given)[1],
+    "grammar": _from_grammar,
+}

@@ -1,0 +1,267 @@
+"""Generated values before they exist.
+
+A `Value` stands for something that a running graph will produce. It can be put into text, stored and passed on; whatever needs the
+real thing (a comparison, `int()`, an f-string, an attribute, ...) asks the recording for it, and that is a graph break. `await value`
+is the same without holding a thread. Every public attribute belongs to the real value, so this class has none of its own.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any, Protocol
+
+from rtlang.errors import TraceError
+from rtlang.lang.graph import Arg, Part, Ref
+
+
+class Source(Protocol):
+    """Where values come from: the recording that made them."""
+
+    def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
+        """Return when all these nodes have ended; a graph break where one has not.
+
+        Raises:
+            TraceError: no break is possible here.
+        """
+
+    async def require_async(self, node_ids: Sequence[int], what: str, location: str) -> None:
+        """The same for a coroutine."""
+
+    def text_of(self, node_id: int, choice: int) -> str:
+        """The text of a node that has ended; raises the error it ended in."""
+
+
+def user_location() -> str:
+    """`file:line` of the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module != "rtlang" and not module.startswith("rtlang."):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return "<unknown>:0"
+
+
+class Value:
+    """A value that a running graph will produce.
+
+    In text it stands for the generated text, without waiting. Everything else that needs the real value waits for it, inside a
+    plain program; an `async def` program awaits it once and may then use it freely. In `Program.graph` both raise TraceError.
+    """
+
+    __slots__ = ("_rt_is_text", "_rt_needs", "_rt_parts", "_rt_read", "_rt_source", "_rt_what")
+
+    def __init__(
+        self,
+        source: Source | None,
+        needs: tuple[int, ...],
+        parts: tuple[Part, ...] | None,
+        read: Callable[[], Any],
+        what: str,
+        is_text: bool = False,
+    ) -> None:
+        self._rt_source, self._rt_needs, self._rt_parts = source, needs, parts
+        self._rt_read, self._rt_what, self._rt_is_text = read, what, is_text
+
+    def _rt_real(self, reason: str) -> Any:
+        if self._rt_source is not None:
+            self._rt_source.require(self._rt_needs, reason, self._rt_what)
+        return self._rt_read()
+
+    def __repr__(self) -> str:
+        return f"<value of {self._rt_what}>"
+
+    def __str__(self) -> str:
+        return str(self._rt_real("str() or an f-string"))
+
+    def __format__(self, spec: str) -> str:
+        return format(self._rt_real("an f-string or format()"), spec)
+
+    def __bool__(self) -> bool:
+        return bool(self._rt_real("a truth test"))
+
+    def __int__(self) -> int:
+        return int(self._rt_real("int()"))
+
+    def __float__(self) -> float:
+        return float(self._rt_real("float()"))
+
+    def __index__(self) -> int:
+        return operator.index(self._rt_real("use as an index"))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._rt_real("round()"), digits)
+
+    def __fspath__(self) -> str:
+        return str(self._rt_real("use as a path"))
+
+    def __len__(self) -> int:
+        return len(self._rt_real("len()"))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rt_real("iteration"))
+
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(reversed(self._rt_real("reversed()")))
+
+    def __contains__(self, item: object) -> bool:
+        return real(item) in self._rt_real("`in`")
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._rt_real("indexing")[real(key)]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._rt_real(f"attribute .{name}"), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._rt_real("a call")(*args, **kwargs)
+
+    def __hash__(self) -> int:
+        return hash(self._rt_real("hash()"))
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._rt_real("a comparison") == real(other))
+
+    def __ne__(self, other: object) -> bool:
+        return bool(self._rt_real("a comparison") != real(other))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._rt_real("a comparison") < real(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._rt_real("a comparison") <= real(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._rt_real("a comparison") > real(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._rt_real("a comparison") >= real(other)
+
+    def __add__(self, other: Any) -> Any:
+        joined = _joined(self, other)
+        if joined is not None:
+            return joined
+        if hasattr(type(other), "_rt_is_expression"):  # an expression; it knows how to follow a value
+            return NotImplemented
+        return self._rt_real("arithmetic") + real(other)
+
+    def __radd__(self, other: Any) -> Any:
+        joined = _joined(other, self)
+        return joined if joined is not None else real(other) + self._rt_real("arithmetic")
+
+    def __copy__(self) -> Value:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Value:
+        return self
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._rt_await(user_location()).__await__()
+
+    async def _rt_await(self, location: str) -> Any:
+        if self._rt_source is not None:
+            await self._rt_source.require_async(self._rt_needs, self._rt_what, location)
+        return self._rt_read()
+
+
+def _arithmetic(function: Callable[..., Any], is_reflected: bool) -> Callable[[Value, Any], Any]:
+    def method(self: Value, other: Any) -> Any:
+        mine = self._rt_real("arithmetic")
+        return function(real(other), mine) if is_reflected else function(mine, real(other))
+
+    return method
+
+
+def _unary(function: Callable[..., Any]) -> Callable[[Value], Any]:
+    return lambda self: function(self._rt_real("arithmetic"))
+
+
+for _name in ("sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "matmul"):
+    _function, _plain = getattr(operator, _name), _name.rstrip("_")
+    setattr(Value, f"__{_plain}__", _arithmetic(_function, is_reflected=False))
+    setattr(Value, f"__r{_plain}__", _arithmetic(_function, is_reflected=True))
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(Value, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+def real(item: Any) -> Any:
+    """`item`, or what it stands for; waits where it must."""
+    return item._rt_real("use beside another value") if isinstance(item, Value) else item
+
+
+def parts_of(value: Value) -> tuple[Part, ...]:
+    """What stands for the value inside text. A value that is no text (usage, messages) is waited for and shown by `str`."""
+    parts = value._rt_parts
+    return (str(value._rt_real("use of something that is no text inside text")),) if parts is None else parts
+
+
+def source_of(value: Value) -> Source | None:
+    """The recording that a value belongs to; None for an input of a graph."""
+    return value._rt_source
+
+
+def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
+    """A value whose text is the concatenation of parts."""
+    needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
+
+    def read() -> str:
+        pieces = []
+        for part in parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            elif isinstance(part, Ref):
+                assert source is not None
+                pieces.append(source.text_of(part.node_id, part.choice))
+            elif isinstance(part, Arg):
+                raise TraceError(f"the input {part.name!r} has no value while a graph is recorded", user_location())
+        return "".join(pieces)
+
+    return Value(source, needs, tuple(parts), read, what, is_text=True)
+
+
+def arg(name: str) -> Value:
+    """An input of `Program.graph`: a text that is given when the graph is submitted.
+
+    Raises:
+        TraceError: the name is not a non-empty string.
+    """
+    if not isinstance(name, str) or not name:
+        raise TraceError(f"arg() takes a non-empty name, not {name!r}", user_location())
+    return text_value(None, (Arg(name),), f"the input {name!r}")
+
+
+def deep_real(item: Any) -> Any:
+    """`item` with every value inside lists, tuples and dicts replaced by what it stands for."""
+    if isinstance(item, Value):
+        return deep_real(item._rt_real("the end of the program"))
+    if type(item) is list:
+        return [deep_real(each) for each in item]
+    if type(item) is tuple:
+        return tuple(deep_real(each) for each in item)
+    if type(item) is dict:
+        return {key: deep_real(each) for key, each in item.items()}
+    return item
+
+
+def _joined(left: Any, right: Any) -> Value | None:
+    """Text and text make text, lazily."""
+    parts: list[Part] = []
+    source: Source | None = None
+    for side in (left, right):
+        if isinstance(side, str):
+            parts.append(side)
+        elif isinstance(side, Value) and side._rt_is_text and side._rt_parts is not None:
+            parts.extend(side._rt_parts)
+            if side._rt_source is not None:
+                if source is not None and side._rt_source is not source:
+                    return None
+                source = side._rt_source
+        else:
+            return None
+    return text_value(source, parts, "joined text")

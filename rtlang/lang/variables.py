@@ -1,0 +1,79 @@
+"""Variables of a state: where they come from and how they are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.errors import TraceError
+from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.lang.recording import Recording
+from rtlang.lang.values import Value, text_value, user_location
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A variable that came from a generation: its parsed value, its text and what is known of it (None: not a single generation)."""
+
+    value: Value
+    text: Value
+    meta: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A variable that was set by the body."""
+
+    value: Any
+
+
+Variable = Entry | Plain | list["Variable"] | None
+"""None stands for a fork that has no such variable, inside the list that joining makes."""
+
+
+def generated(recording: Recording, node_id: int, choice: int, what: str, is_text: bool) -> Entry:
+    """The variable of one text of a node; `is_text` says that its value is the text itself."""
+    parts = (Ref(node_id, choice),)
+    text = text_value(recording, parts, what)
+    value = text if is_text else Value(recording, (node_id,), parts, lambda: recording.value_of(node_id, choice), what)
+    meta = Value(recording, (node_id,), None, lambda: recording.meta_of(node_id, choice), f"the meta of {what}")
+    return Entry(value, text, meta)
+
+
+def view(variable: Variable, which: str, name: str) -> Any:
+    """The `value`, `text` or `meta` of a variable; lists of them for lists."""
+    match variable:
+        case None:
+            return None
+        case list():
+            return [view(each, which, name) for each in variable]
+        case Plain():
+            if which == "meta":
+                raise TraceError(f"{name!r} was set, not generated; it has no meta", user_location())
+            if which == "text" and not isinstance(variable.value, (str, Value)):
+                return str(variable.value)
+            return variable.value
+        case Entry():
+            if which == "meta" and variable.meta is None:
+                raise TraceError(f"{name!r} is a span of text; it has no meta of its own", user_location())
+            return getattr(variable, which)
+
+
+def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> list[dict[str, str]]:
+    """The chat messages among the parts of a sequence; `text_of` gives the text of a node's choice."""
+    messages: list[dict[str, str]] = []
+    is_inside = False
+    for part in parts:
+        match part:
+            case RoleStart():
+                messages.append({"role": part.role, "content": ""})
+                is_inside = True
+            case RoleEnd():
+                is_inside = False
+            case str() | Ref():
+                if is_inside:
+                    messages[-1]["content"] += part if isinstance(part, str) else text_of(part.node_id, part.choice)
+            case _:
+                raise TraceError("the input of a graph has no text while it is recorded", user_location())
+    return messages
