@@ -142,8 +142,8 @@ class ChatFraming:
         if len(tails) == 1:
             return tails[0]
         # The template prints a last message differently. Keep what is common to all, cut at a token or a space.
-        atoms = zip(*([*_ATOM.findall(tail), None] for tail in tails), strict=False)
-        return "".join(str(column[0]) for column in itertools.takewhile(lambda column: len({*column}) == 1, atoms))
+        atoms = zip(*(_ATOM.findall(tail) for tail in tails), strict=False)
+        return "".join(column[0] for column in itertools.takewhile(lambda column: len({*column}) == 1, atoms))
 
     def _before_last(self, roles: tuple[str, ...]) -> str:
         """What stands before the content of the last of `roles`, alone or where the template needs it, with more messages after it."""

@@ -1,0 +1,24 @@
+"""The seam between the runtime and grammar libraries.
+
+A backend turns constraints into matchers for one vocabulary (`spec.py` has the protocols). Its library is imported when the backend
+is made, not before.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.llguidance_backend import LLGuidanceBackend
+from rtlang_grammars.spec import GrammarBackend
+from rtlang_grammars.vocabulary import Vocabulary
+
+BACKENDS = ("llguidance",)
+
+
+def create_backend(name: str, vocabulary: Vocabulary) -> GrammarBackend:
+    """The backend called `name`, for one vocabulary. Takes up to a second for large vocabularies; make it once.
+
+    Raises:
+        ValueError: no backend has this name; says which there are.
+    """
+    if name == "llguidance":
+        return LLGuidanceBackend.create(vocabulary)
+    raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")
