@@ -12,7 +12,7 @@ from rtlang.params import FinishReason
 from rtlang.step import RowOutput
 
 
-def advance(request: Request, output: RowOutput, now: float) -> RequestOutput | None:
+def advance(request: Request, output: RowOutput) -> RequestOutput | None:
     """Take in what a step gave for a request; None where there is nothing to tell.
 
     Raises:
@@ -27,8 +27,6 @@ def advance(request: Request, output: RowOutput, now: float) -> RequestOutput | 
         return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
     if output.token_id is None:
         return None
-    if request.first_token_time is None:
-        request.first_token_time = now
     return _append(request, output.token_id, output.logprob)
 
 

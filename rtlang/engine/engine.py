@@ -172,7 +172,7 @@ class Engine:
                 self._fail_step(step, error)
             else:
                 self._num_failed_steps = 0
-                outputs = self._update(step, result, now)
+                outputs = self._update(step, result)
             self.num_steps += 1
         outputs += self._failed
         self._failed = []
@@ -192,13 +192,13 @@ class Engine:
             filling.result()
         return self._runner.collect(in_flight, bitmask)
 
-    def _update(self, step: Step, result: StepOutput, now: float) -> list[RequestOutput]:
+    def _update(self, step: Step, result: StepOutput) -> list[RequestOutput]:
         outputs: list[RequestOutput] = []
         for request, row, out in zip(self.scheduler.computed(step), step.rows, result.rows, strict=True):
             try:
                 if request.session is not None and row.mask_row is not None:
                     request.session.raise_if_failed()
-                output = advance(request, out, now)
+                output = advance(request, out)
             except RtlangError as error:
                 self._fail(request, error)
                 continue

@@ -68,6 +68,7 @@ class _Work:
     num_open: int = 0
     num_prefix_tokens: list[int] = field(default_factory=list)  # select: where each request's scored tokens begin
     has_unconditional: bool = False
+    first_token_time: float | None = None
 
 
 class GraphState:
@@ -295,6 +296,8 @@ class GraphState:
             self._fail_node(node, output.error)
             return
         if output.text or output.token_ids:
+            if work.first_token_time is None:
+                work.first_token_time = self._clock()
             token_ids = tuple(output.token_ids)
             self._listener(TextDelta(self.graph_id, node.node_id, choice, output.text, token_ids))
         if output.finish_reason is None:
@@ -341,7 +344,7 @@ class GraphState:
         now = self._clock()
         timing = Timing(
             _since(work.started, (request.first_step_time for request in requests), now),
-            _since(work.started, (request.first_token_time for request in requests), now),
+            (now if work.first_token_time is None else work.first_token_time) - work.started,
             now - work.started,
         )
         self._listener(

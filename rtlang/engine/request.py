@@ -88,7 +88,6 @@ class Request:
     scores: list[TokenLogprob] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     first_step_time: float | None = None
-    first_token_time: float | None = None
     output_stop: str | int | None = None
 
     def __post_init__(self) -> None:

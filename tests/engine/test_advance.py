@@ -51,7 +51,7 @@ def request(session: Any = None, *, eos: bool = True, **options: Any) -> Request
 
 
 def draw(target: Request, *tokens: int, **rest: Any) -> list[RequestOutput | None]:
-    return [advance(target, RowOutput(token, **rest), now=7.0) for token in tokens]
+    return [advance(target, RowOutput(token, **rest)) for token in tokens]
 
 
 def test_a_token_is_appended_and_shown() -> None:
@@ -60,7 +60,6 @@ def test_a_token_is_appended_and_shown() -> None:
     assert output is not None
     assert (output.text, output.token_ids, output.is_last) == ("a", (A,), False)
     assert target.token_ids == [1, 5, A]
-    assert target.first_token_time == 7.0
 
 
 def test_end_tokens_end_without_being_part_of_the_text() -> None:
@@ -115,8 +114,8 @@ def test_a_value_that_could_not_be_closed_is_an_error() -> None:
 
 def test_logits_that_are_not_finite_raise() -> None:
     with pytest.raises(NumericsError, match="token 2"):
-        advance(request(), RowOutput(None, is_finite=False), 0.0)
+        advance(request(), RowOutput(None, is_finite=False))
 
 
 def test_a_row_of_an_unfinished_prompt_says_nothing() -> None:
-    assert advance(request(), RowOutput(None), 0.0) is None
+    assert advance(request(), RowOutput(None)) is None
