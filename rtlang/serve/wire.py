@@ -191,7 +191,7 @@ def error_from_wire(message: Mapping[str, Any]) -> RtlangError:
     safe = {
         name: value
         for name, value in facts.items()
-        if name.isidentifier() and not name.startswith("_") and not hasattr(RtlangError, name)
+        if name.isidentifier() and not name.startswith("_") and name != "message" and not hasattr(RtlangError, name)
     }
     return rebuild(check_str(message, "code"), check_str(message, "message"), safe)
 

@@ -1,0 +1,53 @@
+"""Who may talk to a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.config import ServeConfig
+from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
+
+LOOPBACK = ServeConfig()
+PUBLIC = ServeConfig(host="0.0.0.0", api_key="secret", allowed_origins=("https://app.example",))
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8420", "127.0.0.1:1", "[::1]:8420", "LOCALHOST:1"])
+def test_loopback_answers_to_its_own_names(host: str) -> None:
+    assert host_is_allowed(LOOPBACK, host)
+
+
+@pytest.mark.parametrize(
+    "host", [None, "", "evil.example", "evil.example:8420", "127.0.0.1.evil.example", "localhost, evil", "[", "0.0.0.0"]
+)
+def test_loopback_answers_to_no_other_name(host: str | None) -> None:
+    assert not host_is_allowed(LOOPBACK, host)
+
+
+def test_beyond_loopback_any_name_will_do() -> None:
+    assert host_is_allowed(PUBLIC, "gpu-7.example:80")
+
+
+@pytest.mark.parametrize("origin", [None, "http://localhost:3000", "http://127.0.0.1", "https://app.example"])
+def test_programs_and_listed_pages_may_connect(origin: str | None) -> None:
+    assert origin_is_allowed(PUBLIC, origin)
+
+
+@pytest.mark.parametrize(
+    "origin", ["null", "", "https://evil.example", "https://app.example.evil", "http://localhost.evil", "http://["]
+)
+def test_other_pages_may_not(origin: str) -> None:
+    assert not origin_is_allowed(PUBLIC, origin)
+
+
+def test_the_key_is_read_from_a_bearer_header() -> None:
+    assert bearer_key(None) is None
+    assert bearer_key("Bearer secret") == "secret"
+    assert bearer_key("bearer  secret ") == "secret"
+    assert bearer_key("Basic secret") == ""
+
+
+def test_only_the_right_key_opens() -> None:
+    assert key_is_right(LOOPBACK, None)
+    assert key_is_right(PUBLIC, "secret")
+    for key in (None, "", "Secret", "secret2", "schlüssel"):
+        assert not key_is_right(PUBLIC, key)

@@ -1,0 +1,189 @@
+"""Starting, ending in good order, and an address that cannot be had."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from rtlang.config import ServeConfig
+from rtlang.errors import ConfigError
+from rtlang.serve.server import Server, TokenizerInfo, running_server
+from tests.support.scripted_target import ScriptedTarget
+from tests.support.wire_client import WireClient
+
+ROOT = Path(__file__).parents[2]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does; bounded."""
+    tick = threading.Event()
+    for _ in range(4000):
+        if condition():
+            return
+        tick.wait(0.005)
+    raise AssertionError("it did not happen")
+
+
+def test_welcome_says_what_is_served() -> None:
+    config = ServeConfig(port=0, max_streams=7, max_frame_bytes=4096)
+    with running_server(ScriptedTarget(), config, TokenizerInfo("m", 300, 512)) as url, WireClient(url) as client:
+        welcome = client.greet()
+    assert welcome["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512}]
+    assert welcome["limits"] == {
+        "max_frame_bytes": 4096,
+        "max_streams": 7,
+        "max_depth": 64,
+        "max_array_entries": 100_000,
+        "max_map_entries": 10_000,
+    }
+
+
+def test_the_epoch_is_new_at_every_start() -> None:
+    epochs = []
+    for _ in range(2):
+        with running_server(ScriptedTarget()) as url, WireClient(url) as client:
+            epochs.append(client.greet()["epoch"])
+    assert epochs[0] != epochs[1]
+
+
+def test_a_port_in_use_is_a_config_error_that_names_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(ConfigError, match="in use") as caught,
+            running_server(ScriptedTarget(), ServeConfig(port=port)),
+        ):
+            pass
+        assert caught.value.field == "port"
+        assert caught.value.value == str(port)
+        with pytest.raises(ConfigError, match=str(port)):
+            Server(ScriptedTarget(), None, ServeConfig(port=port)).run()
+
+
+def test_an_address_that_is_not_ours_is_a_config_error() -> None:
+    config = ServeConfig(host="192.0.2.1", port=0, allow_public=True)
+    with pytest.raises(ConfigError) as caught, running_server(ScriptedTarget(), config):
+        pass
+    assert caught.value.field == "host"
+
+
+def test_ending_waits_for_running_graphs_and_refuses_new_ones() -> None:
+    target = ScriptedTarget()
+    server = Server(target, None, ServeConfig(port=0, drain_timeout_s=60))
+    listening = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(on_listening=listening.set)))
+    thread.start()
+    assert listening.wait(20)
+    address = urlsplit(server.url).netloc
+    with WireClient(server.url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="generate", body={"prompt": "x", "params": {"max_tokens": 2}})
+        assert client.receive()["t"] == "ack"
+        server.stop()
+        assert client.receive() == {"t": "drain", "deadline_ms": 60_000}
+        client.send(t="open", s=2, kind="generate", body={"prompt": "x"})
+        refusal = client.receive()
+        assert (refusal["s"], refusal["code"], refusal["status"]) == (2, "overload", 503)
+        connection = http.client.HTTPConnection(address, timeout=20)
+        connection.request("GET", "/ready")
+        assert connection.getresponse().status == 503
+        connection.close()
+        with pytest.raises(InvalidStatus) as caught, WireClient(server.url):
+            pass
+        assert caught.value.response.status_code == 503
+        target.finish()
+        assert [message["t"] for message in client.receive_end(1)] == ["delta", "delta", "event", "end"]
+        assert client.close_code() == (1001, [])
+    thread.join(20)
+    assert not thread.is_alive()
+    assert not target.was_closed, "the target belongs to whoever made it"
+
+
+def test_what_outlasts_the_drain_is_cancelled() -> None:
+    target = ScriptedTarget()
+    with running_server(target, ServeConfig(port=0, drain_timeout_s=0.05)) as url:
+        client = WireClient(url).__enter__()
+        client.greet()
+        client.send(t="open", s=1, kind="generate", body={"prompt": "x"})
+        assert client.receive()["t"] == "ack"
+    code, messages = client.close_code()
+    client.__exit__(None, None, None)
+    assert (code, [message["t"] for message in messages]) == (1001, ["drain"])
+    assert target.runs[0].was_cancelled
+
+
+def test_a_server_leaves_no_task_and_no_thread_behind() -> None:
+    before = set(threading.enumerate())
+
+    async def body() -> None:
+        target = ScriptedTarget()
+        server = Server(target, None, ServeConfig(port=0))
+        listening = asyncio.Event()
+        serving = asyncio.create_task(server.serve(on_listening=listening.set))
+        await listening.wait()
+        idle = asyncio.all_tasks()
+
+        def talk() -> None:
+            with WireClient(server.url) as client:
+                client.greet()
+                client.send(t="open", s=1, kind="generate", body={"prompt": "x", "params": {"max_tokens": 3}})
+                client.receive()
+                target.finish()
+                client.receive_end(1)
+
+        for _ in range(3):
+            await asyncio.to_thread(talk)
+        assert asyncio.all_tasks() == idle, "a connection owns no task"
+        server.stop()
+        await serving
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(body())
+    wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+SCRIPT = """
+from rtlang.config import ServeConfig
+from rtlang.serve.server import Server
+from tests.support.scripted_target import ScriptedTarget
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+Server(ScriptedTarget(), None, ServeConfig(port=0, drain_timeout_s=60)).run()
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_in_good_order_and_a_second_one_does_not_wait(number: signal.Signals) -> None:
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "kernels", "grammars"))
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = next(line.split()[2] for line in process.stdout if line.startswith("serving at"))
+            with WireClient(url) as client:
+                client.greet()
+                client.send(t="open", s=1, kind="generate", body={"prompt": "x"})
+                assert client.receive()["t"] == "ack"
+                process.send_signal(number)
+                assert client.receive()["t"] == "drain"
+                process.send_signal(number)
+                assert client.close_code() == (1001, [])
+            output = process.stdout.read()
+            assert process.wait(20) == 0
+            assert output.rstrip().endswith("ended")
+        finally:
+            process.kill()
