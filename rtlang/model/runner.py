@@ -82,12 +82,12 @@ class ModelRunner:
         torch.set_num_threads(self.config.num_threads or len(os.sched_getaffinity(0)))
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config)
-            longest = self.model_config.max_position_embeddings
-            if self.config.max_model_len is not None and self.config.max_model_len > longest:
-                raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint takes at most {longest}")
-            geometries, dtype = self.decoder.geometries, self.decoder.dtype
-            num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
-            self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
+        longest = self.model_config.max_position_embeddings
+        if self.config.max_model_len is not None and self.config.max_model_len > longest:
+            raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint takes at most {longest}")
+        geometries, dtype = self.decoder.geometries, self.decoder.dtype
+        num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
+        self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
         logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
 
     def launch(self, step: Step) -> InFlight:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import logging
 import weakref
 from collections.abc import Iterator
@@ -254,7 +255,11 @@ def _read_config(directory: Path) -> Any:
         with _quiet():
             return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
     except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
-        raise ModelLoadError(str(directory), f"transformers does not know this model: {_first_line(error)}") from None
+        raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+        reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
+        raise ModelLoadError(
+            str(directory), f"transformers does not know model type {raw.get('model_type')!r}: {reason}"
+        ) from None
 
 
 def _load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
