@@ -1,0 +1,108 @@
+"""Constrained text of a model with random weights: whatever it wants to say, every value parses and validates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import rtlang as rt
+from tests.support.tiny_models import make_checkpoint
+
+NAMES = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}
+SCHEMAS: list[dict[str, Any]] = [
+    NAMES,
+    {"type": "string"},
+    {"type": "string", "minLength": 3, "maxLength": 9},
+    {"type": "integer"},
+    {"type": "integer", "minimum": -5, "maximum": 1234},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "null"},
+    {"enum": ["red", "green", 3, None, {"a": [1, 2]}]},
+    {"const": {"fixed": True}},
+    {"type": "array", "items": {"type": "integer"}},
+    {"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 5},
+    {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False, "minItems": 2},
+    {"type": "array", "items": NAMES, "maxItems": 3},
+    {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "null"}}, "additionalProperties": False},
+    {"type": "object", "additionalProperties": {"type": "integer"}},
+    {"type": "object", "properties": {"inner": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}},
+    {"anyOf": [{"type": "string", "maxLength": 4}, {"type": "array", "items": {"type": "null"}, "maxItems": 3}]},
+    {"type": "string", "pattern": "^[A-Z][a-z]{2,5}$"},
+    {"type": "string", "format": "date"},
+    {"type": "string", "format": "uuid"},
+    {"type": "string", "enum": ["a", "b", "öü"]},
+    {
+        "$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}},
+        "$ref": "#/$defs/node",
+    },
+    {"type": ["string", "null", "integer"]},
+    {"type": "object", "properties": {"list": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}}},
+]  # fmt: skip
+
+
+@rt.program
+def fill(s: Any, schema: dict[str, Any], seed: int, max_tokens: int) -> Any:
+    s += rt.text("Fill: ", json.dumps(schema), "\n")
+    s += rt.gen("value", schema=schema, temperature=1.0, seed=seed, max_tokens=max_tokens)
+    return s["value"]
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rt.Runtime]:
+    path: Path = make_checkpoint(tmp_path_factory.mktemp("model") / "llama", "llama", max_position_embeddings=2048)
+    with rt.Runtime(model=str(path), dtype="float32", num_threads=1) as made:
+        yield made
+
+
+def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
+    cases = [
+        {"schema": schema, "seed": seed, "max_tokens": 60 + 40 * seed} for schema in SCHEMAS for seed in range(8)
+    ]
+    assert len(cases) == 200
+    results = fill.run_batch(cases, runtime=runtime)
+    for case, result in zip(cases, results, strict=True):
+        assert result.error is None, (case, result.error)
+        value = json.loads(result.text("value"))
+        jsonschema.Draft202012Validator(case["schema"], format_checker=jsonschema.FormatChecker()).validate(value)
+    assert len({result.text("value") for result in results}) > 100, "the texts should differ"
+    assert runtime.stats()["num_pages_in_use"] == 0
+
+
+def test_a_budget_too_small_for_any_value_is_an_error_of_its_own(runtime: rt.Runtime) -> None:
+    schema = {"type": "object", "properties": {"a_rather_long_name": {"type": "string"}}, "required": ["a_rather_long_name"]}
+    good, bad = fill.run_batch(
+        [{"schema": schema, "seed": 0, "max_tokens": 60}, {"schema": schema, "seed": 0, "max_tokens": 5}], runtime=runtime
+    )
+    assert good.error is None
+    assert isinstance(bad.error, rt.BudgetError)
+
+
+def test_a_schema_that_cannot_be_compiled_fails_alone(runtime: rt.Runtime) -> None:
+    bad_schema = {"type": "string", "pattern": "("}
+    results = fill.run_batch(
+        [{"schema": s, "seed": 0, "max_tokens": 80} for s in (NAMES, bad_schema, NAMES)], runtime=runtime
+    )
+    assert [type(result.error) for result in results] == [type(None), rt.ConstraintError, type(None)]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_regex_choices_and_grammar_hold(runtime: rt.Runtime, temperature: float) -> None:
+    import re
+
+    @rt.program
+    def three(s: Any) -> None:
+        options: dict[str, Any] = {"temperature": temperature, "seed": 3, "max_tokens": 40}
+        s += rt.text("a: ") + rt.gen("date", regex=r"\d{4}-\d{2}-\d{2}", **options)
+        s += rt.text(" b: ") + rt.gen("pick", choices=["left", "right", "straight on"], **options)
+        s += rt.text(" c: ") + rt.gen("sum", grammar='start: NUM ("+" NUM)+\nNUM: /[0-9]+/', **options)
+
+    result = three.run(runtime=runtime)
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", result["date"])
+    assert result["pick"] in ("left", "right", "straight on")
+    assert re.fullmatch(r"[0-9]+(\+[0-9]+)+", result["sum"])
