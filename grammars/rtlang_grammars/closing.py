@@ -181,8 +181,9 @@ class CompletionSearch:
                         path = self._finish(state, data, limit, tail)
                 if path is not None:
                     return path, used, False
-            if num_tokens >= max_tokens:
+            if num_tokens >= max_tokens or state.is_accepting:  # an accepting state got here because its way is too long
                 is_exhausted = False
+            if num_tokens >= max_tokens:
                 continue
             is_filling = len(data) >= 3 and data[-1] == data[-2] == data[-3]
             rank = 0
