@@ -157,8 +157,7 @@ class RadixTree:
         parent = node.parent
         if parent is None or not node.is_attached or not node.has_written_start:
             return []
-        first = node.key[: self.page_size].tobytes()
-        freed: list[int] = []
+        first, freed = self._first_page(node), list[int]()
         for end in range(TOKEN_BYTES, len(first), TOKEN_BYTES):
             leaf = parent.children.get(first[:end])
             if leaf is not None and leaf is not node:

@@ -1,0 +1,137 @@
+"""Where things lie: mirrors, packages, line budgets, and what a wheel carries."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = [ROOT / "rtlang", ROOT / "kernels" / "rtlang_kernels", ROOT / "grammars" / "rtlang_grammars"]
+SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
+LINE_BUDGET = 400
+
+# Sources whose tests are not in a file of their name, and where they are instead.
+TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {}
+# Folders of tests about more than one source file.
+WIDER_TESTS = ("system", "conformance")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def mirrors(source: Path) -> list[Path]:
+    """The test files that may stand for a source file: its exact mirror; for kernels, also that of its row over all columns."""
+    tests = ROOT / "tests"
+    name = f"test_{source.stem.strip('_')}.py"
+    inner = source.relative_to(next(package for package in PACKAGES if source.is_relative_to(package))).parent
+    if source.is_relative_to(ROOT / "rtlang"):
+        return [tests / inner / name]
+    part = tests / source.relative_to(ROOT).parts[0]
+    is_column = inner.parts[:1] in (("reference",), ("cpu",), ("triton",))
+    return [part / inner / name, *([part / name] if is_column else [])]
+
+
+def test_every_source_file_has_its_mirror() -> None:
+    missing = []
+    for source in SOURCES:
+        is_bare_package = (
+            source.name == "__init__.py" and source.parent != ROOT / "rtlang"
+        )  # a docstring, see test_layers.py
+        has_mirror = any(path.exists() for path in mirrors(source))
+        if is_bare_package or relative(source) in TESTED_ELSEWHERE:
+            assert not has_mirror, f"{relative(source)} has its mirror now: take it off the list"
+        elif not has_mirror:
+            missing.append(f"{relative(source)}: expected {' or '.join(map(relative, mirrors(source)))}")
+    assert missing == []
+
+
+def test_every_test_file_mirrors_a_source_file() -> None:
+    known = {path for source in SOURCES for path in mirrors(source)}
+    known |= {ROOT / where for where, _ in TESTED_ELSEWHERE.values()}
+    stray = [
+        relative(path)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if path not in known
+        and path.relative_to(ROOT / "tests").parts[0] not in WIDER_TESTS
+        and path.name not in ("test_layers.py", "test_layout.py")
+    ]
+    assert stray == []
+
+
+def test_every_listed_exception_exists() -> None:
+    for source, (where, reason) in TESTED_ELSEWHERE.items():
+        assert (ROOT / source).exists(), source
+        assert (ROOT / where).exists(), where
+        assert reason
+
+
+@pytest.mark.parametrize("folder", ["kernels", "grammars"])
+def test_the_outer_folders_are_no_packages(folder: str) -> None:
+    """`kernels` is another package's import name; an __init__.py there would shadow it and break transformers."""
+    assert not (ROOT / folder / "__init__.py").exists()
+    assert (ROOT / folder / f"rtlang_{folder}" / "__init__.py").exists()
+
+
+def test_files_keep_their_line_budget_or_say_why() -> None:
+    over = []
+    for source in SOURCES:
+        text = source.read_text(encoding="utf-8")
+        docstring = ast.get_docstring(ast.parse(text)) or ""
+        if len(text.splitlines()) > LINE_BUDGET and f"{LINE_BUDGET} lines" not in docstring:
+            over.append(f"{relative(source)}: {len(text.splitlines())} lines, and its docstring does not say why")
+    assert over == []
+
+
+def test_every_source_file_begins_with_a_docstring() -> None:
+    without = [relative(path) for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    assert without == []
+
+
+def test_every_folder_with_sources_is_a_package() -> None:
+    folders = {path.parent for path in SOURCES}
+    assert [relative(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+
+
+def test_the_wheel_lists_every_package() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        listed = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    found = {
+        relative(path.parent)
+        for folder in (ROOT, ROOT / "kernels", ROOT / "grammars")
+        for path in folder.glob("rtlang*/__init__.py")
+    }
+    assert sorted(listed) == sorted(found) == sorted(map(relative, PACKAGES))
+    assert all((package / "py.typed").exists() for package in PACKAGES)
+
+
+@pytest.mark.slow
+def test_a_built_wheel_carries_every_file_of_the_packages(tmp_path: Path) -> None:
+    """Sources, py.typed, grammar files, the embedded model: nothing is left behind, and nothing else comes along."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    kept = {path.relative_to(package.parent).as_posix() for package in PACKAGES for path in files_of(package)}
+    assert carried == kept
+
+
+def files_of(package: Path) -> list[Path]:
+    """Files of a package that version control keeps or would keep; without a repository, all but compiled ones."""
+    if not (ROOT / ".git").exists():
+        return [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", relative(package)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).exists()]
+
+
+def test_every_top_level_folder_has_a_readme() -> None:
+    folders = [ROOT, ROOT / "kernels", ROOT / "grammars", ROOT / "tests", ROOT / "examples"]
+    assert [str(folder) for folder in folders if not (folder / "README.md").exists()] == []
