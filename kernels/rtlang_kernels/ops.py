@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels import plan as plans
+from rtlang_kernels.cpu import attention as cpu_attention
+from rtlang_kernels.cpu import layers as cpu_layers
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
@@ -60,7 +62,20 @@ REFERENCE = Column(
     reference_sampling.sample,
     reference_sampling.logprobs,
 )
-COLUMNS: dict[str, Column] = {"reference": REFERENCE}
+CPU = Column(
+    "cpu",
+    cpu_attention.prepare,
+    cpu_attention.paged_attention,
+    reference_attention.merge_states,
+    reference_kv_cache.write_kv,
+    reference_kv_cache.copy_pages,
+    cpu_layers.rope_append,
+    cpu_layers.add_rms_norm,
+    cpu_layers.silu_and_mul,
+    reference_sampling.sample,
+    reference_sampling.logprobs,
+)
+COLUMNS: dict[str, Column] = {"reference": REFERENCE, "cpu": CPU}
 
 
 def column_for(device: torch.device, dtype: torch.dtype) -> Column:

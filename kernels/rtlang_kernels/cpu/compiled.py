@@ -1,0 +1,99 @@
+"""How CPU kernels are compiled, and the few scalar instructions that Python cannot say.
+
+`kernel` compiles with numba: without the interpreter lock while it runs, cached on disk where a cache directory can be written,
+in memory otherwise. bfloat16 is held as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
+
+Floating point: with `is_exact` nothing is fused or reordered, as sampling needs; otherwise sums may be reordered and multiply-adds
+fused, but infinities and NaN keep their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RELAXED = {"reassoc", "contract", "nsz", "arcp"}
+INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
+
+
+def kernel(*, is_exact: bool = False, inline: bool = False) -> Callable[[Function], Function]:
+    """Decorator that compiles a function on its first call per signature."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": False if is_exact else RELAXED, "error_model": "numpy"}
+    if inline:
+        options["inline"] = "always"
+
+    def decorate(function: Function) -> Function:
+        try:
+            compiled = numba.njit(cache=not inline, **options)(function)
+        except RuntimeError:  # numba found no directory that it may write its cache to
+            compiled = numba.njit(**options)(function)
+        return cast(Function, compiled)
+
+    return decorate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def widen(typing_context: Any, value: Any) -> Any:
+    """float32 of a stored element: bfloat16 bits (uint16) or float32 itself."""
+    is_bf16 = value == types.uint16
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if not is_bf16:
+            return args[0]
+        return builder.bitcast(builder.shl(builder.zext(args[0], INT32), INT32(16)), FLOAT)
+
+    return types.float32(value), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def narrow(typing_context: Any, value: Any, like: Any) -> Any:
+    """A float32 as an element of the type of `like`: bfloat16 bits rounded to nearest even (uint16), or float32 itself."""
+    is_bf16 = like == types.uint16
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if not is_bf16:
+            return args[0]
+        return builder.trunc(builder.lshr(round_to_bf16(builder, args[0]), INT32(16)), INT16)
+
+    return like(types.float32, like), generate
+
+
+def round_to_bf16(builder: Any, value: Any) -> Any:
+    """Emit: bits of float32 (or a vector of them) whose upper half is the nearest bfloat16, ties to even; the lower half is noise."""
+    kind = ir.VectorType(INT32, value.type.count) if isinstance(value.type, ir.VectorType) else INT32
+
+    def constant(number: int) -> Any:
+        return ir.Constant(kind, [number] * kind.count if isinstance(kind, ir.VectorType) else number)
+
+    word = builder.bitcast(value, kind)
+    odd = builder.and_(builder.lshr(word, constant(16)), constant(1))
+    rounded = builder.add(word, builder.add(odd, constant(0x7FFF)))
+    is_nan = builder.fcmp_unordered("uno", value, value)
+    return builder.select(is_nan, constant(0x7FC00000), rounded)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def as_bits(typing_context: Any, value: Any) -> Any:
+    """The int32 with the bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], INT32)
+
+    return types.int32(types.float32), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def from_bits(typing_context: Any, value: Any) -> Any:
+    """The float32 with the bits of an int32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], FLOAT)
+
+    return types.float32(types.int32), generate
