@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,19 +20,10 @@ from rtlang.config import ServeConfig
 from rtlang.errors import ConfigError
 from rtlang.serve.server import Server, TokenizerInfo, running_server
 from tests.support.scripted_target import ScriptedTarget
+from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 ROOT = Path(__file__).parents[2]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does; bounded."""
-    tick = threading.Event()
-    for _ in range(4000):
-        if condition():
-            return
-        tick.wait(0.005)
-    raise AssertionError("it did not happen")
 
 
 def test_welcome_says_what_is_served() -> None:

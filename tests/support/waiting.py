@@ -1,0 +1,19 @@
+"""Waiting for what another thread or process does, without guessing how long it takes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+LIMIT_S = 20.0
+_INTERVAL_S = 0.005
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Return once `condition` holds; fails after LIMIT_S."""
+    pause = threading.Event()
+    for _ in range(int(LIMIT_S / _INTERVAL_S)):
+        if condition():
+            return
+        pause.wait(_INTERVAL_S)
+    raise AssertionError(f"nothing happened within {LIMIT_S:g} s")
