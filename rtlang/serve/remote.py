@@ -318,11 +318,9 @@ class RemoteRuntime:
         kind, stream = message.get("t"), stream_of(message)
         with self._lock:
             run = None if stream is None else self._runs.get(stream)
-        if kind == "error" and run is None:
-            # Fatal ones are followed by a close code, which says the same; others are about a stream that is gone.
-            logger.warning("%s: %s", self.url, error_from_wire(message).message)
-        elif run is None:
-            logger.debug("%s: %s", self.url, kind)
+        if run is None:
+            # About a stream that is gone, or about the connection: a fatal error is followed by a close frame that says the same.
+            logger.debug("%s: %s %s", self.url, kind, message.get("message", ""))
         elif kind in ("delta", "event", "end"):
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
