@@ -115,7 +115,9 @@ class Engine:
             raise RequestError("the prompt is empty, and the model has no token to start from")
         for token_id in (*params.stop_token_ids, *(pair[0] for pair in params.logit_bias)):
             if token_id >= model.vocab_size:
-                raise ParameterError("stop_token_ids or logit_bias", token_id, f"ids below {model.vocab_size} are allowed")
+                raise ParameterError(
+                    "stop_token_ids or logit_bias", token_id, f"ids below {model.vocab_size} are allowed"
+                )
         room = self._runner.max_model_len - len(token_ids)
         if room < (1 if generates else 0):
             raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)

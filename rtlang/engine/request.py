@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from rtlang.cache.radix import RadixNode
+from rtlang.cache.node import RadixNode
 from rtlang.engine.constraints import ConstraintSession
 from rtlang.engine.text import OutputText
 from rtlang.errors import RtlangError

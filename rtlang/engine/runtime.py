@@ -32,6 +32,7 @@ from rtlang.errors import (
     EngineDeadError,
     GraphError,
     OverloadError,
+    RequestError,
 )
 from rtlang.events import Event, GraphFailed
 from rtlang.lang.graph import Node, RequestGraph
@@ -39,6 +40,7 @@ from rtlang.lang.target import Listener
 from rtlang.metrics import Metrics
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
+from rtlang.params import SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -93,9 +95,7 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError("the runtime was closed")
             if self._loop is None:
-                loop = EngineLoop(
-                    self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step
-                )
+                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
                 loop.start()
                 self._loop = loop
         return self
@@ -142,7 +142,7 @@ class Runtime:
             if deadline_s is not None:
                 message = f"the deadline of {deadline_s:g} s has passed"
                 loop.call_at(loop.clock() + deadline_s, lambda: state.fail(DeadlineError(message)))
-            state.add_nodes(graph.nodes)
+            _contained(state, lambda: state.add_nodes(graph.nodes))
 
         loop.post(begin)
         return run
@@ -217,19 +217,23 @@ class Runtime:
                 loop.call_at(arrival, lambda: self._cancel(graph_id))
 
         def submit(
-            token_ids: Sequence[int], params: Any, on_output: Callable[[RequestOutput], None], **rest: Any
+            token_ids: Sequence[int], params: SamplingParams, listener: Callable[[RequestOutput], None], **rest: Any
         ) -> Request:
+            def contained(output: RequestOutput) -> None:
+                _contained(state, lambda: listener(output))
+
             now = loop.clock()
-            return engine.add(
-                token_ids, params, on_output, now=now, priority=priority, program_time=arrival, **rest
-            )
+            return engine.add(token_ids, params, contained, now=now, priority=priority, program_time=arrival, **rest)
+
+        def forget() -> None:
+            self._graphs.pop(graph_id, None)
 
         def abort(request: Request) -> None:
             if not self._is_broken:
                 engine.abort(request)
 
         assert self._runner is not None
-        return GraphState(
+        state = GraphState(
             graph_id,
             inputs,
             tell,
@@ -237,9 +241,10 @@ class Runtime:
             submit=submit,
             abort=abort,
             clock=loop.clock,
-            on_end=lambda: self._graphs.pop(graph_id, None),
+            on_end=forget,
             is_open=is_open,
         )
+        return state
 
     def _cancel(self, graph_id: int) -> None:
         state = self._graphs.get(graph_id)
@@ -250,7 +255,11 @@ class Runtime:
         self._is_broken = True
 
     def _end(self, cause: BaseException | None) -> None:
-        error = AbortedError("the runtime was closed") if cause is None else EngineDeadError(f"the engine has stopped: {cause}")
+        error = (
+            AbortedError("the runtime was closed")
+            if cause is None
+            else EngineDeadError(f"the engine has stopped: {cause}")
+        )
         for state in list(self._graphs.values()):
             state.fail(error)
 
@@ -261,6 +270,15 @@ class Runtime:
             self.start()
         assert self._loop is not None
         return self._loop
+
+
+def _contained(state: GraphState, act: Callable[[], None]) -> None:
+    """Do something for a graph; a bug in it ends that graph, not the engine."""
+    try:
+        act()
+    except Exception as error:
+        logger.exception("graph %d failed", state.graph_id)
+        state.fail(RequestError(f"{type(error).__name__}: {error}"))
 
 
 class LocalGraphRun:
@@ -300,6 +318,6 @@ class LocalGraphRun:
         def command() -> None:
             state = self._runtime._graphs.get(self._graph_id)
             if state is not None and not state.is_ended:
-                act(state)
+                _contained(state, lambda: act(state))
 
         self._runtime._running_loop().post(command)

@@ -284,7 +284,9 @@ class Scheduler:
         for request in self._order:
             shared = self._shared[request]
             num_tokens = self._scheduled.get(request)
-            if num_tokens is None:  # not in this step: the next row shares with the one before at most what both share with it
+            if (
+                num_tokens is None
+            ):  # not in this step: the next row shares with the one before at most what both share with it
                 num_skipped_shared = shared if num_skipped_shared is None else min(num_skipped_shared, shared)
                 continue
             if num_skipped_shared is not None:
@@ -299,7 +301,7 @@ class Scheduler:
         start = request.num_computed_tokens
         end = start + num_tokens
         samples = request.generates and end == len(request.token_ids)
-        score_offset, score_ids = 0, ()
+        score_offset, score_ids = 0, tuple[int, ...]()
         if (index := request.next_score) is not None and end >= index:
             score_offset = index - 1 - start
             score_ids = tuple(request.token_ids[index : min(end + 1, request.num_prompt_tokens)])
