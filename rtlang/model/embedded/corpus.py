@@ -1,0 +1,77 @@
+"""The training corpus of the embedded model: an endless, seeded stream of small synthetic conversations.
+
+A document is a conversation of one task, several of them in one chat (which teaches longer contexts), or a plain
+completion. No text is taken from anywhere; every document is drawn from the templates of the `tasks_*` modules.
+The same seed gives the same stream.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rtlang.model.embedded import tasks_extraction, tasks_reasoning, tasks_sheet, tasks_text
+from rtlang.model.embedded.words import Draw, Messages
+
+END = "<|end|>"
+ROLE_TOKENS = {"system": "<|system|>", "user": "<|user|>", "assistant": "<|assistant|>"}
+PAD = "<|pad|>"
+SPECIAL_TOKENS = (PAD, END, *ROLE_TOKENS.values())
+
+# Chat turns are framed as <|role|>content<|end|>, without any other character.
+CHAT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+
+# Task functions with their share of the corpus, in percent of conversations.
+TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
+    (tasks_extraction.extraction, 30),
+    (tasks_sheet.sheet, 10),
+    (tasks_sheet.tool_call, 4),
+    (tasks_text.sentiment, 5),
+    (tasks_text.routing, 5),
+    (tasks_reasoning.facts, 8),
+    (tasks_reasoning.catalogue, 8),
+    (tasks_reasoning.word_problem, 13),
+    (tasks_reasoning.arithmetic, 8),
+    (tasks_text.story, 3),
+    (tasks_text.chat, 6),
+)
+_WHEEL = tuple(task for task, share in TASKS for _ in range(share))
+LONG_CHAT_SHARE = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a document: text, the special token before it if any, and whether it is what the model should say."""
+
+    special: str | None
+    text: str
+    is_answer: bool
+
+
+def conversation(draw: Draw) -> Messages:
+    """One conversation of a task drawn by its share, or several in one chat."""
+    messages = draw.pick(_WHEEL)(draw)
+    if draw.chance(LONG_CHAT_SHARE):
+        for _ in range(draw.number(1, 6)):
+            turn = draw.pick(_WHEEL)(draw)
+            if turn[0][0] == "user" and messages[0][0] != "text":
+                messages = [*messages, *turn]
+    return messages
+
+
+def pieces(messages: Messages) -> list[Piece]:
+    """The document of a conversation; every turn ends with `END`, written here as the special token of the next piece."""
+    if messages[0][0] == "text":
+        return [Piece(None, messages[0][1], True), Piece(END, "", False)]
+    document = []
+    for role, content in messages:
+        document += [Piece(ROLE_TOKENS[role], content, role == "assistant"), Piece(END, "", role == "assistant")]
+    return document
+
+
+def documents(seed: int) -> Iterator[list[Piece]]:
+    """The endless stream of training documents for a seed."""
+    draw = Draw(seed)
+    while True:
+        yield pieces(conversation(draw))

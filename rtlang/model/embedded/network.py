@@ -1,0 +1,171 @@
+"""The embedded model's network, as small torch code for training.
+
+A Llama decoder with grouped-query attention and tied embeddings. The weights of all layers lie in one tensor per kind,
+[num_layers, out, in], so that the optimizer works on few tensors; `state_dict_for_llama` writes them under the names of
+`transformers`' Llama, which is also the oracle that this forward pass is tested against.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of the network."""
+
+    vocab_size: int = 2048
+    hidden_size: int = 192
+    num_layers: int = 6
+    num_q_heads: int = 6
+    num_kv_heads: int = 2
+    head_dim: int = 32
+    intermediate_size: int = 512
+    rope_theta: float = 10_000.0
+    norm_eps: float = 1e-5
+    max_positions: int = 1024
+
+
+# The names of the stacked weights here and of a layer's weight in a Llama checkpoint.
+MATRICES = {
+    "q": "self_attn.q_proj",
+    "k": "self_attn.k_proj",
+    "v": "self_attn.v_proj",
+    "o": "self_attn.o_proj",
+    "gate": "mlp.gate_proj",
+    "up": "mlp.up_proj",
+    "down": "mlp.down_proj",
+}
+NORMS = {"attention_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm"}
+
+
+class Network(nn.Module):
+    """Token ids to hidden states; `logits` turns chosen hidden states into logits."""
+
+    def __init__(self, shape: Shape, seed: int = 0) -> None:
+        super().__init__()
+        self.shape = shape
+        generator = torch.Generator().manual_seed(seed)
+        layers, hidden, q_size, kv_size = (
+            shape.num_layers,
+            shape.hidden_size,
+            shape.num_q_heads * shape.head_dim,
+            shape.num_kv_heads * shape.head_dim,
+        )
+
+        def normal(*size: int) -> nn.Parameter:
+            return nn.Parameter(torch.randn(size, generator=generator) * size[-1] ** -0.5)
+
+        self.embedding = nn.Parameter(torch.randn(shape.vocab_size, hidden, generator=generator) * 0.03)
+        self.q, self.k, self.v = (
+            normal(layers, q_size, hidden),
+            normal(layers, kv_size, hidden),
+            normal(layers, kv_size, hidden),
+        )
+        self.o = nn.Parameter(torch.zeros(layers, hidden, q_size))
+        self.gate, self.up = (
+            normal(layers, shape.intermediate_size, hidden),
+            normal(layers, shape.intermediate_size, hidden),
+        )
+        self.down = nn.Parameter(torch.zeros(layers, hidden, shape.intermediate_size))
+        self.attention_norm, self.mlp_norm = (
+            nn.Parameter(torch.ones(layers, hidden)),
+            nn.Parameter(torch.ones(layers, hidden)),
+        )
+        self.final_norm = nn.Parameter(torch.ones(hidden))
+
+    def forward(self, token_ids: Tensor) -> Tensor:
+        """Hidden states [B, L, hidden] after the final norm, for token ids [B, L]; causal, positions count from 0."""
+        shape = self.shape
+        batch, length = token_ids.shape
+        cos, sin = rope_table(shape, length, self.q.dtype)
+        mask = torch.full((length, length), float("-inf"), dtype=self.q.dtype).triu(1)
+        scaled_cos, scaled_sin = cos * shape.head_dim**-0.5, sin * shape.head_dim**-0.5
+        q_w, k_w, v_w, o_w = self.q.unbind(), self.k.unbind(), self.v.unbind(), self.o.unbind()
+        gate_w, up_w, down_w = self.gate.unbind(), self.up.unbind(), self.down.unbind()
+        norms, mlp_norms = self.attention_norm.unbind(), self.mlp_norm.unbind()
+        x = functional.embedding(token_ids, self.embedding)
+        for layer in range(shape.num_layers):
+            h = functional.rms_norm(x, (shape.hidden_size,), norms[layer], shape.norm_eps)
+            q = rotate(
+                functional.linear(h, q_w[layer]).view(batch, length, shape.num_q_heads, shape.head_dim).transpose(1, 2),
+                scaled_cos,
+                scaled_sin,
+            )
+            k = rotate(
+                functional.linear(h, k_w[layer])
+                .view(batch, length, shape.num_kv_heads, shape.head_dim)
+                .transpose(1, 2),
+                cos,
+                sin,
+            )
+            v = functional.linear(h, v_w[layer]).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2)
+            q = q.reshape(batch, shape.num_kv_heads, -1, shape.head_dim)  # [B, Hk, group*L, D]
+            # Written out: the fused CPU attention spent 40 % of a training step in its backward pass on these short sequences.
+            scores = (q @ k.mT).view(batch, shape.num_q_heads, length, length) + mask
+            attended = scores.softmax(-1).view(batch, shape.num_kv_heads, -1, length) @ v
+            attended = attended.view(batch, shape.num_q_heads, length, shape.head_dim)
+            x = x + functional.linear(attended.transpose(1, 2).reshape(batch, length, -1), o_w[layer])
+            h = functional.rms_norm(x, (shape.hidden_size,), mlp_norms[layer], shape.norm_eps)
+            x = x + functional.linear(
+                functional.silu(functional.linear(h, gate_w[layer])) * functional.linear(h, up_w[layer]), down_w[layer]
+            )
+        return functional.rms_norm(x, (shape.hidden_size,), self.final_norm, shape.norm_eps)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., hidden] to [..., vocab_size]."""
+        return functional.linear(hidden, self.embedding)
+
+
+def rope_table(shape: Shape, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and sines [length, head_dim] of the rotary embedding, both halves alike."""
+    frequencies = shape.rope_theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
+    angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply the rotary embedding to [B, H, L, D]."""
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) -> dict[str, Tensor]:
+    """The weights under the names of a `transformers` Llama checkpoint; the head is tied and not written."""
+    weights = {"model.embed_tokens.weight": network.embedding, "model.norm.weight": network.final_norm}
+    for layer in range(network.shape.num_layers):
+        for own, name in (MATRICES | NORMS).items():
+            weights[f"model.layers.{layer}.{name}.weight"] = getattr(network, own)[layer]
+    return {name: weight.detach().to(dtype).contiguous() for name, weight in weights.items()}
+
+
+def llama_config(shape: Shape, eos_token_id: int, pad_token_id: int) -> dict[str, object]:
+    """The `config.json` of the checkpoint."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "bos_token_id": None,
+        "eos_token_id": eos_token_id,
+        "pad_token_id": pad_token_id,
+        "head_dim": shape.head_dim,
+        "hidden_act": "silu",
+        "hidden_size": shape.hidden_size,
+        "initializer_range": 0.02,
+        "intermediate_size": shape.intermediate_size,
+        "max_position_embeddings": shape.max_positions,
+        "mlp_bias": False,
+        "num_attention_heads": shape.num_q_heads,
+        "num_hidden_layers": shape.num_layers,
+        "num_key_value_heads": shape.num_kv_heads,
+        "rms_norm_eps": shape.norm_eps,
+        "rope_theta": shape.rope_theta,
+        "rope_parameters": {"rope_type": "default", "rope_theta": shape.rope_theta},
+        "tie_word_embeddings": True,
+        "torch_dtype": "bfloat16",
+        "use_cache": True,
+        "vocab_size": shape.vocab_size,
+    }

@@ -1,0 +1,172 @@
+"""Corpus tasks: character sheets and tool calls, both answered by one JSON object."""
+
+import json
+from collections.abc import Sequence
+
+from rtlang.model.embedded.phrases import ANY_ROLE, ROLES
+from rtlang.model.embedded.tasks_extraction import Record, Value
+from rtlang.model.embedded.words import (
+    ADJECTIVES,
+    ANIMALS,
+    CITIES,
+    COLORS,
+    DAYS,
+    FIRST_NAMES,
+    HOBBIES,
+    Draw,
+    Messages,
+    article,
+    listing,
+    plural,
+    words,
+)
+
+SHEET_FIELDS = ("name", "age", "role", "home", "traits", "motto")
+EXTRA_FIELDS = ("likes", "pet", "level", "friend", "skills", "color")
+TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
+NOTES = words("I will be late|dinner is ready|the train is late|the meeting is canceled|I am home", "|")
+
+
+def sheet_value(draw: Draw, key: str, name: str, role: str, home: str, age: int) -> Value:
+    traits, mottos = ROLES.get(role, ANY_ROLE)
+    known: Record = {"name": name, "role": role, "home": home, "age": age}
+    if key in known:
+        return known[key]
+    if key == "traits":
+        return draw.subset(traits, draw.pick((2, 3, 3, 3, 3)))
+    if key == "skills":
+        return draw.subset(HOBBIES, 2)
+    if key == "motto":
+        return draw.pick(mottos)
+    if key == "level":
+        return draw.number(1, 20)
+    extra: Record = {
+        "likes": draw.subset(HOBBIES, 2),
+        "pet": draw.pick(ANIMALS),
+        "friend": draw.pick(FIRST_NAMES),
+        "color": draw.pick(COLORS),
+    }
+    return extra[key]
+
+
+def age_for(draw: Draw, role: str) -> int:
+    """Wise roles are old, bold and quick ones young."""
+    traits, _ = ROLES.get(role, ANY_ROLE)
+    if "wise" in traits:
+        return draw.number(48, 76)
+    return draw.number(19, 33) if {"bold", "quick", "clever"} & set(traits) else draw.number(28, 52)
+
+
+def sheet(draw: Draw) -> Messages:
+    """A character: what the prompt tells is copied, what it leaves open is made up to suit the role."""
+    name, home = draw.person(0.25), draw.city()
+    role = draw.pick(tuple(ROLES)) if draw.chance(0.93) else draw.made_up()
+    age = age_for(draw, role)
+    keys = list(SHEET_FIELDS)
+    if draw.chance(0.4):
+        keys = draw.sample(keys, draw.number(2, 6))
+        if draw.chance(0.5):
+            keys.insert(draw.number(0, len(keys)), draw.pick(EXTRA_FIELDS))
+    told_home, told_age, told_fields = draw.chance(0.7), draw.chance(0.15), draw.chance(0.75)
+    if not told_fields and draw.chance(0.7):
+        keys = list(SHEET_FIELDS)
+    if not told_home:
+        home = draw.pick(CITIES)
+    who = f"{name}, " + (f"{article(role)} from {home}" if told_home else article(role))
+    if told_age:
+        who += f", aged {age}" if draw.chance(0.5) else f", {age} years old"
+    with_fields = f" with {', '.join(keys) if draw.chance(0.8) else listing(keys)}" if told_fields else ""
+    verb = draw.pick(
+        ("Describe", "Describe", "Create", "Invent", "Imagine", "Write about", "Show", "Introduce", "Make up")
+    )
+    sheet_word = draw.pick(("character sheet", "character", "profile", "character card", "short profile"))
+    ask = draw.pick(
+        (
+            f"{verb} {who}, as JSON{with_fields}.",
+            f"{verb} {who}, as JSON{with_fields}.",
+            f"{verb} {who}, as a JSON object{with_fields}.",
+            f"{verb} a {sheet_word} for {who}, as JSON{with_fields}.",
+            f"Write a {sheet_word} for {who}.{' Fields: ' + ', '.join(keys) + '.' if told_fields else ''}",
+            f"Character: {who}.\nReturn JSON{with_fields}.",
+            f"{verb} {who}.",
+            f"Who is {who}? Answer as JSON{with_fields}.",
+            f"Give me the {sheet_word} of {who}, in JSON{with_fields}.",
+        )
+    )
+    record = {key: sheet_value(draw, key, name, role, home, age) for key in keys}
+    messages = [("user", ask), ("assistant", json.dumps(record, ensure_ascii=False))]
+    if draw.chance(0.3):
+        systems = (
+            "You invent characters.",
+            "You write character sheets as JSON.",
+            "You are a helpful assistant.",
+            "Answer in JSON.",
+        )
+        messages.insert(0, ("system", draw.pick(systems)))
+    return messages
+
+
+def tool_requests(draw: Draw) -> list[tuple[str, Sequence[str], str, Record]]:
+    """Tools with their parameters, a request that calls each, and its arguments."""
+    minutes, label = draw.number(1, 90), draw.pick(TIMER_LABELS)
+    city, day = draw.city(), draw.pick(DAYS)
+    to, note = (
+        draw.person(0.2),
+        draw.pick(NOTES),
+    )
+    place, people, time = draw.made_up().capitalize(), draw.number(2, 12), draw.time()
+    artist, volume = draw.person(1.0), draw.number(1, 100)
+    item, count = f"{draw.pick(ADJECTIVES)} {plural(draw.item(0))}", draw.number(2, 30)
+    return [
+        (
+            "set_timer",
+            ("minutes", "label"),
+            draw.pick(
+                (f"Set a timer for {minutes} minutes called {label}.", f"Start a {minutes} minute timer for {label}.")
+            ),
+            {"minutes": minutes, "label": label},
+        ),
+        (
+            "get_weather",
+            ("city", "day"),
+            draw.pick((f"What is the weather in {city} on {day}?", f"Will it rain in {city} on {day}?")),
+            {"city": city, "day": day},
+        ),
+        (
+            "send_message",
+            ("to", "text"),
+            draw.pick((f"Tell {to} that {note}.", f"Send {to} a message: {note}.")),
+            {"to": to, "text": note},
+        ),
+        (
+            "book_table",
+            ("place", "people", "time"),
+            draw.pick(
+                (
+                    f"Book a table for {people} at {place} at {time}.",
+                    f"We need a table at {place}, {people} people, {time}.",
+                )
+            ),
+            {"place": place, "people": people, "time": time},
+        ),
+        (
+            "play_music",
+            ("artist", "volume"),
+            draw.pick((f"Play {artist} at volume {volume}.", f"Put on some {artist}, volume {volume}.")),
+            {"artist": artist, "volume": volume},
+        ),
+        (
+            "add_item",
+            ("item", "count"),
+            draw.pick((f"Add {count} {item} to the list.", f"I need {count} {item}, put them on the list.")),
+            {"item": item, "count": count},
+        ),
+    ]
+
+
+def tool_call(draw: Draw) -> Messages:
+    """A system message that lists tools, a request, and the call that serves it."""
+    tools = draw.sample(tool_requests(draw), draw.number(2, 4))
+    name, _, request, arguments = draw.pick(tools)
+    system = "Tools:\n" + "\n".join(f"- {tool}({', '.join(parameters)})" for tool, parameters, _, _ in tools)
+    return [("system", system), ("user", request), ("assistant", json.dumps({"name": name, "arguments": arguments}))]

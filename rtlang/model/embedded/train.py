@@ -1,0 +1,278 @@
+"""Train the embedded model on a CPU within a time budget.
+
+    python -m rtlang.model.embedded.train --minutes 50 --state /some/folder --output /some/checkpoint
+
+The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
+training instead of cutting it off. The loss counts every token of an answer and a few of the prompt. Documents are batched
+by length with padding, so each stands at position 0 and sees nothing of another. Matrices are trained by orthogonalised
+momentum (Muon, Jordan et al. 2024), the rest by Adam; weights are bfloat16 in the forward pass with float32 masters.
+"""
+
+import argparse
+import json
+import logging
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
+from rtlang.model.embedded.network import MATRICES, Network, Shape, llama_config, state_dict_for_llama
+from rtlang.model.embedded.tokenizer_training import train_tokenizer
+
+logger = logging.getLogger(__name__)
+
+POOL_DOCUMENTS = 3072
+MICROBATCH_TOKENS = 4096
+MICROBATCHES = 3
+PROMPT_LOSS_SHARE, PROMPT_LOSS_WEIGHT = 0.125, 0.3
+SPLIT_SHARE = 0.05
+MATRIX_RATE, OTHER_RATE = 0.02, 0.004
+WARMUP, FLAT_UNTIL = 0.01, 0.35
+CLIP_NORM = 1.0
+
+
+class Encoder:
+    """Documents to token ids and loss weights."""
+
+    def __init__(self, directory: Path) -> None:
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        self._special: dict[str, int] = {token: self._id_of(token) for token in SPECIAL_TOKENS}
+        self.pad_token_id = self._special[PAD]
+        self.eos_token_id = self._special[END]
+
+    def _id_of(self, token: str) -> int:
+        token_id: int | None = self._tokenizer.token_to_id(token)
+        if token_id is None:
+            raise ValueError(f"the tokenizer has no special token {token}")
+        return token_id
+
+    def encode(self, batch: list[list[Piece]], rng: random.Random) -> list[tuple[list[int], list[float]]]:
+        """Token ids of each document and the weight of each token as a prediction target.
+
+        A few texts are encoded in two parts, as the runtime encodes the parts of a program's prompt.
+        """
+        parts: list[str] = []
+        counts: list[list[int]] = []
+        for document in batch:
+            counts.append([])
+            for piece in document:
+                cut = rng.randrange(len(piece.text)) if piece.text and rng.random() < SPLIT_SHARE else 0
+                split = cut and not (piece.text[cut - 1].isalnum() and piece.text[cut].isalnum())
+                texts = [piece.text[:cut], piece.text[cut:]] if split else [piece.text] if piece.text else []
+                parts += texts
+                counts[-1].append(len(texts))
+        encoded = iter(self._tokenizer.encode_batch_fast(parts, add_special_tokens=False))
+        result = []
+        for document, piece_counts in zip(batch, counts, strict=True):
+            token_ids: list[int] = []
+            weights: list[float] = []
+            for piece, count in zip(document, piece_counts, strict=True):
+                if piece.special is not None:
+                    token_ids.append(self._special[piece.special])
+                    weights.append(
+                        1.0 if piece.special == END and (piece.is_answer or document[0].special is None) else 0.0
+                    )
+                for _ in range(count):
+                    ids = next(encoded).ids
+                    token_ids += ids
+                    if piece.is_answer:
+                        weights += [1.0] * len(ids)
+                    else:
+                        weights += [PROMPT_LOSS_WEIGHT if rng.random() < PROMPT_LOSS_SHARE else 0.0 for _ in ids]
+            result.append((token_ids[: Shape().max_positions], weights[: Shape().max_positions]))
+        return result
+
+
+def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless token ids [B, L] and target weights [B, L], padded; documents of about one length stand together."""
+    rng, stream = random.Random(seed), documents(seed)
+    while True:
+        pool = sorted(encoder.encode(list(islice(stream, POOL_DOCUMENTS)), rng), key=lambda document: len(document[0]))
+        batches: list[list[tuple[list[int], list[float]]]] = [[]]
+        for document in pool:
+            length = padded(len(document[0]))
+            if length * (len(batches[-1]) + 1) > MICROBATCH_TOKENS and batches[-1]:
+                batches.append([])
+            batches[-1].append(document)
+        rng.shuffle(batches)
+        for batch in batches:
+            length = padded(len(batch[-1][0]))
+            token_ids = torch.full((len(batch), length), encoder.pad_token_id)
+            weights = torch.zeros(len(batch), length)
+            for row, (ids, document_weights) in enumerate(batch):
+                token_ids[row, : len(ids)] = torch.tensor(ids)
+                weights[row, : len(ids)] = torch.tensor(document_weights)
+            yield token_ids, weights
+
+
+def padded(length: int) -> int:
+    return -(-length // 16) * 16
+
+
+class Optimizer:
+    """Muon for the stacked matrices, Adam for the embedding and the norms. Owns the float32 masters of the bfloat16 network."""
+
+    def __init__(self, network: Network) -> None:
+        self._parameters = dict(network.named_parameters())
+        self.masters = {name: parameter.detach().float().clone() for name, parameter in self._parameters.items()}
+        self.momentum = {name: torch.zeros_like(master) for name, master in self.masters.items()}
+        self.second = {name: torch.zeros_like(master) for name, master in self.masters.items() if name not in MATRICES}
+        self.num_steps = 0
+
+    @torch.no_grad()
+    def step(self, rate: float) -> float:
+        """Apply the gradients, scaled by `rate` of the full learning rates; returns the gradients' norm before clipping."""
+        self.num_steps += 1
+        gradients = {
+            name: parameter.grad.float() for name, parameter in self._parameters.items() if parameter.grad is not None
+        }
+        norm = float(torch.stack([gradient.norm() for gradient in gradients.values()]).norm())
+        scale = min(1.0, CLIP_NORM / (norm + 1e-6))
+        for name, gradient in gradients.items():
+            master, momentum = self.masters[name], self.momentum[name]
+            gradient.mul_(scale)
+            if name in MATRICES:
+                momentum.mul_(0.95).add_(gradient)
+                update = orthogonalised(gradient.add(momentum, alpha=0.95))
+                master.mul_(1 - rate * MATRIX_RATE * 0.02)
+                master.add_(update, alpha=-rate * MATRIX_RATE * max(1.0, master.shape[1] / master.shape[2]) ** 0.5)
+            else:
+                momentum.lerp_(gradient, 0.1)
+                self.second[name].lerp_(gradient.square(), 0.02)
+                corrected = momentum / (1 - 0.9**self.num_steps)
+                spread = (self.second[name] / (1 - 0.98**self.num_steps)).sqrt_().add_(1e-8)
+                master.sub_(corrected.div_(spread), alpha=rate * OTHER_RATE)
+            self._parameters[name].copy_(master)
+            self._parameters[name].grad = None
+        return norm
+
+    def state(self) -> dict[str, Any]:
+        return {"masters": self.masters, "momentum": self.momentum, "second": self.second, "num_steps": self.num_steps}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Any]) -> None:
+        for own in ("masters", "momentum", "second"):
+            for name, tensor in state[own].items():
+                getattr(self, own)[name].copy_(tensor)
+        self.num_steps = state["num_steps"]
+        for name, parameter in self._parameters.items():
+            parameter.copy_(self.masters[name])
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """Newton-Schulz iteration towards the nearest orthogonal matrix, for a stack [N, out, in]."""
+    is_tall = matrices.shape[1] > matrices.shape[2]
+    x: Tensor = (matrices.mT if is_tall else matrices).bfloat16()
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return (x.mT if is_tall else x).float()
+
+
+def rate_at(progress: float) -> float:
+    """Share of the full learning rate after a share `progress` of the budget."""
+    if progress < WARMUP:
+        return 0.05 + 0.95 * progress / WARMUP
+    return 1.0 if progress < FLAT_UNTIL else max(0.0, (1 - progress) / (1 - FLAT_UNTIL))
+
+
+def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Summed weighted cross entropy of the weighted targets, and the summed weight."""
+    targets, target_weights = token_ids[:, 1:], weights[:, 1:]
+    chosen = target_weights > 0
+    hidden: Tensor = network(token_ids)[:, :-1][chosen]  # [N, hidden]
+    losses = functional.cross_entropy(network.logits(hidden).float(), targets[chosen], reduction="none")
+    return (losses * target_weights[chosen]).sum(), target_weights.sum()
+
+
+def write_checkpoint(network: Network, encoder: Encoder, directory: Path) -> None:
+    """Write the model beside the tokenizer, as `transformers` reads it."""
+    from safetensors.torch import save_file
+
+    directory.mkdir(parents=True, exist_ok=True)
+    save_file(state_dict_for_llama(network), str(directory / "model.safetensors"), metadata={"format": "pt"})
+    config = llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id)
+    (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    generation = {"eos_token_id": encoder.eos_token_id, "pad_token_id": encoder.pad_token_id, "do_sample": False}
+    (directory / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
+
+
+def train(minutes: float, state: Path, output: Path, seed: int) -> None:
+    """Train until the budget is spent; continues from `state` where an earlier run left off."""
+    if not (output / "tokenizer.json").exists():
+        train_tokenizer(output)
+    encoder, network = Encoder(output), Network(Shape(), seed).bfloat16()
+    optimizer, spent, num_tokens = Optimizer(network), 0.0, 0
+    network.compile(dynamic=True)
+    saved = state / "training.pt"
+    if saved.exists():
+        content = torch.load(saved, weights_only=True)
+        optimizer.restore(content["optimizer"])
+        spent, num_tokens = content["spent"], content["num_tokens"]
+    # A resumed run takes a new part of the corpus, since the stream cannot be entered in the middle.
+    batches = microbatches(encoder, seed * 1_000_003 + optimizer.num_steps)
+    logger.info(
+        "%s, %d parameters", asdict(network.shape), sum(parameter.numel() for parameter in network.parameters())
+    )
+    last, saved_at, running = time.monotonic(), spent, 0.0
+    while spent < minutes * 60:
+        step = [next(batches) for _ in range(MICROBATCHES)]
+        total = sum(float(weights[:, 1:].sum()) for _, weights in step)
+        loss_sum = 0.0
+        for token_ids, weights in step:
+            loss, _ = loss_of(network, token_ids, weights)
+            torch.autograd.backward(loss / total)
+            loss_sum += loss.item() / total
+            num_tokens += token_ids.numel()
+        norm = optimizer.step(rate_at(spent / (minutes * 60)))
+        now = time.monotonic()
+        spent, last = spent + now - last, now
+        running = loss_sum if not running else 0.98 * running + 0.02 * loss_sum
+        if optimizer.num_steps % 50 == 0:
+            logger.info(
+                "step %d  %.1f min  %.2f Mtokens  loss %.4f  norm %.2f",
+                optimizer.num_steps,
+                spent / 60,
+                num_tokens / 1e6,
+                running,
+                norm,
+            )
+        if spent - saved_at > 180 or spent >= minutes * 60:
+            saved_at = spent
+            write_checkpoint(network, encoder, output)
+            state.mkdir(parents=True, exist_ok=True)
+            torch.save(
+                {"optimizer": optimizer.state(), "spent": spent, "num_tokens": num_tokens}, saved.with_suffix(".new")
+            )
+            saved.with_suffix(".new").replace(saved)
+    logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, num_tokens / 1e6, running)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--minutes", type=float, default=50.0, help="time budget; the learning rate reaches zero at its end"
+    )
+    parser.add_argument("--state", type=Path, required=True, help="folder for what a resumed run needs")
+    parser.add_argument("--output", type=Path, required=True, help="checkpoint folder")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    torch.set_num_threads(arguments.threads)
+    train(arguments.minutes, arguments.state, arguments.output, arguments.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""The training network against `transformers`' Llama."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from rtlang.model.embedded.network import Network, Shape, llama_config, state_dict_for_llama
+
+SHAPE = Shape(
+    vocab_size=61, hidden_size=24, num_layers=2, num_q_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=40
+)
+
+
+def random_network() -> Network:
+    network = Network(SHAPE, seed=3)
+    generator = torch.Generator().manual_seed(4)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+    return network
+
+
+def llama_of(network: Network) -> LlamaForCausalLM:
+    config = LlamaConfig(**llama_config(SHAPE, eos_token_id=1, pad_token_id=0))
+    model = LlamaForCausalLM(config).float().eval()
+    missing, unexpected = model.load_state_dict(state_dict_for_llama(network, torch.float32), strict=False)
+    assert missing == ["lm_head.weight"]
+    assert unexpected == []
+    return model
+
+
+def test_the_forward_pass_agrees_with_llama() -> None:
+    network = random_network()
+    token_ids = torch.randint(SHAPE.vocab_size, (3, 37), generator=torch.Generator().manual_seed(5))
+    with torch.inference_mode():
+        own = network.logits(network(token_ids))
+        theirs = llama_of(network)(token_ids).logits
+    torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_agree_with_llama() -> None:
+    network = random_network()
+    model = llama_of(network)
+    token_ids = torch.randint(SHAPE.vocab_size, (2, 19), generator=torch.Generator().manual_seed(6))
+    network.logits(network(token_ids)).square().mean().backward()
+    model(token_ids).logits.square().mean().backward()
+    assert network.k.grad is not None
+    torch.testing.assert_close(
+        network.k.grad[1], model.model.layers[1].self_attn.k_proj.weight.grad, rtol=1e-3, atol=1e-5
+    )
+    torch.testing.assert_close(network.embedding.grad, model.model.embed_tokens.weight.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_a_later_token_does_not_change_an_earlier_state() -> None:
+    network = random_network()
+    token_ids = torch.arange(12).unsqueeze(0)
+    changed = token_ids.clone()
+    changed[0, 8] = 50
+    with torch.inference_mode():
+        before, after = network(token_ids), network(changed)
+    torch.testing.assert_close(before[:, :8], after[:, :8])
+    assert not torch.allclose(before[:, 8:], after[:, 8:])
+
+
+def test_the_default_shape_fits_the_package(tmp_path: Path) -> None:
+    weights = state_dict_for_llama(Network(Shape()))
+    num_bytes = sum(weight.numel() * weight.element_size() for weight in weights.values())
+    assert num_bytes == pytest.approx(5.5e6, rel=0.02)

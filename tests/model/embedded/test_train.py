@@ -1,0 +1,99 @@
+"""Training: what the loss counts, the learning rate, and runs that are resumed."""
+
+import random
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from rtlang.model.embedded.corpus import documents, pieces
+from rtlang.model.embedded.network import Network, Shape
+from rtlang.model.embedded.train import (
+    MICROBATCH_TOKENS,
+    PROMPT_LOSS_WEIGHT,
+    Encoder,
+    Optimizer,
+    loss_of,
+    microbatches,
+    orthogonalised,
+    rate_at,
+)
+
+TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
+SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return Encoder(TINY)
+
+
+def test_an_answer_and_its_end_count_in_full_and_prompts_at_most_a_little(encoder: Encoder) -> None:
+    conversation = [("user", "What is 2 + 3?"), ("assistant", "5")]
+    ((token_ids, weights),) = encoder.encode([pieces(conversation)], random.Random(0))
+    assert token_ids[-1] == encoder.eos_token_id
+    assert weights[-2:] == [1.0, 1.0]
+    assert set(weights[:-2]) <= {0.0, PROMPT_LOSS_WEIGHT}
+
+
+def test_encoding_in_parts_keeps_the_text(encoder: Encoder) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(TINY / "tokenizer.json"))
+    batch = list(islice(documents(21), 60))
+    for document, (token_ids, _) in zip(batch, encoder.encode(batch, random.Random(1)), strict=True):
+        text = "".join((piece.special or "") + piece.text for piece in document)
+        if len(token_ids) < Shape().max_positions:
+            assert tokenizer.decode(token_ids, skip_special_tokens=False) == text
+
+
+def test_a_microbatch_holds_padded_documents_within_its_budget(encoder: Encoder) -> None:
+    for token_ids, weights in islice(microbatches(encoder, 4), 12):
+        assert token_ids.numel() <= MICROBATCH_TOKENS
+        assert token_ids.shape == weights.shape
+        assert (weights[token_ids == encoder.pad_token_id] == 0).all()
+
+
+def test_the_learning_rate_rises_stays_and_ends_at_zero() -> None:
+    assert rate_at(0.0) < 0.1
+    assert rate_at(0.2) == 1.0
+    assert rate_at(1.0) == 0.0
+    assert rate_at(0.5) > rate_at(0.9) > 0.0
+
+
+def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
+    matrices = torch.randn(3, 48, 20, generator=torch.Generator().manual_seed(2))
+    values = torch.linalg.svdvals(orthogonalised(matrices))
+    assert values.min() > 0.5
+    assert values.max() < 1.4
+
+
+def test_a_few_steps_lower_the_loss(encoder: Encoder) -> None:
+    network = Network(SMALL, seed=1).bfloat16()
+    optimizer, batch = Optimizer(network), next(microbatches(encoder, 6))
+    losses = []
+    for _ in range(8):
+        loss, total = loss_of(network, *batch)
+        torch.autograd.backward(loss / total)
+        optimizer.step(1.0)
+        losses.append(loss.item() / total.item())
+    assert losses[-1] < losses[0] - 1.0
+
+
+def test_an_optimizer_restored_from_its_state_takes_the_same_step(encoder: Encoder) -> None:
+    token_ids, weights = next(microbatches(encoder, 7))
+    one, two = Network(SMALL, seed=1).bfloat16(), Network(SMALL, seed=2).bfloat16()
+    first, second = Optimizer(one), Optimizer(two)
+
+    def step(network: Network, optimizer: Optimizer) -> None:
+        loss, total = loss_of(network, token_ids[:4], weights[:4])
+        torch.autograd.backward(loss / total)
+        optimizer.step(0.5)
+
+    step(one, first)
+    second.restore(first.state())
+    step(one, first)
+    step(two, second)
+    for name in first.masters:
+        torch.testing.assert_close(first.masters[name], second.masters[name])

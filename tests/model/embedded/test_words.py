@@ -1,0 +1,57 @@
+"""Word lists and random words."""
+
+import re
+
+import pytest
+
+from rtlang.model.embedded import words
+from rtlang.model.embedded.words import Draw, article, listing, plural
+
+HELD_OUT = {*words.HELD_FIRST_NAMES, *words.HELD_CITIES, *words.HELD_ITEMS}
+
+
+def drawn(draw: Draw) -> set[str]:
+    texts = [text for _ in range(3000) for text in (draw.person(), draw.city(), draw.item())]
+    return {word for text in texts for word in text.split()}
+
+
+def test_training_never_draws_a_held_out_word() -> None:
+    assert not drawn(Draw(1, "train")) & HELD_OUT
+
+
+def test_the_test_split_draws_every_held_out_word() -> None:
+    assert drawn(Draw(1, "test")) >= HELD_OUT
+
+
+def test_held_out_words_are_in_no_training_list() -> None:
+    assert not HELD_OUT & {*words.FIRST_NAMES, *words.CITIES, *words.ITEMS}
+
+
+def test_the_same_seed_draws_the_same_words() -> None:
+    one, two = Draw(3), Draw(3)
+    assert [one.made_up() for _ in range(50)] == [two.made_up() for _ in range(50)]
+
+
+def test_a_made_up_word_is_lower_case_letters() -> None:
+    draw = Draw(2)
+    assert all(re.fullmatch("[a-z]{2,}", draw.made_up()) for _ in range(500))
+
+
+@pytest.mark.parametrize(
+    ("noun", "expected"),
+    [
+        ("pen", "pens"),
+        ("dish", "dishes"),
+        ("box", "boxes"),
+        ("puppy", "puppies"),
+        ("toy", "toys"),
+        ("watch", "watches"),
+    ],
+)
+def test_plural(noun: str, expected: str) -> None:
+    assert plural(noun) == expected
+
+
+def test_article_and_listing_follow_english() -> None:
+    assert [article("owl"), article("cat")] == ["an owl", "a cat"]
+    assert [listing(["a"]), listing(["a", "b"]), listing(["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
