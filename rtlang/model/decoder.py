@@ -100,33 +100,44 @@ class LeanDecoder:
         batch, kv = attention.batch, attention.kv
         config, eps = self.config, self.lean.rms_norm_eps
         head_dim, num_q, num_kv = config.head_dim, config.num_q_heads, config.num_kv_heads
-        split = [num_q, num_kv, num_kv]
-        num_tokens = batch.num_tokens
-        scale = head_dim**-0.5
-        longest = int(batch.seq_lens.max())
-        if longest > len(self._cos):
-            self._cos, self._sin = rope_tables(self.lean.rope, head_dim, 2 * longest)
+        split, scale = [num_q, num_kv, num_kv], head_dim**-0.5
+        num_tokens, positions, slots = batch.num_tokens, batch.positions, batch.slot_mapping
+        cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
-        positions, slots, cos, sin = batch.positions, batch.slot_mapping, self._cos, self._sin
+        # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
+        # as much as one of them.
+        column = ops.COLUMNS[plan.column]
+        norm, rotate, attend, gate = (
+            column.add_rms_norm,
+            column.rope_append,
+            column.paged_attention,
+            column.silu_and_mul,
+        )
         residual = self._embedding.index_select(0, batch.input_ids)  # [T, hidden_size]
         x = torch.zeros_like(residual)
-        for index, layer in enumerate(self._layers):
-            h = ops.add_rms_norm(x, residual, layer.input_norm, eps)
+        out = residual.new_empty((num_tokens, num_q, head_dim))
+        lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
+        flat_out = out.view(num_tokens, -1)
+        for layer, k_pool, v_pool in zip(self._layers, kv.k, kv.v, strict=True):
+            h = norm(x, residual, layer.input_norm, eps)
             q, k, v = layer.qkv(h).view(num_tokens, -1, head_dim).split_with_sizes(split, 1)
-            k_pool, v_pool = kv.k[index], kv.v[index]
-            ops.rope_append(
-                q, k, v, cos, sin, positions, k_pool, v_pool, slots, q_norm=layer.q_norm, k_norm=layer.k_norm, eps=eps
-            )
-            out = ops.paged_attention(q, k_pool, v_pool, plan, scale=scale, sliding_window=layer.sliding_window)
-            h = ops.add_rms_norm(layer.output(out.view(num_tokens, -1)), residual, layer.post_norm, eps)
-            x = layer.down(ops.silu_and_mul(layer.gate_up(h)))
+            rotate(q, k, v, cos, sin, positions, k_pool, v_pool, slots, layer.q_norm, layer.k_norm, eps)
+            attend(q, k_pool, v_pool, plan, scale, layer.sliding_window, None, None, None, out, lse)
+            h = norm(layer.output(flat_out), residual, layer.post_norm, eps)
+            x = layer.down(gate(layer.gate_up(h)))
         if len(batch.logit_indices) != num_tokens:
             x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
-        return ops.add_rms_norm(x, residual, self._norm, eps)
+        return norm(x, residual, self._norm, eps)
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
         return self._head(states)
+
+    def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
+        """Rotation tables for sequences of up to `longest` tokens."""
+        if longest > len(self._cos):
+            self._cos, self._sin = rope_tables(self.lean.rope, self.config.head_dim, 2 * longest)
+        return self._cos, self._sin
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
