@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from rtlang.cache.eviction import EvictionQueue
 from rtlang.cache.node import MAX_TAIL_PROBES, TOKEN_BYTES, RadixNode, common_pages, common_tokens
 
+__all__ = ["RadixNode", "RadixTree"]
+
 
 class RadixTree:
     """Match, append, split, lock and evict. Page ids are opaque here: what a method returns as freed is the caller's again."""
@@ -149,15 +151,12 @@ class RadixTree:
         return leaf
 
     def supersede(self, node: RadixNode) -> list[int]:
-        """Drop the partial leaves beside `node` whose tokens its first page repeats, unless that page is pending.
-
-        Returns:
-            Freed page ids.
-        """
+        """Drop partial leaves beside `node` that its first page repeats, unless that is pending. Returns the freed pages."""
         parent = node.parent
         if parent is None or not node.is_attached or not node.has_written_start:
             return []
-        first, freed = self._first_page(node), list[int]()
+        first = self._first_page(node)
+        freed: list[int] = []
         for end in range(TOKEN_BYTES, len(first), TOKEN_BYTES):
             leaf = parent.children.get(first[:end])
             if leaf is not None and leaf is not node:
