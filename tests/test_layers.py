@@ -23,6 +23,7 @@ LAYERS = {
     "rtlang": 6,  # the package itself hands names of all layers on
     "rtlang.__main__": 6,
     "rtlang.bench": 6,
+    "rtlang.console": 6,
     "rtlang.serve": 5,
     "rtlang.engine": 4,
     "rtlang.model": 3,
