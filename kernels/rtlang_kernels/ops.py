@@ -24,6 +24,7 @@ from torch import Tensor
 from rtlang_kernels import plan as plans
 from rtlang_kernels.cpu import attention as cpu_attention
 from rtlang_kernels.cpu import layers as cpu_layers
+from rtlang_kernels.cpu import sampling as cpu_sampling
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
@@ -72,7 +73,7 @@ CPU = Column(
     cpu_layers.rope_append,
     cpu_layers.add_rms_norm,
     cpu_layers.silu_and_mul,
-    reference_sampling.sample,
+    cpu_sampling.sample,
     reference_sampling.logprobs,
 )
 COLUMNS: dict[str, Column] = {"reference": REFERENCE, "cpu": CPU}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rtlang_kernels.cpu import vector
-from rtlang_kernels.cpu.compiled import kernel
+from rtlang_kernels.cpu.compiled import kernel, source_digest
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
 CHUNK = 64
@@ -52,6 +52,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
         partial_start: int32 [num_tokens + 1], entries of `partial_call` int32: rows of `calls` int64 [n, CALL_COLUMNS].
         first, last: the tokens to do.  scratch: float32 [scratch_floats(...)].  slots: int64 [2, CHUNK].
     """
+    digest = source_digest()
     num_q_heads = num_kv_heads * group
     item = 2 if is_bf16 else 4
     width = vector.Lanes(bool(is_bf16), head_dim).width  # keys of one block of scores
@@ -77,6 +78,8 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
         scratch: Any,
         slots: Any,
     ) -> None:
+        if digest < 0:  # never; ties the disk cache to the sources
+            return
         query = int64(scratch.ctypes.data)
         state = query + 4 * num_q_heads * head_dim  # sums of 2**(score - peak) * value
         scores = state + 4 * num_q_heads * v_head_dim

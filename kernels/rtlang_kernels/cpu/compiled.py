@@ -9,7 +9,10 @@ fused, but infinities and NaN keep their meaning.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -21,6 +24,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
+
+
+@lru_cache(maxsize=None)
+def source_digest() -> int:
+    """A number that changes with any source file of this folder, never negative.
+
+    numba's disk cache looks at the file of a kernel only, not at the files of what it inlines. A kernel that uses this number as a
+    constant of its closure is compiled anew after any change.
+    """
+    return zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
 def kernel(*, is_exact: bool = False, inline: bool = False) -> Callable[[Function], Function]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.cpu import vector_layers as vector
-from rtlang_kernels.cpu.compiled import kernel
+from rtlang_kernels.cpu.compiled import kernel, source_digest
 from rtlang_kernels.reference import layers as reference
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
@@ -22,11 +22,14 @@ ONE, ZERO = np.float32(1.0), np.float32(0.0)
 def _rope_kernel(
     is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int
 ) -> Callable[..., None]:
+    digest = source_digest()
     item = 2 if is_bf16 else 4
     rest = head_dim - 2 * half
 
     @kernel()
     def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, ones: Any, eps: Any) -> None:
+        if digest < 0:  # never; ties the disk cache to the sources
+            return
         q_weight, k_weight = int64(weights.ctypes.data), int64(weights.ctypes.data) + 4 * head_dim
         for token in range(len(positions)):
             angle = 4 * positions[token] * cos.shape[1]
@@ -121,10 +124,13 @@ def _block(size: int) -> int:
 
 @cache
 def _norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
     @kernel()
     def norm(x: Any, residual: Any, weight: Any, out: Any, num_tokens: Any, size: Any, eps: Any) -> None:
+        if digest < 0:  # never; ties the disk cache to the sources
+            return
         num_blocks = size // block
         for token in range(num_tokens):
             skip = token * num_blocks * step
@@ -158,10 +164,13 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
 
 @cache
 def _gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
     @kernel()
     def gate(source: Any, out: Any, num_tokens: Any, size: Any) -> None:
+        if digest < 0:  # never; ties the disk cache to the sources
+            return
         num_blocks = size // block
         for token in range(num_tokens):
             line = source + 2 * token * num_blocks * step
