@@ -7,13 +7,14 @@ it along, with an error that names the cause; the others go on.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from rtlang.engine.request import Request, RequestOutput
+from rtlang.engine.selection import select_scores, softmax
+from rtlang.engine.sequence import TokenSequence, append_text
 from rtlang.errors import DependencyError, RequestError, RtlangError
 from rtlang.events import (
     Completion,
@@ -26,7 +27,7 @@ from rtlang.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.lang.graph import Arg, Generate, Node, Ref, RoleEnd, RoleStart, Select, Text, dependencies
+from rtlang.lang.graph import Generate, Node, Select, Text, dependencies
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
 
@@ -46,15 +47,6 @@ class Submit(Protocol):
         score_from: int | None = None,
         generates: bool = True,
     ) -> Request: ...
-
-
-@dataclass(frozen=True, slots=True)
-class TokenSequence:
-    """The tokens up to and including a node, and the chat messages begun so far (the last one still open or not)."""
-
-    token_ids: tuple[int, ...]
-    roles: tuple[str, ...] = ()
-    is_open: bool = False
 
 
 @dataclass(slots=True)
@@ -174,7 +166,10 @@ class GraphState:
         before = self._sequences[node.parent] if node.parent is not None else TokenSequence(())
         match node:
             case Text():
-                self._end_node(node, self._append_text(node, before), ())
+                after = append_text(
+                    before, node.parts, self._tokenizer, self._inputs, lambda ref: self._texts[ref.node_id][ref.choice]
+                )
+                self._end_node(node, after, ())
             case Generate():
                 self._start_generate(node, before)
             case Select():
@@ -218,52 +213,10 @@ class GraphState:
         self._listener(GraphFinished(self.graph_id, values, self._usage, tuple(sorted(self._errors))))
         self._on_end()
 
-    # -- text
-
-    def _append_text(self, node: Text, before: TokenSequence) -> TokenSequence:
-        tokenizer = self._tokenizer
-        token_ids = list(before.token_ids)
-        roles, is_open = before.roles, before.is_open
-        buffer: list[str] = []
-
-        def flush() -> None:
-            if text := "".join(buffer):
-                is_start = not token_ids
-                if is_start:
-                    token_ids.extend(tokenizer.start_ids())
-                token_ids.extend(tokenizer.encode(text, is_start=is_start))
-            buffer.clear()
-
-        for part in node.parts:
-            match part:
-                case str():
-                    buffer.append(part)
-                case Ref():
-                    buffer.append(self._texts[part.node_id][part.choice])
-                case Arg():
-                    buffer.append(self._inputs[part.name])
-                case RoleStart():
-                    if is_open:
-                        raise RequestError(f"a {part.role} message begins inside a {roles[-1]} message")
-                    flush()
-                    opening = tokenizer.chat.open(roles, part.role)
-                    if not token_ids and opening[:1] != tokenizer.start_ids():
-                        token_ids.extend(tokenizer.start_ids())
-                    token_ids.extend(opening)
-                    roles, is_open = (*roles, part.role), True
-                case RoleEnd():
-                    if not is_open:
-                        raise RequestError("a message ends that was not begun")
-                    flush()
-                    token_ids.extend(tokenizer.chat.close(roles))
-                    is_open = False
-        flush()
-        return TokenSequence(tuple(token_ids), roles, is_open)
+    # -- generate
 
     def _prompt(self, sequence: TokenSequence) -> Sequence[int]:
         return sequence.token_ids or self._tokenizer.start_ids()
-
-    # -- generate
 
     def _start_generate(self, node: Generate, before: TokenSequence) -> None:
         params = node.params
@@ -411,64 +364,6 @@ class GraphState:
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
         after = TokenSequence(tuple(self._prompt(before)) + tokens[best], before.roles, before.is_open)
         self._end_node(node, after, (node.choices[best],))
-
-
-def select_scores(
-    method: SelectMethod,
-    tokens: Sequence[tuple[int, ...]],
-    conditional: Sequence[Sequence[float]],
-    unconditional: Sequence[Sequence[float]],
-) -> list[float]:
-    """The number by which `method` ranks each choice; higher is better, the first wins a tie.
-
-    Args:
-        tokens: of each choice. conditional: their log-probabilities after the prompt. unconditional: without it (may be empty).
-    """
-    match method:
-        case SelectMethod.TOKEN_LENGTH_NORMALIZED:
-            return [sum(values) / len(values) for values in conditional]
-        case SelectMethod.FULL_LIKELIHOOD:
-            return [sum(values) for values in conditional]
-        case SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
-            return [
-                sum(values) / len(values) - sum(prior) / len(prior)
-                for values, prior in zip(conditional, unconditional, strict=True)
-            ]
-        case SelectMethod.GREEDY_TOKEN_SELECTION:
-            return _greedy_scores(tokens, conditional)
-
-
-def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequence[float]]) -> list[float]:
-    """1 for the choice that is reached by taking the likeliest next token among those still possible, 0 for the others.
-
-    Where one choice is the beginning of another, the shorter one is taken when the longer ones' next token is less likely than not.
-    """
-    alive = list(range(len(tokens)))
-    depth = 0
-    while len(alive) > 1:
-        ended = [index for index in alive if len(tokens[index]) == depth]
-        alive = [index for index in alive if len(tokens[index]) > depth]
-        best = max(alive, key=lambda index: logprobs[index][_at(logprobs[index], tokens[index], depth)], default=None)
-        if best is None or (ended and logprobs[best][_at(logprobs[best], tokens[best], depth)] < math.log(0.5)):
-            alive = ended[:1]
-            break
-        alive = [index for index in alive if tokens[index][depth] == tokens[best][depth]]
-        depth += 1
-    return [1.0 if index == alive[0] else 0.0 for index in range(len(tokens))]
-
-
-def _at(logprobs: Sequence[float], tokens: Sequence[int], depth: int) -> int:
-    """Index of the score of token `depth`: the first token has none where there is no prompt."""
-    return max(0, depth - (len(tokens) - len(logprobs)))
-
-
-def softmax(values: Iterable[float]) -> tuple[float, ...]:
-    """Probabilities proportional to the exponentials of `values`."""
-    numbers = list(values)
-    top = max(numbers)
-    weights = [math.exp(value - top) for value in numbers]
-    total = sum(weights)
-    return tuple(weight / total for weight in weights)
 
 
 def _since(start: float, times: Iterable[float | None], now: float) -> float:

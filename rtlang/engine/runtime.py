@@ -9,6 +9,7 @@ where they are made; everything else happens on the engine thread. The model is 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -302,17 +303,13 @@ class LocalGraphRun:
 
     def close(self) -> None:
         self._is_closed = True
-        try:
+        with contextlib.suppress(EngineDeadError):  # the final event was sent when it died
             self._post(lambda state: state.close())
-        except EngineDeadError:
-            pass  # the final event was sent when it died
 
     def cancel(self) -> None:
         self._is_closed = True
-        try:
+        with contextlib.suppress(EngineDeadError):  # as above
             self._post(lambda state: state.fail(AbortedError("the graph was cancelled")))
-        except EngineDeadError:
-            pass  # as above
 
     def _post(self, act: Callable[[GraphState], None]) -> None:
         def command() -> None:

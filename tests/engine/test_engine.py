@@ -17,7 +17,7 @@ from rtlang.errors import (
     ParameterError,
     RequestError,
 )
-from rtlang.params import FinishReason, SamplingParams
+from rtlang.params import FinishReason
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, logprob, naive_generate
 
@@ -49,7 +49,9 @@ def prompts(rng: random.Random, count: int) -> list[list[int]]:
 @pytest.mark.parametrize("sharing", [True, False])
 def test_random_batches_give_the_tokens_of_naive_generation(policy: str, num_pages: int, sharing: bool) -> None:
     rng = random.Random(f"{policy}{num_pages}{sharing}")
-    driver = Driver(num_pages, policy=policy, prefix_sharing=sharing, max_rows=5, max_step_tokens=rng.choice([5, 16, 64]))
+    driver = Driver(
+        num_pages, policy=policy, prefix_sharing=sharing, max_rows=5, max_step_tokens=rng.choice([5, 16, 64])
+    )
     expected: dict[Request, list[int]] = {}
     aborted = set()
     for tokens in prompts(rng, 60):
@@ -157,10 +159,12 @@ def test_an_engine_whose_steps_all_fail_gives_up() -> None:
     driver = Driver(64, fail_at=set(range(100)))
     for i in range(8):
         driver.add([1, 100 + i], 4)
+    driver.step()
+    driver.add([1, 100], 4)
+    driver.step()
+    driver.add([1, 101], 4)
     with pytest.raises(RuntimeError, match="steps in a row failed"):
-        for _ in range(10):
-            driver.add([1, 100], 4)
-            driver.step()
+        driver.step()
 
 
 def test_logits_that_are_not_finite_fail_one_request() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rtlang.config import RuntimeConfig
 from rtlang.engine.engine import Engine
-from rtlang.engine.graph_state import GraphState, select_scores
+from rtlang.engine.graph_state import GraphState
 from rtlang.errors import AbortedError, CapacityError, DeadlineError, DependencyError, NumericsError, RequestError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Arg, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
@@ -32,7 +32,9 @@ class World:
         self.events: dict[int, list[Event]] = {}
         self.num_ended = 0
 
-    def submit(self, nodes: list[Node], inputs: Mapping[str, str] | None = None, *, is_open: bool = False) -> GraphState:
+    def submit(
+        self, nodes: list[Node], inputs: Mapping[str, str] | None = None, *, is_open: bool = False
+    ) -> GraphState:
         RequestGraph(tuple(nodes), tuple(inputs or ())).validate()
         graph_id = len(self.events)
         told = self.events[graph_id] = []
@@ -49,7 +51,9 @@ class World:
             inputs or {},
             tell,
             tokenizer=TOKENIZER,  # type: ignore[arg-type]
-            submit=lambda tokens, params, listener, **rest: self.engine.add(tokens, params, listener, now=self.now, **rest),
+            submit=lambda tokens, params, listener, **rest: self.engine.add(
+                tokens, params, listener, now=self.now, **rest
+            ),
             abort=self.engine.abort,
             clock=lambda: self.now,
             on_end=end,
@@ -132,7 +136,9 @@ def random_nodes(rng: random.Random, count: int) -> list[Node]:
         valued = [n for n in nodes if not isinstance(n, Text)]
         kind = rng.random()
         if kind < 0.45:
-            parts: list[Any] = [rng.choice(["text", "größe 漢字", " ", "Arg: ", "x" * rng.randint(1, 30)]) for _ in range(2)]
+            parts: list[Any] = [
+                rng.choice(["text", "größe 漢字", " ", "Arg: ", "x" * rng.randint(1, 30)]) for _ in range(2)
+            ]
             if valued and rng.random() < 0.5:
                 target = rng.choice(valued)
                 choice = rng.randrange(target.params.n) if isinstance(target, Generate) else 0
@@ -177,7 +183,9 @@ def test_random_graphs_give_what_a_naive_interpreter_gives(seed: int, num_pages:
                 continue
             assert [c.text for c in finished[node.node_id].completions] == texts[node.node_id]
             for choice, text in enumerate(texts[node.node_id]):
-                deltas = [e for e in told if isinstance(e, TextDelta) and (e.node_id, e.choice) == (node.node_id, choice)]
+                deltas = [
+                    e for e in told if isinstance(e, TextDelta) and (e.node_id, e.choice) == (node.node_id, choice)
+                ]
                 if isinstance(node, Generate):
                     assert "".join(delta.text for delta in deltas) == text
         assert not failed, [e for e in told if isinstance(e, NodeFailed)]
@@ -190,7 +198,9 @@ def gen(node_id: int, parent: int | None, name: str | None = None, **params: Any
 
 def test_values_are_collected_by_name() -> None:
     world = World()
-    world.submit([Text(0, None, ("hi",)), gen(1, 0, "one"), gen(2, 0, "many", n=2), gen(3, 0, "both"), gen(4, 3, "both")])
+    world.submit(
+        [Text(0, None, ("hi",)), gen(1, 0, "one"), gen(2, 0, "many", n=2), gen(3, 0, "both"), gen(4, 3, "both")]
+    )
     world.run()
     last = world.events[0][-1]
     assert isinstance(last, GraphFinished)
@@ -323,7 +333,9 @@ def test_select_keeps_the_scores_and_probabilities_of_all_choices() -> None:
 
 def test_unconditional_likelihood_subtracts_what_the_choice_has_without_the_prompt() -> None:
     world = World()
-    world.submit([Text(0, None, ("hi",)), Select(1, 0, "s", ("ab", "c"), SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED)])
+    world.submit(
+        [Text(0, None, ("hi",)), Select(1, 0, "s", ("ab", "c"), SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED)]
+    )
     world.run()
     event = world.finished(0)[1]
     expected = []
@@ -334,15 +346,6 @@ def test_unconditional_likelihood_subtracts_what_the_choice_has_without_the_prom
             means.append(sum(logprob(prefix + ids[:i], ids[i]) for i in range(len(ids))) / len(ids))
         expected.append(means[0] - means[1])
     assert event.scores == pytest.approx(expected)
-
-
-def test_greedy_token_selection_follows_the_likelier_token() -> None:
-    method = SelectMethod.GREEDY_TOKEN_SELECTION
-    tokens = [(1, 2), (1, 3), (4,)]
-    assert select_scores(method, tokens, [[-1.0, -3.0], [-1.0, -2.0], [-1.5]], []) == [0.0, 1.0, 0.0]
-    assert select_scores(method, tokens, [[-2.0, -0.1], [-2.0, -0.1], [-1.5]], []) == [0.0, 0.0, 1.0]
-    assert select_scores(method, [(1,), (1, 2)], [[-1.0], [-1.0, -2.0]], []) == [1.0, 0.0]
-    assert select_scores(method, [(1,), (1, 2)], [[-1.0], [-1.0, -0.1]], []) == [0.0, 1.0]
 
 
 def test_finish_reasons_are_told() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ class Listener:
 
 
 @pytest.fixture
-def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SlowRunner]]:
+def runner(monkeypatch: pytest.MonkeyPatch) -> list[SlowRunner]:
     made: list[SlowRunner] = []
 
     def make(config: Any) -> SlowRunner:
@@ -83,7 +82,7 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SlowRunner]]:
 
     monkeypatch.setattr(runtime_module, "ModelRunner", make)
     monkeypatch.setattr(runtime_module, "ConstraintCompiler", NoConstraints)
-    yield made
+    return made
 
 
 def graph(max_tokens: int = 5, text: Any = "hi") -> RequestGraph:
@@ -97,7 +96,9 @@ def test_a_graph_runs_to_its_end(runner: list[SlowRunner]) -> None:
         listener = Listener()
         runtime.submit(graph(text=Arg("who")), listener, inputs={"who": "you"})
         last = listener.last()
-    expected = FakeTokenizer().decode(naive_generate([1, *FakeTokenizer().encode("you", is_start=True)], 5, eos_every=10**9))
+    expected = FakeTokenizer().decode(
+        naive_generate([1, *FakeTokenizer().encode("you", is_start=True)], 5, eos_every=10**9)
+    )
     assert isinstance(last, GraphFinished)
     assert last.values == {"a": expected}
 
@@ -126,7 +127,8 @@ def test_a_bad_extension_leaves_the_graph_as_it_was(runner: list[SlowRunner]) ->
 
 
 @pytest.mark.parametrize(
-    ("inputs", "match"), [({}, "'who' needs a text"), ({"who": 3}, "needs a text"), ({"who": "a", "x": "b"}, "no input 'x'")]
+    ("inputs", "match"),
+    [({}, "'who' needs a text"), ({"who": 3}, "needs a text"), ({"who": "a", "x": "b"}, "no input 'x'")],
 )
 def test_wrong_inputs_are_refused_where_they_are_given(
     runner: list[SlowRunner], inputs: dict[str, Any], match: str
@@ -207,8 +209,7 @@ def test_a_dead_engine_tells_everyone(runner: list[SlowRunner]) -> None:
         assert dead
         assert all(isinstance(event.error, EngineDeadError) for event in dead)
         with pytest.raises(EngineDeadError, match="device is gone"):
-            while True:
-                runtime.submit(graph(), Listener())
+            runtime.submit(graph(), Listener())
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_back(runner: list[SlowRunner]) -> None:

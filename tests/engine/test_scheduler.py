@@ -144,7 +144,12 @@ def test_scoring_needs_no_page_for_its_last_token() -> None:
     request = world.add([1, 2, 3, 4, 5], score_from=3, generates=False)
     step = world.step()
     row = step.rows[0]
-    assert (list(row.token_ids), row.samples, row.score_offset, list(row.score_token_ids)) == ([1, 2, 3, 4], False, 2, [4, 5])
+    assert (list(row.token_ids), row.samples, row.score_offset, list(row.score_token_ids)) == (
+        [1, 2, 3, 4],
+        False,
+        2,
+        [4, 5],
+    )
     assert request.num_computed_tokens == request.num_target_tokens == 4
 
 

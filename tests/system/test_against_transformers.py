@@ -139,12 +139,15 @@ def test_scores_are_the_log_probabilities_of_transformers(checkpoints: dict[str,
     driver = EngineDriver(runner, config)
     rng = random.Random(0)
     prefix = [256, *(rng.randrange(256) for _ in range(17))]
-    requests = [driver.add(prefix + [rng.randrange(256) for _ in range(n)], score_from=18, generates=False) for n in (1, 4, 9)]
+    requests = [
+        driver.add(prefix + [rng.randrange(256) for _ in range(n)], score_from=18, generates=False) for n in (1, 4, 9)
+    ]
     driver.run()
     for request in requests:
         tokens = request.token_ids
         expected = [
-            float(torch.log_softmax(naive.logits(tokens[:i]).double(), -1)[0, tokens[i]]) for i in range(18, len(tokens))
+            float(torch.log_softmax(naive.logits(tokens[:i]).double(), -1)[0, tokens[i]])
+            for i in range(18, len(tokens))
         ]
         assert [score.logprob for score in request.scores] == pytest.approx(expected, abs=2e-5)
     driver.assert_idle()

@@ -13,7 +13,11 @@ import pytest
 import rtlang as rt
 from tests.support.tiny_models import make_checkpoint
 
-NAMES = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name", "age"]}
+NAMES = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
 SCHEMAS: list[dict[str, Any]] = [
     NAMES,
     {"type": "string"},
@@ -61,9 +65,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rt.Runtime]:
 
 
 def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
-    cases = [
-        {"schema": schema, "seed": seed, "max_tokens": 60 + 40 * seed} for schema in SCHEMAS for seed in range(8)
-    ]
+    cases = [{"schema": schema, "seed": seed, "max_tokens": 60 + 40 * seed} for schema in SCHEMAS for seed in range(8)]
     assert len(cases) == 200
     results = fill.run_batch(cases, runtime=runtime)
     for case, result in zip(cases, results, strict=True):
@@ -75,9 +77,14 @@ def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
 
 
 def test_a_budget_too_small_for_any_value_is_an_error_of_its_own(runtime: rt.Runtime) -> None:
-    schema = {"type": "object", "properties": {"a_rather_long_name": {"type": "string"}}, "required": ["a_rather_long_name"]}
+    schema = {
+        "type": "object",
+        "properties": {"a_rather_long_name": {"type": "string"}},
+        "required": ["a_rather_long_name"],
+    }
     good, bad = fill.run_batch(
-        [{"schema": schema, "seed": 0, "max_tokens": 60}, {"schema": schema, "seed": 0, "max_tokens": 5}], runtime=runtime
+        [{"schema": schema, "seed": 0, "max_tokens": 60}, {"schema": schema, "seed": 0, "max_tokens": 5}],
+        runtime=runtime,
     )
     assert good.error is None
     assert isinstance(bad.error, rt.BudgetError)

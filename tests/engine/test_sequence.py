@@ -1,0 +1,54 @@
+"""Sequences grow by token ids; text is encoded where it enters. (Chat templates: tests/model/test_chat.py.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rtlang.engine.sequence import TokenSequence, append_text
+from rtlang.errors import RequestError
+from rtlang.lang.graph import Arg, Ref, RoleEnd, RoleStart
+from tests.support.fake_runner import FakeTokenizer
+
+TOKENIZER: Any = FakeTokenizer()
+EMPTY = TokenSequence(())
+
+
+def grow(before: TokenSequence, *parts: Any) -> TokenSequence:
+    return append_text(before, parts, TOKENIZER, {"who": "you"}, lambda ref: f"text {ref.node_id}/{ref.choice}")
+
+
+def ids(text: str) -> tuple[int, ...]:
+    return tuple(TOKENIZER.encode(text, is_start=False))
+
+
+def test_a_sequence_begins_with_the_start_token_once() -> None:
+    first = grow(EMPTY, "a")
+    assert first.token_ids == (1, *ids("a"))
+    assert grow(first, "b").token_ids == (1, *ids("ab"))
+    assert grow(EMPTY).token_ids == ()
+
+
+def test_references_and_inputs_are_text() -> None:
+    assert grow(EMPTY, "x ", Ref(3, 1), " ", Arg("who")).token_ids == (1, *ids("x text 3/1 you"))
+
+
+def test_messages_are_framed_and_remembered() -> None:
+    asked = grow(EMPTY, RoleStart("user"), "hi", RoleEnd(), RoleStart("assistant"))
+    assert asked.token_ids == (1, *ids("<user>hi</user><assistant>"))
+    assert (asked.roles, asked.is_open) == (("user", "assistant"), True)
+    assert grow(asked, "yes", RoleEnd()).token_ids == (1, *ids("<user>hi</user><assistant>yes</assistant>"))
+
+
+def test_messages_do_not_nest() -> None:
+    with pytest.raises(RequestError, match="inside a user message"):
+        grow(EMPTY, RoleStart("user"), RoleStart("system"))
+    with pytest.raises(RequestError, match="not begun"):
+        grow(EMPTY, RoleEnd())
+
+
+def test_what_was_there_is_never_changed() -> None:
+    before = TokenSequence((7, 8, 9), ("user",), False)
+    assert grow(before, "a").token_ids[:3] == (7, 8, 9)
+    assert before.token_ids == (7, 8, 9)
