@@ -6,6 +6,7 @@ is made, not before.
 
 from __future__ import annotations
 
+from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.llguidance_backend import LLGuidanceBackend
 from rtlang_grammars.spec import GrammarBackend
 from rtlang_grammars.vocabulary import Vocabulary
@@ -13,12 +14,14 @@ from rtlang_grammars.vocabulary import Vocabulary
 BACKENDS = ("llguidance",)
 
 
-def create_backend(name: str, vocabulary: Vocabulary) -> GrammarBackend:
+def create_backend(name: str, vocabulary: Vocabulary, search: CompletionSearch | None = None) -> GrammarBackend:
     """The backend called `name`, for one vocabulary. Takes up to a second for large vocabularies; make it once.
 
+    Args:
+        search: of the same vocabulary, where one is at hand.
     Raises:
         ValueError: no backend has this name; says which there are.
     """
     if name == "llguidance":
-        return LLGuidanceBackend.create(vocabulary)
+        return LLGuidanceBackend.create(vocabulary, search)
     raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")

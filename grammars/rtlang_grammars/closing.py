@@ -11,7 +11,8 @@ search, and a token that would leave no way to end in time is replaced by the ne
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,39 @@ from rtlang_grammars.vocabulary import Vocabulary
 UNREACHABLE = 1 << 30
 """The cost of bytes that no tokens spell."""
 
-DEFAULT_STATES = 1500
-"""States that a search off the step may look at; about 0.1 ms each."""
+DEFAULT_STATES = 6000
+"""States that a search off the step may look at; about 20 us each with a vocabulary of 152,000 tokens."""
 
-_STEP_STATES = 160  # of a search within a step: at most some 20 ms, and rarely more than one of these in a generation
+_STEP_STATES = 300  # of a search within a step
+_FIRST_BOUND = 64  # ways of so few tokens are looked for first
 _MAX_TOKEN_BYTES = 24  # longer tokens are rare and save little; they would make the table of costs slower
-_CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"\n")
-_VALUES = (b"0", b'""', b"[]", b"{}", b"null", b"1", b"true", b'"', b"a", b"x", b"{", b"[", b": ", b'": ', b", ")
-_DIGITS = tuple(str(digit).encode() for digit in range(1, 10))
+_CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"]}", b"\n")
+_LIKELY = (
+    b", ",
+    b",",
+    b": ",
+    b":",
+    b"=",
+    b"0",
+    b'""',
+    b"[]",
+    b"{}",
+    b"null",
+    b"1",
+    b"9",
+    b"true",
+    b"a",
+    b"x",
+    b"A",
+    b"{",
+    b"[",
+    b" ",
+)
+_PUNCTUATION = tuple(bytes([byte]) for byte in range(0x21, 0x7F) if not chr(byte).isalnum())
+_PLAIN = re.compile(rb"[ -\[\]-~]+")
+_NUM_LONGEST = 4
+_LAST_STAGE = 2
+_MAX_LOOP_PENALTY = 6  # steps without visible progress that count against a way; a long obligatory text takes many
 _TAIL_OFFSETS = (0, 1, 2, 4, 5)
 """How much of the earlier way may have been replaced by what the model wrote: `0`, `""`, `null`, `false` and the like."""
 
@@ -100,7 +126,14 @@ class CompletionSearch:
         self.vocabulary = vocabulary
         self.table = _TokenTable(vocabulary)
         ids = self.table.ids
-        self._probed = list(dict.fromkeys(ids[text] for text in (*_CLOSERS, *_VALUES, *_DIGITS) if text in ids))
+        singles = [ids[bytes([byte])] for byte in range(256) if bytes([byte]) in ids]
+        self._stages = (
+            [ids[text] for text in _CLOSERS if text in ids],
+            [ids[text] for text in (*_LIKELY, *_PUNCTUATION) if text in ids],
+            singles,
+        )
+        self._single_words = np.array([i >> 5 for i in singles], dtype=np.int64)
+        self._single_bits = np.array([1 << (i & 31) for i in singles], dtype=np.uint32).view(np.int32)
         lengths = np.zeros(vocabulary.vocab_size, dtype=np.int32)
         for text, token_id in ids.items():
             lengths[token_id] = len(text)
@@ -129,87 +162,128 @@ class CompletionSearch:
         Returns:
             None where no such way was found.
         """
-        left = num_states
-        bound = 12
-        while left > 0:
-            bound = min(bound, limit)
-            allowance = left if bound == limit else min(left, 4 * bound + 32)
-            path, used, is_exhausted = self._descend(matcher, bound, tail, allowance)
-            left -= used
-            if path is not None or bound == limit or is_exhausted:
+        for bound, share in ((_FIRST_BOUND, num_states // 3), (limit, num_states)):
+            if bound > limit or (bound == limit and share < num_states):
+                continue
+            path, used, is_exhausted = self._descend(matcher, bound, tail, min(share, num_states))
+            if path is not None or is_exhausted:
                 return path
-            bound *= 4
+            num_states -= used
         return None
 
-    def is_hopeless(self, matcher: GrammarMatcher, num_states: int = 200) -> bool:
-        """Whether a search through everything that can follow found no complete text: the constraint allows none."""
-        _, _, is_exhausted = self._descend(matcher, num_states, None, num_states, width=1 << 20)
+    def is_hopeless(self, matcher: GrammarMatcher) -> bool:
+        """Whether everything that can follow was seen (little can, then) and nothing of it is complete: the constraint allows no text."""
+        _, _, is_exhausted = self._descend(matcher, 64, None, 300)
         return is_exhausted
 
     def _descend(
-        self,
-        matcher: GrammarMatcher,
-        limit: int,
-        tail: tuple[ClosingPath, int] | None,
-        num_states: int,
-        width: int = 24,
+        self, matcher: GrammarMatcher, limit: int, tail: tuple[ClosingPath, int] | None, num_states: int
     ) -> tuple[ClosingPath | None, int, bool]:
-        """One bounded search: the way, states used, and whether everything was seen without the limit being in the way."""
-        # Search tokens are an upper bound of the cost, which the table makes tight afterwards; so look a little further than asked.
+        """One bounded search: the way, states looked at, and whether everything was seen without a bound being in the way."""
+        # Tokens of the search are an upper bound of the cost, which the table makes tight afterwards; so look a little further than asked.
         max_tokens = 2 * limit + 8
-        token_bytes = self.vocabulary.token_bytes
-        queue: list[_Branch] = [_Branch(0, 0, 0, matcher, b"", 0, None, is_deep=False)]
-        num_pushed = used = 0
-        is_exhausted = True
+        try:
+            start = self._reach(matcher.fork(), b"", 0, limit, tail)
+        except GrammarError:
+            return None, 1, False
+        if start is None or start.path is not None:
+            return (None, 1, True) if start is None else (start.path, 1, False)
+        queue = [_Branch(0, 0, 0, start, 0, frozenset((start.signature,)), 0)]
+        num_pushed, used, is_exhausted = 0, 1, True
         while queue:
-            if used >= num_states:
-                return None, used, False
-            used += 1
             branch = heapq.heappop(queue)
-            state, data, num_tokens = branch.state, branch.data, branch.num_tokens
-            if not branch.is_deep:
-                state = state.fork()
-                if branch.token_id is not None:
-                    if not state.accept_token(branch.token_id):
-                        continue
-                    data, num_tokens = data + token_bytes[branch.token_id], num_tokens + 1
-                path = self._finish(state, data, limit, tail)
-                if path is None:
-                    forced = self._forced(state)
-                    if forced and all(map(state.accept_token, forced)):
-                        data, num_tokens = data + self.vocabulary.text_of(forced), num_tokens + len(forced)
-                        path = self._finish(state, data, limit, tail)
-                if path is not None:
-                    return path, used, False
-            if num_tokens >= max_tokens or state.is_accepting:  # an accepting state got here because its way is too long
+            place = branch.place
+            if place.num_tokens >= max_tokens:
                 is_exhausted = False
-            if num_tokens >= max_tokens:
                 continue
-            is_filling = len(data) >= 3 and data[-1] == data[-2] == data[-3]
-            rank = 0
-            if branch.is_deep or is_filling:
-                candidates, is_whole = self._any_allowed(state, width)
-                is_exhausted = is_exhausted and is_whole
-            else:
-                candidates, is_whole = [i for i in self._probed if state.accepts([i])], False
+            candidates = self._candidates(place, branch.stage)
+            found: dict[bytes, tuple[int, _Place]] = {}
             for token_id in candidates:
+                if used >= num_states:
+                    return None, used, False
+                used += 1
+                state, text = place.state.fork(), self.vocabulary.token_bytes[token_id]
+                try:
+                    reached = (
+                        self._reach(state, place.data + text, place.num_tokens + 1, limit, tail)
+                        if state.accept_token(token_id)
+                        else None
+                    )
+                except GrammarError:  # this way is too much for the matcher
+                    is_exhausted = False
+                    continue
+                if reached is None:
+                    continue
+                if reached.path is not None:
+                    return reached.path, used, False
+                score = _score(text) + 2 * (reached.signature in branch.seen)
+                known = found.get(reached.signature)
+                if known is None or (known[0], -len(known[1].data)) > (score, -len(reached.data)):
+                    found[reached.signature] = (score, reached)
+                elif len(reached.data) > len(known[1].data):  # the same kind of place, but further on
+                    found[reached.signature + b"+"] = (score, reached)
+            ranked = sorted(found.values(), key=lambda entry: entry[0])
+            for rank, (_, reached) in enumerate(ranked):
                 num_pushed += 1
+                is_loop = reached.signature in branch.seen
+                penalty = branch.penalty + rank + (is_loop and branch.num_loops < _MAX_LOOP_PENALTY)
                 heapq.heappush(
                     queue,
                     _Branch(
-                        branch.penalty + rank, -num_tokens, num_pushed, state, data, num_tokens, token_id, is_deep=False
+                        penalty,
+                        -reached.num_tokens,
+                        num_pushed,
+                        reached,
+                        0,
+                        branch.seen | {reached.signature},
+                        branch.num_loops + is_loop,
                     ),
                 )
-                rank += 1
-            if not branch.is_deep and not is_filling:
+            if branch.stage < _LAST_STAGE:
                 num_pushed += 1
-                heapq.heappush(
-                    queue,
-                    _Branch(
-                        branch.penalty + rank, -num_tokens, num_pushed, state, data, num_tokens, None, is_deep=True
-                    ),
-                )
+                later = replace(branch, penalty=branch.penalty + len(ranked), serial=num_pushed, stage=branch.stage + 1)
+                heapq.heappush(queue, later)
         return None, used, is_exhausted
+
+    def _reach(
+        self, state: GrammarMatcher, data: bytes, num_tokens: int, limit: int, tail: tuple[ClosingPath, int] | None
+    ) -> _Place | None:
+        """Follow what is forced and look around; None where nothing can follow. `state` is given away."""
+        path = self._finish(state, data, limit, tail)
+        forced = [] if path is not None else self._forced(state)
+        text = b""
+        if forced:
+            if not all(map(state.accept_token, forced)):
+                return None
+            text = self.vocabulary.text_of(forced)
+            data, num_tokens = data + text, num_tokens + len(forced)
+            path = self._finish(state, data, limit, tail)
+        if path is not None:
+            return _Place(state, data, num_tokens, np.empty(0, dtype=np.int32), b"", path)
+        row = np.empty(self.vocabulary.num_mask_words, dtype=np.int32)
+        state.fill_bitmask(row)
+        allowed = (row[self._single_words] & self._single_bits) != 0
+        if not allowed.any() and not row.any():
+            return None
+        return _Place(state, data, num_tokens, row, allowed.tobytes() + text, None)
+
+    def _candidates(self, place: _Place, stage: int) -> list[int]:
+        """Allowed tokens worth trying: first what closes; then what goes on; then all that is left in single bytes."""
+        row = place.row
+        if stage == 1:
+            probed = self._stages[1] + self._longest(row)
+        else:
+            probed = self._stages[stage]
+        return [i for i in dict.fromkeys(probed) if int(row[i >> 5]) >> (i & 31) & 1]
+
+    def _longest(self, row: NDArray[np.int32]) -> list[int]:
+        """The longest allowed tokens: inside a long obligatory text they are the shortest way."""
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: self._lengths.size])
+        lengths = self._lengths[allowed]
+        if allowed.size > _NUM_LONGEST:
+            top = np.argpartition(lengths, -_NUM_LONGEST)[-_NUM_LONGEST:]
+            allowed, lengths = allowed[top], lengths[top]
+        return [int(i) for i in allowed[np.argsort(-lengths, kind="stable")]]
 
     def _finish(
         self, state: GrammarMatcher, data: bytes, limit: int, tail: tuple[ClosingPath, int] | None
@@ -236,34 +310,37 @@ class CompletionSearch:
         path = ClosingPath(forced_bytes(), self.table)
         return path.token_ids() if 0 < path.cost() < UNREACHABLE else []
 
-    def _any_allowed(self, state: GrammarMatcher, width: int) -> tuple[list[int], bool]:
-        """Allowed tokens, the longest first, and whether these are all: inside a long obligatory text the longest are the shortest way."""
-        row = np.empty(self.vocabulary.num_mask_words, dtype=np.int32)
-        state.fill_bitmask(row)
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: self._lengths.size]
-        allowed = np.flatnonzero(bits)
-        lengths = self._lengths[allowed]
-        allowed, lengths = allowed[lengths > 0], lengths[lengths > 0]
-        if allowed.size <= width:
-            return [int(i) for i in allowed[np.argsort(-lengths, kind="stable")]], True
-        longest = np.argpartition(lengths, -width)[-width:]
-        longest = longest[np.argsort(-lengths[longest], kind="stable")]
-        singles = allowed[lengths == 1][:width]
-        return [int(i) for i in dict.fromkeys([*longest[: width // 2], *singles, *longest[width // 2 :]])], False
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A state that the search has reached, with its mask. Places of one signature look alike: the same single bytes may follow."""
+
+    state: GrammarMatcher
+    data: bytes
+    num_tokens: int
+    row: NDArray[np.int32]
+    signature: bytes
+    path: ClosingPath | None
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Branch:
-    """A state of the search and the token to try from it; with `is_deep` instead: all tokens are to be looked at."""
+    """A place whose candidates of one stage are to be tried; `seen` holds the signatures on the way to it."""
 
     penalty: int  # how far down the lists of candidates the way went
     neg_num_tokens: int
     serial: int
-    state: GrammarMatcher = field(compare=False)
-    data: bytes = field(compare=False)
-    num_tokens: int = field(compare=False)
-    token_id: int | None = field(compare=False)
-    is_deep: bool = field(compare=False)
+    place: _Place = field(compare=False)
+    stage: int = field(compare=False)
+    seen: frozenset[bytes] = field(compare=False)
+    num_loops: int = field(compare=False)
+
+
+def _score(text: bytes) -> int:
+    """How little a token promises to end things: 0 closes, 1 is plain, 4 begins an escape or part of a character."""
+    if text in _CLOSERS:
+        return 0
+    return 1 if _PLAIN.fullmatch(text) else 4
 
 
 class BudgetKeeper:
@@ -290,7 +367,7 @@ class BudgetKeeper:
         copy._offset = self._offset
         return copy
 
-    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int:
+    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
         """Take one token in, or a better one where it would leave no time to end.
 
         Args:
@@ -298,7 +375,8 @@ class BudgetKeeper:
             token_id: an allowed token, not an end token.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
-            `token_id`, or the first token of the way that is held.
+            `token_id`, or the first token of the way that is held. None where the text was complete and the token would have begun
+            something that cannot be ended in time: the text ends here, and the matcher stays as it was.
         Raises:
             GrammarError: `token_id` is not allowed.
         """
@@ -307,14 +385,14 @@ class BudgetKeeper:
         if self._fits_after(matcher, token_id, remaining - 1):
             return token_id
         path, offset = self._path, self._offset
-        if offset == len(path.data):  # complete already, and nothing that follows can be ended in time
-            return token_id
-        steered = path.token_ids(offset)[0]
         matcher.rollback(1)
+        self.num_steered += 1
+        if offset == len(path.data):
+            return None
+        steered = path.token_ids(offset)[0]
         if not matcher.accept_token(steered):
             raise GrammarError("the way to the end was lost")
         self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
-        self.num_steered += 1
         return steered
 
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
@@ -328,7 +406,8 @@ class BudgetKeeper:
             return matcher.is_accepting and self._hold_nothing()
         if offset < len(path.data):
             common = _common_length(path.data, offset, text)
-            for at in (offset, offset + common) if common else (offset,):
+            # The token came before what is held, or took the place of its beginning: in part, or byte for byte as in a fixed form.
+            for at in dict.fromkeys((offset, offset + common, min(offset + len(text), len(path.data)))):
                 if self._search.completes(matcher, path.token_ids(at)):
                     if path.cost(at) > left:
                         # The token only made the text longer, as inside a string: what is held is still how it ends.

@@ -1,0 +1,375 @@
+"""Constraints beside the engine: compiled off the step, followed one matcher per request, masks filled on threads.
+
+The engine never waits for a grammar. `ConstraintCompiler.session` answers with a future; equal constraints that are asked for at the
+same time are compiled once, and a byte-bounded cache keeps the compiled ones (and the refusals). A `ConstraintSession` is one request's
+way through its constraint, and keeps the promise that the text is complete when its tokens are used up. Whatever goes wrong with
+one constraint becomes the error of the requests that asked for it, and of no other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang.config import RuntimeConfig
+from rtlang.errors import BudgetError, ConstraintError
+from rtlang_grammars.backends import create_backend
+from rtlang_grammars.closing import BudgetKeeper, ClosingPath, CompletionSearch
+from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError, GrammarMatcher
+from rtlang_grammars.vocabulary import Vocabulary
+
+_SEARCH_LIMIT = 4096
+"""Tokens of the longest way to the end that is looked for when a constraint is compiled."""
+_ERROR_BYTES = 1024
+
+
+class VocabularySource(Protocol):
+    """What is needed of a tokenizer."""
+
+    def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
+        """The tokens as grammars see them, for logits `vocab_size` wide."""
+
+
+class Timer(Protocol):
+    """A running timer."""
+
+    def cancel(self) -> None:
+        """Do not fire, if that has not happened."""
+
+
+class ConstraintSession:
+    """One request's way through its constraint. Used by one thread at a time.
+
+    Attributes:
+        end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
+    """
+
+    __slots__ = ("_error", "_keeper", "_matcher", "end_token_ids")
+
+    def __init__(self, matcher: GrammarMatcher, keeper: BudgetKeeper, end_token_ids: frozenset[int]) -> None:
+        self._matcher, self._keeper, self.end_token_ids = matcher, keeper, end_token_ids
+        self._error: ConstraintError | None = None
+
+    @property
+    def is_accepting(self) -> bool:
+        """The text so far is complete."""
+        return self._matcher.is_accepting
+
+    @property
+    def is_complete(self) -> bool:
+        """The text so far is complete and nothing can follow."""
+        return self._matcher.is_terminated
+
+    @property
+    def num_steered(self) -> int:
+        """Tokens that were replaced so that the text ends in time."""
+        return self._keeper.num_steered
+
+    def fill(self, row: NDArray[np.int32]) -> None:
+        """Write the allowed tokens into a row of the bitmask, [ceil(vocab_size / 32)] int32.
+
+        Does not raise: where the matcher fails the row is left empty and `raise_if_failed` tells.
+        """
+        try:
+            self._matcher.fill_bitmask(row)
+        except (
+            BaseException
+        ) as error:  # a foreign library may panic, which is no Exception; the other rows must not suffer
+            self._error = _as_constraint_error(error)
+            row.fill(0)
+
+    def raise_if_failed(self) -> None:
+        """Raise what made the last `fill` fail.
+
+        Raises:
+            ConstraintError: the matcher gave up.
+        """
+        if self._error is not None:
+            raise self._error
+
+    def accept(self, token_id: int, remaining: int) -> int:
+        """Take in a drawn token, or a better one where it would leave no way to complete the text in time.
+
+        Args:
+            token_id: a token that the last mask allowed, not an end token.
+            remaining: tokens that may still be generated, this one included.
+        Returns:
+            The token to append to the sequence; an end token where the text has to end here, which completes the session.
+        Raises:
+            ConstraintError: the token is not allowed, or the matcher gave up.
+        """
+        try:
+            token = self._keeper.advance(self._matcher, token_id, remaining)
+            if token is not None:
+                return token
+            for end_token_id in sorted(self.end_token_ids):
+                if self._matcher.accept_token(end_token_id):
+                    return end_token_id
+            raise GrammarError("the text has to end here, and the model has no end token")
+        except BaseException as error:
+            self._error = _as_constraint_error(error)
+            raise self._error from error
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens that must come next, in order; empty where there is a choice."""
+        try:
+            return self._matcher.forced_tokens()
+        except BaseException as error:
+            self._error = _as_constraint_error(error)
+            raise self._error from error
+
+    def fork(self) -> ConstraintSession:
+        """An independent session in the same state."""
+        return ConstraintSession(self._matcher.fork(), self._keeper.fork(), self.end_token_ids)
+
+
+@dataclass(slots=True)
+class _Compiled:
+    """A constraint ready for use, or why it is not. `path` is the shortest known way to a complete text."""
+
+    size_bytes: int
+    grammar: CompiledGrammar | None = None
+    path: ClosingPath | None = None
+    error: ConstraintError | None = None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A compilation that is under way, and who waits for it."""
+
+    timer: Timer | None = None
+    requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
+
+
+def _start_timer(seconds: float, action: Callable[[], None]) -> Timer:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
+class ConstraintCompiler:
+    """Compiles constraints and fills masks, on threads of its own. Safe to use from several threads.
+
+    Args:
+        config: grammar_backend, grammar_threads, grammar_cache_bytes and grammar_timeout_s are used.
+        tokenizer: of the model; its vocabulary is indexed when the first constraint comes.
+        vocab_size: width of the model's logits.
+        executor: runs everything instead of own threads; for tests.
+        timer: starts a timer; for tests.
+    """
+
+    def __init__(
+        self,
+        config: RuntimeConfig,
+        tokenizer: VocabularySource,
+        vocab_size: int,
+        *,
+        executor: Executor | None = None,
+        timer: Callable[[float, Callable[[], None]], Timer] = _start_timer,
+    ) -> None:
+        self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
+        self._own_threads = executor is None
+        # Masks have threads of their own: a step must never stand behind a compilation.
+        self._compile_pool = executor or self._make_pool("constraint-compile")
+        self._fill_pool = executor or self._make_pool("constraint-fill")
+        self._start_timer = timer
+        self._lock = threading.Lock()
+        self._backend_lock = threading.Lock()
+        self._backend: GrammarBackend | None = None
+        self._search: CompletionSearch | None = None
+        self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()
+        self._waiting: dict[Constraint, _Waiting] = {}
+        self._is_closed = False
+        self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
+
+    def session(self, constraint: Constraint, max_tokens: int) -> Future[ConstraintSession]:
+        """A session at the start of the text, for at most `max_tokens` tokens.
+
+        Never raises and never blocks. The future may be cancelled. It fails with:
+            ConstraintError: the constraint cannot be compiled, or not in time.
+            BudgetError: no complete text of at most max_tokens tokens was found.
+        """
+        future: Future[ConstraintSession] = Future()
+        with self._lock:
+            if self._is_closed:
+                future.cancel()
+                return future
+            compiled = self._cache.get(constraint)
+            if compiled is not None:
+                self._cache.move_to_end(constraint)
+                self.num_cache_hits += 1
+                is_new = False
+            else:
+                is_new = constraint not in self._waiting
+                self._waiting.setdefault(constraint, _Waiting()).requests.append((future, max_tokens))
+                pool = self._compile_pool
+        if compiled is not None:
+            if compiled.error is not None or (compiled.path is not None and compiled.path.cost() <= max_tokens):
+                self._answer(future, compiled, max_tokens)
+            else:
+                self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens))
+        elif is_new:
+            timer = self._start_timer(self._config.grammar_timeout_s, lambda: self._on_timeout(constraint))
+            with self._lock:
+                waiting = self._waiting.get(constraint)
+                if waiting is not None:
+                    waiting.timer = timer
+            self._submit(pool, lambda: self._compile(constraint))
+        return future
+
+    def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
+        """Write row i of `bitmask` for sessions[i], on threads.
+
+        Args:
+            bitmask: int32, [at least len(sessions), ceil(vocab_size / 32)]; must not be read before the future is done.
+        Returns:
+            A future that is done when all rows are written. A session that fails does not fail it; see `raise_if_failed`.
+        """
+        num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
+        done: Future[None] = Future()
+        left = [num_parts]
+
+        def fill_part(part: int) -> None:
+            for index in range(part, len(sessions), num_parts):
+                sessions[index].fill(bitmask[index])
+            with self._lock:
+                left[0] -= 1
+                is_last = left[0] == 0
+            if is_last:
+                done.set_result(None)
+
+        for part in range(num_parts):
+            self._submit(self._fill_pool, lambda part=part: fill_part(part))  # type: ignore[misc]
+        return done
+
+    def close(self) -> None:
+        """Stop the threads; what has not been compiled yet is cancelled. Idempotent."""
+        with self._lock:
+            self._is_closed = True
+            waiting, self._waiting = list(self._waiting.values()), {}
+        for compilation in waiting:
+            if compilation.timer is not None:
+                compilation.timer.cancel()
+            for future, _ in compilation.requests:
+                future.cancel()
+        if self._own_threads:
+            self._compile_pool.shutdown(wait=False, cancel_futures=True)
+            self._fill_pool.shutdown(wait=True)
+
+    # -- on the compile threads
+
+    def _compile(self, constraint: Constraint) -> None:
+        with self._lock:
+            if constraint not in self._waiting:  # timed out or closed before its turn
+                return
+        compiled = self._compiled(constraint)
+        with self._lock:
+            waiting = self._waiting.pop(constraint, None)
+            if compiled.size_bytes <= self._config.grammar_cache_bytes:
+                replaced = self._cache.pop(constraint, None)
+                self._cache[constraint] = compiled
+                self.num_cached_bytes += compiled.size_bytes - (replaced.size_bytes if replaced is not None else 0)
+                while self.num_cached_bytes > self._config.grammar_cache_bytes:
+                    _, dropped = self._cache.popitem(last=False)
+                    self.num_cached_bytes -= dropped.size_bytes
+            self.num_compiled += 1
+        if waiting is not None:
+            if waiting.timer is not None:
+                waiting.timer.cancel()
+            for future, max_tokens in waiting.requests:
+                self._answer(future, compiled, max_tokens)
+
+    def _compiled(self, constraint: Constraint) -> _Compiled:
+        try:
+            backend, search = self._make_backend()
+            grammar = backend.compile(constraint)
+            matcher = grammar.matcher()
+            path = search.find(matcher, _SEARCH_LIMIT)
+            if path is None and search.is_hopeless(matcher):
+                raise GrammarError("the constraint allows no text that ends")
+        except BaseException as error:  # see ConstraintSession.fill
+            return _Compiled(_ERROR_BYTES + len(constraint.source), error=_as_constraint_error(error))
+        return _Compiled(grammar.size_bytes + len(constraint.source), grammar, path)
+
+    def _answer(self, future: Future[ConstraintSession], compiled: _Compiled, max_tokens: int) -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(self._make_session(compiled, max_tokens))
+        except BaseException as error:
+            future.set_exception(error if isinstance(error, ConstraintError) else _as_constraint_error(error))
+
+    def _make_session(self, compiled: _Compiled, max_tokens: int) -> ConstraintSession:
+        if compiled.error is not None:
+            raise _copy_of(compiled.error)
+        _, search = self._make_backend()
+        assert compiled.grammar is not None
+        matcher, path = compiled.grammar.matcher(), compiled.path
+        if path is None or path.cost() > max_tokens:
+            path = search.find(matcher, max_tokens)
+            if path is None:
+                raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())
+            compiled.path = path
+        return ConstraintSession(matcher, BudgetKeeper(search, path), search.vocabulary.eos_token_ids)
+
+    def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
+        with self._backend_lock:
+            if self._backend is None or self._search is None:
+                vocabulary = self._tokenizer.vocabulary(self._vocab_size)
+                self._search = CompletionSearch(vocabulary)
+                self._backend = create_backend(self._config.grammar_backend, vocabulary, self._search)
+            return self._backend, self._search
+
+    def _on_timeout(self, constraint: Constraint) -> None:
+        with self._lock:
+            waiting = self._waiting.pop(constraint, None)
+            if waiting is None:
+                return
+            stuck = self._compile_pool
+            if self._own_threads and not self._is_closed:
+                # A compilation cannot be stopped from outside. It ends by the library's own bounds; others need not wait for that.
+                self._compile_pool = self._make_pool("constraint-compile")
+            moved = [other for other, entry in self._waiting.items() if entry is not waiting]
+        if self._own_threads:
+            stuck.shutdown(wait=False)
+        timeout = self._config.grammar_timeout_s
+        for future, _ in waiting.requests:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(ConstraintError(f"the constraint was not compiled within {timeout:g} s"))
+        for other in moved:
+            self._submit(self._compile_pool, lambda other=other: self._compile(other))  # type: ignore[misc]
+
+    def _make_pool(self, name: str) -> Executor:
+        return ThreadPoolExecutor(self._config.grammar_threads, thread_name_prefix=name)
+
+    def _submit(self, pool: Executor, job: Callable[[], None]) -> None:
+        try:
+            pool.submit(job)
+        except RuntimeError:  # shut down in the meantime
+            with self._lock:
+                is_closed, current = self._is_closed, self._compile_pool
+            if not is_closed and pool is not current:
+                current.submit(job)
+
+
+def _as_constraint_error(error: BaseException) -> ConstraintError:
+    if isinstance(error, ConstraintError):
+        return error
+    if isinstance(error, GrammarError):
+        return ConstraintError(error.reason, error.location)
+    return ConstraintError(f"{type(error).__name__}: {error}")
+
+
+def _copy_of(error: ConstraintError) -> ConstraintError:
+    """An error of its own for each request: a raised exception collects tracebacks."""
+    copy = ConstraintError(error.message)
+    copy.location = error.location
+    return copy
