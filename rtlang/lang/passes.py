@@ -12,7 +12,8 @@ def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
     """Merge text that follows text, so that it is one node and is tokenised once.
 
     A text node is merged into its child where that child is text too and the only node that continues it. The merged node has the id of
-    the later one, so that whatever continued it still does. Both must be in `graph`: what was submitted before stays as it is.
+    the later one, so that whatever continued it still does; strings that follow each other become one. Both nodes must be in `graph`:
+    what was submitted before stays as it is.
 
     Args:
         keep: ids of nodes that nodes recorded later may continue; these are not merged away.
@@ -22,17 +23,14 @@ def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
     folded: dict[int, Node] = {}
     for node in graph.nodes:
         parent = nodes.get(node.parent) if node.parent is not None else None
-        if (
-            isinstance(node, Text)
-            and isinstance(parent, Text)
-            and num_children[parent.node_id] == 1
-            and parent.node_id not in keep
-        ):
+        if not isinstance(node, Text):
+            folded[node.node_id] = node
+        elif isinstance(parent, Text) and num_children[parent.node_id] == 1 and parent.node_id not in keep:
             earlier = folded.pop(parent.node_id)
             assert isinstance(earlier, Text)
             folded[node.node_id] = Text(node.node_id, earlier.parent, _joined((*earlier.parts, *node.parts)))
         else:
-            folded[node.node_id] = node
+            folded[node.node_id] = Text(node.node_id, node.parent, _joined(node.parts))
     return RequestGraph(tuple(folded.values()), graph.inputs)
 
 

@@ -16,12 +16,13 @@ import json
 import math
 import os
 import re
+import sys
+import types
 import typing
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from types import NoneType
 from typing import Any
 
 from rtlang.errors import ParameterError, ValueParseError
@@ -166,7 +167,7 @@ def _type(given: Any, field: str) -> OutputType:
         return TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse)
     if given is bool:
         return choice_type([True, False], field)[1]
-    if given is NoneType:
+    if given is types.NoneType:
         return choice_type([None], field)[1]
     if typing.get_origin(given) is typing.Literal:
         return choice_type(list(typing.get_args(given)), field)[1]
@@ -189,10 +190,35 @@ def _structured(given: Any, field: str) -> OutputType:
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
             return OutputType(_json_constraint(given.model_json_schema()), given.model_validate_json)
-        adapter: TypeAdapter[Any] = TypeAdapter(given)
+        adapter: TypeAdapter[Any] = TypeAdapter(_with_readable_typed_dicts(given, ()))
         return OutputType(_json_constraint(adapter.json_schema()), adapter.validate_json)
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
         raise ParameterError(field, given, f"a type with a JSON schema is allowed: {error}") from error
+
+
+def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
+    """Before Python 3.12, pydantic reads the TypedDict of typing_extensions only: the same types, made of that one."""
+    if sys.version_info >= (3, 12) or given in seen:
+        return given
+    if typing.is_typeddict(given) and type(given).__module__ == "typing":
+        from typing_extensions import TypedDict
+
+        inner = (*seen, given)
+        fields: dict[str, Any] = {}
+        for name, hint in typing.get_type_hints(given, include_extras=True).items():
+            is_required = name in given.__required_keys__
+            while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+                is_required = origin is typing.Required  # with annotations kept as text, the class itself does not know
+                (hint,) = typing.get_args(hint)
+            wrapper: Any = typing.Required if is_required else typing.NotRequired
+            fields[name] = wrapper[_with_readable_typed_dicts(hint, inner)]
+        return TypedDict(given.__name__, fields)  # type: ignore[operator]
+    args = typing.get_args(given)
+    if isinstance(given, types.GenericAlias) and args:
+        return types.GenericAlias(
+            typing.get_origin(given), tuple(_with_readable_typed_dicts(arg, seen) for arg in args)
+        )
+    return given
 
 
 def _signature(function: Callable[..., Any], field: str) -> OutputType:
@@ -243,13 +269,19 @@ class _SchemaReader:
 
     def __call__(self, text: str) -> Any:
         import jsonschema
+        import referencing.exceptions
 
         value = json.loads(text, parse_constant=_refuse_constant)
         if self._validator is None:
             self._validator = jsonschema.validators.validator_for(
                 self._schema, default=jsonschema.Draft202012Validator
             )(self._schema)
-        error = jsonschema.exceptions.best_match(self._validator.iter_errors(value))
+        try:
+            error = jsonschema.exceptions.best_match(self._validator.iter_errors(value))
+        except (referencing.exceptions.Unresolvable, jsonschema.exceptions.UnknownType) as wrong:
+            raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
+        except re.error:  # a pattern of a dialect that only the engine knows, and has held the text to
+            return value
         if error is not None:
             raise ValueError(f"{error.json_path}: {error.message}")
         return value

@@ -1,0 +1,83 @@
+"""Explanations: breaks with file, line and reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rtlang as rt
+from tests.support.fake_target import FakeTarget, by_name
+
+
+@rt.program
+def straight(s: Any, name: str) -> None:
+    s += rt.user("a") + rt.user(name) + rt.assistant(rt.gen("x"))
+
+
+@rt.program
+def breaking(s: Any, name: str) -> None:
+    s += name + rt.gen("x")
+    if s["x"] == "go":
+        s += rt.gen("y")
+    s += str(s["y"]) + rt.gen("z")
+
+
+LINE = breaking._body.function.__code__.co_firstlineno
+
+
+def test_a_program_without_breaks_is_said_to_be_one_graph() -> None:
+    found = rt.explain(straight, name="Ada")
+    assert (found.breaks, found.is_complete, found.error) == ((), True, None)
+    assert str(found).splitlines() == [
+        "straight: 3 nodes (1 generate, 2 text)",
+        "no graph break: submitted once, as one graph",
+    ]
+
+
+def test_breaks_are_listed_with_file_line_and_reason(target: FakeTarget) -> None:
+    target.script = by_name({"x": "go"})
+    found = rt.explain(breaking, "Ada")
+    assert [(each.location, each.what, each.reason) for each in found.breaks] == [
+        (f"{__file__}:{LINE + 3}", "'x'", "a comparison"),
+        (f"{__file__}:{LINE + 5}", "'y'", "str() or an f-string"),
+    ]
+    assert found.is_complete
+    assert "2 graph break(s), at most 3 submissions" in str(found)
+    assert f"{__file__}:{LINE + 3}: needs 'x' for a comparison" in str(found)
+    assert len(found.graph.nodes) == 5
+
+
+def test_without_a_runtime_recording_stops_at_the_first_break() -> None:
+    found = rt.explain(breaking, "Ada")
+    assert [each.location for each in found.breaks] == [f"{__file__}:{LINE + 3}"]
+    assert not found.is_complete
+    assert "no runtime" in str(found)
+
+
+def test_an_error_behind_a_break_is_told(target: FakeTarget) -> None:
+    target.script = by_name({"x": "stop"})
+    found = rt.explain(breaking, "Ada", runtime=target)
+    assert isinstance(found.error, rt.TraceError)
+    assert "TraceError" in str(found)
+
+
+def test_a_wrong_program_raises() -> None:
+    @rt.program
+    def wrong(s: Any) -> None:
+        s += None
+
+    with pytest.raises(rt.TraceError, match="None"):
+        rt.explain(wrong)
+
+
+def test_async_programs_are_explained_too(target: FakeTarget) -> None:
+    @rt.program
+    async def coroutine(s: Any) -> None:
+        s += rt.gen("x")
+        await s["x"]
+        s += rt.gen("y")
+
+    (found,) = rt.explain(coroutine).breaks
+    line = coroutine._body.function.__code__.co_firstlineno
+    assert (found.location, found.reason) == (f"{__file__}:{line + 3}", "await")

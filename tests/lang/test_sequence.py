@@ -1,0 +1,68 @@
+"""The growing end of a sequence."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.errors import TraceError
+from rtlang.lang.graph import Ref, RoleEnd, RoleStart
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.sequence import Sequence
+from rtlang.lang.types import TEXT
+from rtlang.params import SamplingParams
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return Recording(AheadOfTime(is_async=False))
+
+
+def test_parts_are_those_from_the_start_or_behind_a_node(recording: Recording) -> None:
+    sequence = Sequence(recording)
+    sequence.append(["a", ""])
+    start = sequence.head
+    sequence.append([])
+    assert sequence.head == start
+    sequence.head = recording.add_generate(sequence.head, "x", SamplingParams(), TEXT)
+    sequence.append(["b", "c"])
+    assert sequence.parts(None) == ["a", Ref(1), "b", "c"]
+    assert sequence.parts(start) == [Ref(1), "b", "c"]
+    assert sequence.parts(sequence.head) == []
+
+
+def test_a_branch_continues_at_the_same_place_and_in_the_same_message(recording: Recording) -> None:
+    sequence = Sequence(recording)
+    sequence.open_role("user")
+    branch = sequence.branch()
+    branch.append(["theirs"])
+    sequence.append(["ours"])
+    assert branch.parts(None) == [RoleStart("user"), "theirs"]
+    assert sequence.parts(None) == [RoleStart("user"), "ours"]
+    assert branch.role == "user"
+    assert recording.branch_points == {0}
+    with pytest.raises(TraceError, match="inside a user message"):
+        branch.open_role("assistant")
+
+
+def test_an_empty_branch_starts_empty(recording: Recording) -> None:
+    assert Sequence(recording).branch().head is None
+    assert recording.branch_points == set()
+
+
+def test_a_message_is_opened_and_closed(recording: Recording) -> None:
+    sequence = Sequence(recording)
+    start = sequence.open_role("user")
+    sequence.close_role(start)
+    assert sequence.parts(None) == [RoleStart("user"), RoleEnd()]
+    assert sequence.role is None
+
+
+def test_a_message_of_side_branches_only_is_taken_back(recording: Recording) -> None:
+    sequence = Sequence(recording)
+    sequence.append(["a"])
+    start = sequence.open_role("assistant")
+    recording.add_generate(sequence.head, "x", SamplingParams(n=2), TEXT)
+    sequence.keep_head()
+    sequence.close_role(start)
+    assert sequence.parts(None) == ["a"]
+    assert sequence.head in recording.branch_points

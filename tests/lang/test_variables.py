@@ -1,0 +1,40 @@
+"""How variables are seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang.errors import TraceError
+from rtlang.lang.graph import Arg, Ref, RoleEnd, RoleStart
+from rtlang.lang.recording import AheadOfTime, Recording
+from rtlang.lang.types import TEXT
+from rtlang.lang.values import Value, parts_of
+from rtlang.lang.variables import Plain, generated, messages_of, view
+from rtlang.params import SamplingParams
+
+
+def test_a_generated_variable_is_lazy_in_all_its_views() -> None:
+    recording = Recording(AheadOfTime(is_async=False))
+    node_id = recording.add_generate(None, "x", SamplingParams(n=2), TEXT)
+    variable = generated(recording, node_id, 1, "'x'", is_text=True)
+    views = [view(variable, which, "x") for which in ("value", "text", "meta")]
+    assert all(isinstance(each, Value) for each in views)
+    assert parts_of(views[0]) == parts_of(views[1]) == (Ref(node_id, 1),)
+
+
+def test_lists_are_seen_item_by_item_and_gaps_stay_gaps() -> None:
+    variable = [Plain(1), [Plain("a"), None]]
+    assert view(variable, "value", "x") == [1, ["a", None]]
+    assert view(variable, "text", "x") == ["1", ["a", None]]
+    with pytest.raises(TraceError, match="'x'"):
+        view(variable, "meta", "x")
+
+
+def test_messages_are_the_parts_between_roles() -> None:
+    parts = ["before", RoleStart("user"), "a", Ref(3, 1), "b", RoleEnd(), "between", RoleStart("assistant"), Ref(4)]
+    assert messages_of(parts, lambda node_id, choice: f"<{node_id}.{choice}>") == [
+        {"role": "user", "content": "a<3.1>b"},
+        {"role": "assistant", "content": "<4.0>"},
+    ]
+    with pytest.raises(TraceError, match="input"):
+        messages_of([RoleStart("user"), Arg("name")], lambda node_id, choice: "")
