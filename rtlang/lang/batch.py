@@ -202,10 +202,11 @@ def _reporter(progress: bool | Report, name: str, total: int) -> Iterator[Report
         yield lambda done, total: None
         return
     try:
+        from rich.console import Console
         from rich.progress import Progress
     except ImportError:
         yield lambda done, total: None
         return
-    with Progress() as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(name, total=total)
         yield lambda done, total: bar.update(task, completed=done)
