@@ -1,0 +1,327 @@
+"""Compiling off the step, sessions that end in time, masks on threads, and failures that stay with their request."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from rtlang.config import RuntimeConfig
+from rtlang.engine.constraints import ConstraintCompiler, ConstraintSession
+from rtlang.errors import BudgetError, ConstraintError
+from rtlang_grammars.spec import Constraint, ConstraintKind
+from rtlang_grammars.vocabulary import Vocabulary
+from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+
+VOCABULARY = small_vocabulary()
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+JSON = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA))
+WORD = Constraint(ConstraintKind.REGEX, "[a-z]{2,8}")
+BROKEN = Constraint(ConstraintKind.REGEX, "(a")
+
+
+class FakeTokenizer:
+    """Only a vocabulary; `has_end` False: a model without end tokens."""
+
+    def __init__(self, *, has_end: bool = True) -> None:
+        self.has_end = has_end
+
+    def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
+        return small_vocabulary(has_end=self.has_end)
+
+
+class Inline(Executor):
+    """Runs a job when it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class Manual(Executor):
+    """Keeps jobs until `run`."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], Any]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.jobs.append(lambda: fn(*args, **kwargs))
+        return Future()
+
+    def run(self) -> None:
+        jobs, self.jobs = self.jobs, []
+        for job in jobs:
+            job()
+
+
+@dataclass
+class FakeTimer:
+    """Fires when the test says so."""
+
+    action: Callable[[], None]
+    is_cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Timers:
+    def __init__(self) -> None:
+        self.started: list[FakeTimer] = []
+
+    def __call__(self, seconds: float, action: Callable[[], None]) -> FakeTimer:
+        assert seconds == 3.0
+        self.started.append(FakeTimer(action))
+        return self.started[-1]
+
+
+def make(
+    executor: Executor | None = None, *, has_end: bool = True, **settings: Any
+) -> tuple[ConstraintCompiler, Timers]:
+    timers = Timers()
+    config = RuntimeConfig(grammar_timeout_s=3.0, **settings)
+    tokenizer = FakeTokenizer(has_end=has_end)
+    return ConstraintCompiler(config, tokenizer, VOCABULARY.vocab_size, executor=executor, timer=timers), timers
+
+
+def row() -> Any:
+    return np.empty(VOCABULARY.num_mask_words, dtype=np.int32)
+
+
+def generate(session: ConstraintSession, max_tokens: int, rng: random.Random) -> str:
+    """What the engine does: mask, draw, accept, until complete, an end token or out of tokens."""
+    tokens: list[int] = []
+    mask = row()
+    while len(tokens) < max_tokens and not session.is_complete:
+        session.fill(mask)
+        session.raise_if_failed()
+        token = rng.choice(allowed_ids(mask))
+        if token in session.end_token_ids:
+            break
+        token = session.accept(token, max_tokens - len(tokens))
+        if token in session.end_token_ids:
+            assert session.is_complete
+            break
+        tokens.append(token)
+    return VOCABULARY.text_of(tokens).decode()
+
+
+def test_a_session_generates_valid_text_within_every_budget_it_takes() -> None:
+    compiler, timers = make(Inline())
+    num_refused = 0
+    for max_tokens in range(1, 40):
+        future = compiler.session(JSON, max_tokens)
+        if isinstance(future.exception(0), BudgetError):
+            num_refused += 1
+            continue
+        jsonschema.validate(json.loads(generate(future.result(0), max_tokens, random.Random(max_tokens))), SCHEMA)
+    assert 1 <= num_refused <= 12
+    assert compiler.num_compiled == 1
+    assert all(timer.is_cancelled for timer in timers.started)
+
+
+def test_a_budget_error_says_what_is_needed() -> None:
+    compiler, _ = make(Inline())
+    with pytest.raises(BudgetError, match="max_tokens = 2") as caught:
+        compiler.session(JSON, 2).result(0)
+    needed = caught.value.needed
+    assert needed is not None
+    assert compiler.session(JSON, needed).exception(0) is None
+
+
+def test_one_token_that_decides_for_something_long_is_replaced() -> None:
+    schema = {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"const": "a long text"}, "minItems": 20}]}
+    compiler, _ = make(Inline())
+    session = compiler.session(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)), 12).result(0)
+    (bracket,) = spell(VOCABULARY, "[")
+    assert session.accept(bracket, 12) != bracket
+    assert session.num_steered == 1
+    assert session.is_accepting
+
+
+def test_where_only_the_end_is_left_the_session_ends_with_an_end_token() -> None:
+    compiler, _ = make(Inline())
+    session = compiler.session(Constraint(ConstraintKind.REGEX, "a(bc)*"), 2).result(0)
+    assert session.accept(ord("a"), 2) == ord("a")
+    assert session.is_accepting
+    assert not session.is_complete
+    assert session.accept(ord("b"), 1) in VOCABULARY.eos_token_ids
+    assert session.is_complete
+
+
+def test_a_model_without_end_token_fails_only_where_it_cannot_go_on() -> None:
+    compiler, _ = make(Inline(), has_end=False)
+    session = compiler.session(WORD, 5).result(0)
+    assert session.end_token_ids == frozenset()
+    assert len(generate(session, 5, random.Random(0))) >= 2
+    session = compiler.session(Constraint(ConstraintKind.REGEX, "a(bc)*"), 2).result(0)
+    session.accept(ord("a"), 2)
+    with pytest.raises(ConstraintError, match="no end token"):
+        session.accept(ord("b"), 1)
+
+
+def test_a_bad_constraint_fails_its_own_requests_with_an_error_each() -> None:
+    compiler, _ = make(Inline())
+    errors = [compiler.session(BROKEN, 9).exception(0) for _ in range(2)]
+    assert all(isinstance(error, ConstraintError) for error in errors)
+    assert errors[0] is not errors[1]
+    assert isinstance(errors[0], ConstraintError)
+    assert errors[0].location == "1:1"
+    assert "1:1" in str(errors[0])
+    assert compiler.num_compiled == 1  # the refusal is kept, too
+    assert compiler.session(WORD, 9).exception(0) is None
+
+
+@pytest.mark.parametrize("source", ['start: "a" start', "start: start"])
+def test_a_constraint_that_no_text_meets_is_refused(source: str) -> None:
+    compiler, _ = make(Inline())
+    error = compiler.session(Constraint(ConstraintKind.LARK, source), 50).exception(0)
+    assert isinstance(error, ConstraintError)
+
+
+def test_equal_constraints_in_flight_are_compiled_once() -> None:
+    manual = Manual()
+    compiler, timers = make(manual)
+    futures = [compiler.session(Constraint(WORD.kind, WORD.source), 4 + index) for index in range(5)]
+    cancelled = futures[2]
+    assert cancelled.cancel()
+    assert len(manual.jobs) == len(timers.started) == 1
+    assert not any(future.done() for future in futures if future is not cancelled)
+    manual.run()
+    sessions = {id(future.result(0)) for future in futures if future is not cancelled}
+    assert len(sessions) == 4
+    assert (compiler.num_compiled, compiler.num_cache_hits) == (1, 0)
+    assert compiler.session(WORD, 4).result(0).is_accepting is False
+    assert compiler.num_cache_hits == 1
+
+
+def test_a_compilation_that_takes_too_long_fails_and_may_still_arrive_in_the_cache() -> None:
+    manual = Manual()
+    compiler, timers = make(manual)
+    late = compiler.session(WORD, 4)
+    timers.started[0].action()
+    with pytest.raises(ConstraintError, match="within 3 s"):
+        late.result(0)
+    manual.run()  # its turn comes too late: nothing is done
+    assert compiler.num_compiled == 0
+    again = compiler.session(WORD, 4)
+    manual.run()
+    timers.started[1].action()  # a timer that fires after the answer changes nothing
+    assert again.result(0).is_accepting is False
+
+
+def test_the_cache_holds_no_more_bytes_than_it_may_and_drops_the_least_recently_used() -> None:
+    sources = [Constraint(ConstraintKind.REGEX, f"[a-z]{{{n}}}") for n in range(1, 9)]
+    probe, _ = make(Inline())
+    assert probe.session(sources[0], 9).exception(0) is None
+    size = probe.num_cached_bytes
+    compiler, _ = make(Inline(), grammar_cache_bytes=3 * size)
+    for source in sources[:3]:
+        assert compiler.session(source, 9).exception(0) is None
+    assert compiler.session(sources[0], 9).exception(0) is None
+    assert compiler.num_compiled == 3
+    assert compiler.session(sources[3], 9).exception(0) is None  # drops sources[1]
+    assert compiler.session(sources[0], 9).exception(0) is None
+    assert compiler.num_compiled == 4
+    assert compiler.session(sources[1], 9).exception(0) is None
+    assert compiler.num_compiled == 5
+    for source in sources:
+        assert compiler.session(source, 9).exception(0) is None
+        assert compiler.num_cached_bytes <= 3 * size
+
+
+class BrokenMatcher:
+    """A matcher whose library panics."""
+
+    is_accepting = is_terminated = False
+
+    def fill_bitmask(self, mask: Any) -> None:
+        mask.fill(-1)
+        raise PanicError("index out of bounds")
+
+    def accept_token(self, token_id: int) -> bool:
+        raise PanicError("index out of bounds")
+
+
+class PanicError(BaseException):
+    """Panics of compiled libraries are no Exceptions."""
+
+
+def test_a_matcher_that_fails_fails_its_own_session_only() -> None:
+    compiler, _ = make(grammar_threads=2)
+    good = [compiler.session(WORD, 9).result(60) for _ in range(4)]
+    bad = compiler.session(WORD, 9).result(60)
+    bad._matcher = BrokenMatcher()  # type: ignore[assignment]
+    sessions = [*good[:2], bad, *good[2:]]
+    bitmask = np.full((6, VOCABULARY.num_mask_words), 7, dtype=np.int32)
+    compiler.fill(sessions, bitmask).result(60)
+    expected = row()
+    compiler.session(WORD, 9).result(60).fill(expected)
+    for index in (0, 1, 3, 4):
+        assert (bitmask[index] == expected).all()
+        sessions[index].raise_if_failed()
+    assert not bitmask[2].any()
+    assert (bitmask[5] == 7).all()
+    with pytest.raises(ConstraintError, match="index out of bounds"):
+        bad.raise_if_failed()
+    with pytest.raises(ConstraintError, match="index out of bounds"):
+        bad.accept(ord("a"), 9)
+    compiler.close()
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_masks_filled_on_threads_equal_masks_filled_here(num_threads: int) -> None:
+    compiler, _ = make(grammar_threads=num_threads)
+    rng = random.Random(0)
+    sessions = [compiler.session(rng.choice([JSON, WORD]), 60).result(60) for _ in range(23)]
+    mask = row()
+    for _ in range(10):
+        bitmask = np.zeros((len(sessions), VOCABULARY.num_mask_words), dtype=np.int32)
+        compiler.fill(sessions, bitmask).result(60)
+        for index, session in enumerate(sessions):
+            session.fork().fill(mask)
+            assert (bitmask[index] == mask).all()
+            drawn = [token for token in allowed_ids(mask) if token not in session.end_token_ids]
+            if drawn:
+                session.accept(rng.choice(drawn), 40)
+    compiler.fill([], np.zeros((0, VOCABULARY.num_mask_words), dtype=np.int32)).result(60)
+    compiler.close()
+
+
+def test_a_token_the_mask_does_not_allow_is_an_error() -> None:
+    compiler, _ = make(Inline())
+    session = compiler.session(WORD, 9).result(0)
+    with pytest.raises(ConstraintError, match="not allowed"):
+        session.accept(ord("7"), 9)
+
+
+def test_forced_text_is_offered() -> None:
+    compiler, _ = make(Inline())
+    session = compiler.session(JSON, 60).result(0)
+    assert VOCABULARY.text_of(session.forced_tokens()).startswith(b'{"')
+
+
+def test_closing_cancels_what_waits_and_takes_nothing_new() -> None:
+    manual = Manual()
+    compiler, timers = make(manual)
+    waiting = compiler.session(WORD, 9)
+    compiler.close()
+    compiler.close()
+    assert waiting.cancelled()
+    assert timers.started[0].is_cancelled
+    assert compiler.session(WORD, 9).cancelled()
+    manual.run()
+    assert compiler.num_compiled == 0
