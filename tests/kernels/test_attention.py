@@ -1,0 +1,177 @@
+"""Every column of the attention operations against float64, over the same random steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rtlang_kernels import ops
+from rtlang_kernels.cpu import attention, cover
+from tests.support.attention_cases import Step, Tree, column, exact, make_step, random_tree, relative_error
+
+COLUMNS = sorted(ops.COLUMNS)
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
+
+
+def check(step: Step, name: str, **options: object) -> None:
+    plan = step.plan(name)
+    shape = (*step.q.shape[:2], step.v_pool.shape[2])
+    poisoned = torch.full(shape, float("nan"), dtype=step.q.dtype)
+    scale = step.q.shape[2] ** -0.5
+    out, lse = ops.paged_attention_with_lse(
+        step.q,
+        step.k_pool,
+        step.v_pool,
+        plan,
+        scale=scale,
+        out=poisoned,
+        **options,  # type: ignore[arg-type]
+    )
+    assert out is poisoned
+    want, want_lse = exact(step, scale=scale, **options)  # type: ignore[arg-type]
+    tolerance = TOLERANCE[step.q.dtype]
+    assert relative_error(out, want) < tolerance
+    assert float((lse.double() - want_lse).abs().max()) < max(20 * tolerance * tolerance, 2e-5)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("group", "head_dim"), [(1, 64), (2, 64), (7, 64), (4, 80), (8, 128), (2, 8), (2, 16)], ids=str
+)
+def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, group: int, head_dim: int) -> None:
+    rng = np.random.default_rng(group * 1000 + head_dim)
+    for seed in range(2):
+        tree = random_tree(rng, num_rows=5, longest=90, page_size=16, extend=seed == 1)
+        check(make_step(tree, num_kv_heads=2, group=group, head_dim=head_dim, dtype=dtype, seed=seed), name)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("keeps_all", [False, True], ids=["cut rule", "every node"])
+@pytest.mark.parametrize("in_order", [False, True], ids=["scattered", "in order"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sliding_window": 20},
+        {"chunk_size": 32},
+        {"soft_cap": 2.0},
+        {"sinks": True},
+        {"sliding_window": 40, "soft_cap": 3.0, "sinks": True},
+    ],
+    ids=str,
+)
+def test_options_agree_with_float64(
+    name: str, keeps_all: bool, in_order: bool, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if keeps_all:  # every rectangle becomes a dense call, whatever it costs
+        monkeypatch.setattr(cover, "MIN_CALL_WORK", 0)
+        monkeypatch.setattr(cover, "MIN_CALL_LINES", 0)
+    rng = np.random.default_rng(7)
+    for seed in range(2):
+        tree = random_tree(rng, num_rows=6, longest=80, page_size=8, extend=True)
+        step = make_step(tree, num_kv_heads=2, group=2, head_dim=16, seed=seed, in_order=in_order)
+        given = dict(options)
+        if given.get("sinks"):
+            given["sinks"] = torch.randn(4, generator=torch.Generator().manual_seed(seed))
+        check(step, name, **given)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_large_shared_prefixes_and_prefills_agree_with_float64(name: str, dtype: torch.dtype) -> None:
+    tree = Tree([288, 290, 300, 272, 273, 280], [1, 1, 1, 1, 40, 17], [0, 256, 256, 256, 160, 160], 16)
+    for in_order in (False, True):
+        step = make_step(tree, num_kv_heads=2, group=4, head_dim=64, dtype=dtype, in_order=in_order)
+        if name == "cpu":
+            plan = step.plan(name)
+            table = plan.work.nodes
+            assert cover.worth_a_call(plan, table).sum() >= 2  # the case is large enough to be one
+        check(step, name)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_values_of_another_size_than_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = random_tree(np.random.default_rng(3), num_rows=4, longest=60, page_size=8, extend=True)
+    step = make_step(tree, num_kv_heads=2, group=2, head_dim=16, v_head_dim=8)
+    check(step, name)
+    monkeypatch.setattr(cover, "MIN_CALL_WORK", 0)
+    check(step, name)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_single_rows_and_single_tokens(name: str) -> None:
+    for tree in (Tree([1], [1], [0], 16), Tree([33], [33], [0], 16), Tree([16, 17], [1, 1], [0, 16], 16)):
+        check(make_step(tree, num_kv_heads=2, group=2, head_dim=16), name)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_queries_may_be_strided_views(name: str) -> None:
+    tree = Tree([20, 40, 50], [1, 3, 1], [0, 16, 32], 16)
+    step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
+    fused = torch.full((5, 10, 16), float("nan"))
+    fused[:, :4] = step.q
+    view = Step(tree, fused[:, :4], step.k_pool, step.v_pool, step.plan_args)
+    check(view, name)
+
+
+def test_several_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = random_tree(np.random.default_rng(5), num_rows=9, longest=90, page_size=16, extend=True)
+    step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
+    one = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.25)
+    monkeypatch.setattr(attention, "SPLIT_NS", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    plan = step.plan("cpu")
+    many = ops.paged_attention(step.q, step.k_pool, step.v_pool, plan, scale=0.25)
+    assert len(plan.work.variants[(None, None)].chunks) == 3
+    assert torch.equal(one, many)
+
+
+def test_a_nan_in_one_row_stays_there() -> None:
+    tree = Tree([40, 41, 42], [1, 1, 1], [0, 32, 32], 16)
+    step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
+    clean = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.25)
+    step.q[1, 0, 0] = float("nan")
+    dirty = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.25)
+    assert torch.isnan(dirty[1, 0]).all()
+    assert torch.equal(dirty[0], clean[0])
+    assert torch.equal(dirty[2], clean[2])
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_merge_states_combines_disjoint_keys(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(3, 2, 10, generator=generator, dtype=torch.float64)
+    values = torch.randn(3, 2, 10, 8, generator=generator, dtype=torch.float64)
+
+    def state(keys: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        part = scores[..., keys]
+        out = torch.einsum("thk,thkd->thd", part.softmax(-1), values[..., keys, :])
+        return out.float(), part.logsumexp(-1).float()
+
+    with column(name):
+        out, lse = ops.merge_states(*state(slice(0, 4)), *state(slice(4, 10)))
+        want, want_lse = state(slice(0, 10))
+        torch.testing.assert_close(out, want)
+        torch.testing.assert_close(lse, want_lse)
+        empty, nothing = torch.full_like(out, float("nan")), torch.full_like(lse, float("-inf"))
+        kept, kept_lse = ops.merge_states(out, lse, empty, nothing)
+        assert torch.equal(kept, out)
+        assert torch.equal(kept_lse, lse)
+        none, none_lse = ops.merge_states(empty, nothing, empty, nothing)
+        assert torch.equal(none, torch.zeros_like(none))
+        assert torch.isneginf(none_lse).all()
+
+
+def test_wrong_shapes_are_named() -> None:
+    step = make_step(Tree([20], [1], [0], 16), num_kv_heads=2, group=2, head_dim=16)
+    plan = step.plan("cpu")
+    with pytest.raises(ValueError, match="q is"):
+        ops.paged_attention(step.q[:, :2], step.k_pool, step.v_pool, plan, scale=1.0)
+    with pytest.raises(ValueError, match="k_pool"):
+        ops.paged_attention(step.q, step.k_pool[:, :1], step.v_pool, plan, scale=1.0)
+    with pytest.raises(ValueError, match="shared_lens"):
+        ops.plan_attention(**(step.plan_args | {"shared_lens": [16]}))
+    with pytest.raises(ValueError, match="page_table"):
+        ops.plan_attention(**(step.plan_args | {"seq_lens": [33]}))

@@ -1,0 +1,171 @@
+"""Random attention steps over a paged pool, and their answers in float64 by brute force."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels import ops
+from rtlang_kernels.plan import AttentionPlan
+
+
+@contextmanager
+def column(name: str) -> Iterator[None]:
+    """Make `ops` choose the named column for CPU tensors."""
+    before = os.environ.pop("RTLANG_KERNELS", None)
+    if name == "reference":
+        os.environ["RTLANG_KERNELS"] = "reference"
+    try:
+        yield
+    finally:
+        os.environ.pop("RTLANG_KERNELS", None)
+        if before is not None:
+            os.environ["RTLANG_KERNELS"] = before
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The rows of a step: lengths, new tokens, and leading tokens shared with the row before."""
+
+    seq_lens: list[int]
+    q_lens: list[int]
+    shared_lens: list[int]
+    page_size: int
+
+    def page_table(self, seed: int, in_order: bool) -> tuple[NDArray[np.int32], int]:
+        """Pages of every row, shared ones equal, and the number of pages of the pool; free pages lie between."""
+        rng = np.random.default_rng(seed)
+        width = max(-(-length // self.page_size) for length in self.seq_lens)
+        table = np.zeros((len(self.seq_lens), width), np.int32)
+        need = sum(-(-length // self.page_size) for length in self.seq_lens)
+        ids = np.arange(need + 3) if in_order else rng.permutation(need + 3)
+        used = 0
+        for row, (length, shared) in enumerate(zip(self.seq_lens, self.shared_lens, strict=True)):
+            kept, pages = shared // self.page_size, -(-length // self.page_size)
+            if kept:
+                table[row, :kept] = table[row - 1, :kept]
+            table[row, kept:pages] = ids[used : used + pages - kept]
+            used += pages - kept
+        return table, need + 3
+
+
+def random_tree(rng: np.random.Generator, num_rows: int, longest: int, page_size: int, extend: bool) -> Tree:
+    """Rows that share random prefixes; with `extend`, some compute several tokens, even ones that the next row shares."""
+    seq_lens: list[int] = []
+    q_lens: list[int] = []
+    shared_lens: list[int] = []
+    for row in range(num_rows):
+        length = int(rng.integers(1, longest + 1))
+        shared = 0
+        if row and rng.random() < 0.75:
+            shared = min(int(rng.integers(0, seq_lens[-1] + 1)), length) // page_size * page_size
+        q_len = int(rng.integers(1, length + 1)) if extend and rng.random() < 0.5 else 1
+        seq_lens.append(length)
+        q_lens.append(q_len)
+        shared_lens.append(shared)
+    return Tree(seq_lens, q_lens, shared_lens, page_size)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Tensors of one step. Slots that no row names hold NaN."""
+
+    tree: Tree
+    q: Tensor
+    k_pool: Tensor
+    v_pool: Tensor
+    plan_args: dict[str, Any]
+
+    def plan(self, name: str) -> AttentionPlan:
+        """The step's plan for one column."""
+        with column(name):
+            return ops.plan_attention(**self.plan_args)
+
+
+def make_step(
+    tree: Tree,
+    *,
+    num_kv_heads: int,
+    group: int,
+    head_dim: int,
+    v_head_dim: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    in_order: bool = False,
+) -> Step:
+    """Random tensors for the rows of a tree."""
+    generator = torch.Generator().manual_seed(seed)
+    table, num_pages = tree.page_table(seed, in_order)
+    v_head_dim = v_head_dim or head_dim
+    num_tokens, num_slots = sum(tree.q_lens), num_pages * tree.page_size
+    q = torch.randn(num_tokens, num_kv_heads * group, head_dim, generator=generator).to(dtype)
+    k = torch.randn(num_slots, num_kv_heads, head_dim, generator=generator).to(dtype)
+    v = torch.randn(num_slots, num_kv_heads, v_head_dim, generator=generator).to(dtype)
+    named = torch.zeros(num_slots, dtype=torch.bool)
+    for row, length in enumerate(tree.seq_lens):
+        positions = np.arange(length)
+        named[table[row, positions // tree.page_size] * tree.page_size + positions % tree.page_size] = True
+    k[~named], v[~named] = float("nan"), float("nan")
+    plan_args = {
+        "page_table": table,
+        "seq_lens": np.array(tree.seq_lens, np.int32),
+        "cu_seqlens_q": np.concatenate(([0], np.cumsum(tree.q_lens))).astype(np.int32),
+        "shared_lens": np.array(tree.shared_lens, np.int32),
+        "page_size": tree.page_size,
+        "num_q_heads": num_kv_heads * group,
+        "num_kv_heads": num_kv_heads,
+        "head_dim": head_dim,
+        "dtype": dtype,
+    }
+    return Step(tree, q, k, v, plan_args)
+
+
+def exact(
+    step: Step,
+    *,
+    scale: float,
+    sliding_window: int | None = None,
+    chunk_size: int | None = None,
+    soft_cap: float | None = None,
+    sinks: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Output and lse in float64, one query head of one token at a time."""
+    num_tokens, num_heads, _ = step.q.shape
+    out = torch.zeros(num_tokens, num_heads, step.v_pool.shape[2], dtype=torch.float64)
+    lse = torch.zeros(num_tokens, num_heads, dtype=torch.float64)
+    table, group, token = step.plan_args["page_table"], num_heads // step.k_pool.shape[1], 0
+    for row, (length, q_len) in enumerate(zip(step.tree.seq_lens, step.tree.q_lens, strict=True)):
+        for position in range(length - q_len, length):
+            seen = [
+                p
+                for p in range(position + 1)
+                if (sliding_window is None or p > position - sliding_window)
+                and (chunk_size is None or p // chunk_size == position // chunk_size)
+            ]
+            size = step.tree.page_size
+            slots = torch.tensor([int(table[row, p // size]) * size + p % size for p in seen])
+            for head in range(num_heads):
+                keys = step.k_pool[slots, head // group].double()
+                scores = keys @ step.q[token, head].double() * scale
+                if soft_cap is not None:
+                    scores = soft_cap * torch.tanh(scores / soft_cap)
+                if sinks is not None:
+                    scores = torch.cat((scores, sinks[head].double()[None]))
+                weights = torch.softmax(scores, dim=0)[: len(seen)]
+                out[token, head] = weights @ step.v_pool[slots, head // group].double()
+                lse[token, head] = torch.logsumexp(scores, dim=0)
+            token += 1
+    return out, lse
+
+
+def relative_error(got: Tensor, want: Tensor) -> float:
+    """Frobenius norm of the difference over that of what is wanted."""
+    return float((got.double() - want).norm() / want.norm())
