@@ -56,7 +56,14 @@ MAY_IMPORT_TORCH = (
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "llguidance"}
 # Besides those, slow to import (tens of milliseconds to seconds) and of use to few programs.
-MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {"pydantic", "pydantic_core", "jsonschema", "referencing", "rich"}
+MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
+    "pydantic",
+    "pydantic_core",
+    "jsonschema",
+    "referencing",
+    "rich",
+    "typing_extensions",
+}
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ LINE_BUDGET = 400
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
-    "rtlang/events.py": ("tests/serve/test_messages.py", "plain data; its way over the wire is what can go wrong"),
     "rtlang/step.py": ("tests/engine/test_scheduler.py", "plain data; what is in a step is the scheduler's doing"),
-    "rtlang/lang/target.py": ("tests/engine/test_runtime.py", "a protocol; the runtime and the client are held to it"),
 }
 # Test files about data that lies beside the sources.
 TESTED_DATA = {"tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny"}
