@@ -24,11 +24,15 @@ _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """The largest message that is accepted: nesting, entries of one array, entries of one map."""
+    """The largest message that is accepted: nesting, entries of one array, entries of one map, values altogether.
+
+    The last bounds the time that one message can take: a megabyte of empty maps would hold the event loop for most of a second.
+    """
 
     max_depth: int = 64
     max_array_entries: int = 100_000
     max_map_entries: int = 10_000
+    max_values: int = 200_000
 
 
 class Encoding(Enum):
@@ -63,7 +67,7 @@ class Encoding(Enum):
             ProtocolError: anything else; the message says what is wrong, close_code is 1007.
         """
         try:
-            value = _unpack_msgpack(data, limits) if self is Encoding.MSGPACK else _unpack_json(data)
+            value = (_unpack_msgpack if self is Encoding.MSGPACK else _unpack_json)(data, limits)
         except RecursionError:
             raise _invalid(f"nested deeper than {limits.max_depth}") from None
         except (ValueError, TypeError, msgpack.UnpackException) as error:
@@ -84,18 +88,33 @@ def _array_header(length: int) -> bytes:
     return b"\xdd" + length.to_bytes(4, "big")
 
 
-def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a map has the same key twice")
-    return found
+class _Counter:
+    """Counts maps and arrays while they are decoded, to give up as soon as there are too many."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._count = limit, 0
+
+    def map(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+        self.array(pairs)
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a map has the same key twice")
+        return found
+
+    def array(self, items: list[Any]) -> list[Any]:
+        self._count += 1
+        if self._count > self._limit:
+            raise ValueError(f"more than {self._limit} values")
+        return items
 
 
 def _unpack_msgpack(data: bytes, limits: DecodeLimits) -> Any:
+    counter = _Counter(limits.max_values)
     return msgpack.unpackb(
         data,
         strict_map_key=True,
-        object_pairs_hook=_unique,
+        object_pairs_hook=counter.map,
+        list_hook=counter.array,
         # An entry takes a byte at least: a short message cannot announce, and so reserve, a long array.
         max_array_len=min(limits.max_array_entries, len(data)),
         max_map_len=min(limits.max_map_entries, len(data)),
@@ -107,16 +126,19 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number that is allowed")
 
 
-def _unpack_json(data: bytes) -> Any:
-    return json.loads(data.decode(), parse_constant=_refuse_constant, object_pairs_hook=_unique)
+def _unpack_json(data: bytes, limits: DecodeLimits) -> Any:
+    return json.loads(data.decode(), parse_constant=_refuse_constant, object_pairs_hook=_Counter(limits.max_values).map)
 
 
 def _check(value: Any, limits: DecodeLimits) -> None:
     """Bound what was decoded; level by level, so that depth costs no recursion."""
     level: list[Any] = [value]
-    depth = 0
+    depth = num_values = 0
     while level:
         depth += 1
+        num_values += len(level)
+        if num_values > limits.max_values:
+            raise _invalid(f"more than {limits.max_values} values")
         below: list[Any] = []
         for item in level:
             kind = type(item)

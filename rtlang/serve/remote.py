@@ -262,13 +262,16 @@ class RemoteRuntime:
         return packed
 
     def _batches(self, nodes: Sequence[Node]) -> list[list[dict[str, Any]]]:
-        """Nodes in plain form, split so that each part fits into half a frame; a larger single node stays alone."""
+        """Nodes in plain form, split into parts of an eighth of a frame; a larger single node stays alone.
+
+        So every frame has room for what is around the nodes, and the server serves others between two parts.
+        """
         limit = self.limits.get("max_frame_bytes")
         batches: list[list[dict[str, Any]]] = [[]]
         num_bytes = 0
         for node in nodes_to_plain(nodes):
             size = len(Encoding.MSGPACK.pack(node))
-            if batches[-1] and isinstance(limit, int) and num_bytes + size > limit // 2:
+            if batches[-1] and isinstance(limit, int) and num_bytes + size > limit // 8:
                 batches.append([])
                 num_bytes = 0
             batches[-1].append(node)

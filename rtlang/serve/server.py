@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rtlang.config import ServeConfig
 from rtlang.errors import ConfigError
@@ -106,8 +107,8 @@ class Server:
         http = _HttpServer(
             uvicorn.Config(
                 create_app(service),
-                http="h11",
-                # uvicorn types this as a class; it calls it.
+                # uvicorn types these two as classes; it calls them.
+                http=cast(Any, functools.partial(_HttpProtocol, self.config.hello_timeout_s)),
                 ws=cast(Any, functools.partial(StreamSocket, service)),
                 lifespan="off",
                 log_config=None,
@@ -199,6 +200,30 @@ class _HttpServer(uvicorn.Server):
     async def main_loop(self) -> None:
         self.listening.set()
         await self.ending.wait()
+
+
+class _HttpProtocol(H11Protocol):
+    """uvicorn's HTTP connection, closed where its first request is not there in time."""
+
+    def __init__(self, request_timeout_s: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._request_timeout_s = request_timeout_s
+        self._request_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._request_timer = self.loop.call_later(self._request_timeout_s, self._request_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+        super().connection_lost(exc)
+
+    def _request_late(self) -> None:
+        # The cycle is uvicorn's word for a request; an upgraded transport has another protocol by now.
+        has_request = cast(object, self.cycle) is not None
+        if not has_request and self.transport.get_protocol() is self:
+            self.transport.close()
 
 
 async def _until(event: asyncio.Event, serving: asyncio.Task[None]) -> None:

@@ -49,7 +49,7 @@ _STATUS_BY_CODE = {
 }
 _REASON_BY_CODE = {"aborted": "cancelled", "deadline": "deadline"}
 # A server is trusted with more than a client is, but not with everything.
-_SERVER_LIMITS = DecodeLimits(max_array_entries=1 << 26, max_map_entries=1 << 20)
+_SERVER_LIMITS = DecodeLimits(max_array_entries=1 << 26, max_map_entries=1 << 20, max_values=1 << 28)
 _SPECIAL_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 

@@ -83,6 +83,8 @@ MALFORMED_MSGPACK = {
     "huge announced map": b"\xdf\xff\xff\xff\xff",
     "huge announced text": b"\xdb\xff\xff\xff\xff",
     "big map": msgpack.packb({str(i): i for i in range(10_001)}),
+    "many values": msgpack.packb([[0] * 70_000] * 3),
+    "many maps": msgpack.packb([[{}] * 70_000] * 3),
     "deep": msgpack.packb(nested(65)),
     "very deep": b"\x91" * 100_000 + b"\x90",
 }
@@ -101,6 +103,8 @@ MALFORMED_JSON = {
     "big integer": b'{"x": 18446744073709551616}',
     "long array": json.dumps({"x": [0] * 100_001}).encode(),
     "big map": json.dumps({str(i): i for i in range(10_001)}).encode(),
+    "many values": json.dumps([[0] * 70_000] * 3).encode(),
+    "many maps": json.dumps([[{}] * 70_000] * 3).encode(),
     "deep": json.dumps(nested(65)).encode(),
     "very deep": b"[" * 100_000 + b"]" * 100_000,
     "byte order mark": b"\xef\xbb\xbf{}",

@@ -37,6 +37,7 @@ def test_welcome_says_what_is_served() -> None:
         "max_depth": 64,
         "max_array_entries": 100_000,
         "max_map_entries": 10_000,
+        "max_values": 200_000,
     }
 
 
@@ -142,6 +143,20 @@ def test_a_server_leaves_no_task_and_no_thread_behind() -> None:
 
     asyncio.run(body())
     wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+@pytest.mark.parametrize(
+    "beginning", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"], ids=["silent", "half a request"]
+)
+def test_a_connection_without_a_request_in_time_is_closed(beginning: bytes) -> None:
+    with running_server(ScriptedTarget(), ServeConfig(port=0, hello_timeout_s=0.1)) as url, WireClient(url) as client:
+        client.greet()
+        parts = urlsplit(url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=20) as slow:
+            slow.sendall(beginning)
+            assert slow.recv(4096) == b""
+        client.send(t="ping", n=1)
+        assert client.receive()["t"] == "pong", "an upgraded connection is no HTTP connection any more"
 
 
 SCRIPT = """

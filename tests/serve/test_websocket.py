@@ -34,7 +34,9 @@ def open_generation(client: WireClient, stream: int, max_tokens: int = 2) -> Non
 def test_a_program_runs_over_either_encoding(subprotocol: str) -> None:
     with serving() as server, WireClient(server.url, subprotocol) as client:
         assert client.websocket.subprotocol == subprotocol
-        assert "Sec-WebSocket-Extensions" not in client.websocket.response.headers
+        response = client.websocket.response
+        assert response is not None
+        assert "Sec-WebSocket-Extensions" not in response.headers
         client.greet()
         body = {"graph": GRAPH.to_plain(), "inputs": {"name": "Ada"}, "open": True, "priority": 4}
         client.send(t="open", s=1, kind="program", body=body, deadline_ms=9000)
@@ -76,7 +78,7 @@ def test_several_streams_share_a_socket_and_a_cancelled_one_ends_alone() -> None
         client.send(t="cancel", s=2)
         wait_until(lambda: server.target.runs[1].was_cancelled)
         server.target.finish()
-        ends = {}
+        ends: dict[int, str] = {}
         while len(ends) < 3:
             message = client.receive()
             if message["t"] == "end":

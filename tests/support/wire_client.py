@@ -80,7 +80,7 @@ class WireClient:
 
     def close_code(self) -> tuple[int, list[dict[str, Any]]]:
         """Read until the server closes; its code, and what it said before."""
-        messages = []
+        messages: list[dict[str, Any]] = []
         with contextlib.suppress(ConnectionClosed):
             while True:
                 messages.append(self.receive())
