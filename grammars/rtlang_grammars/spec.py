@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # so that a client, which only describes constraints, need not load numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class ConstraintKind(StrEnum):
