@@ -219,7 +219,7 @@ def test_imports_make_no_circle() -> None:
 
 def test_package_files_hold_a_docstring_only() -> None:
     for name, path in modules().items():
-        if path.name == "__init__.py" and name != "rtlang":
+        if path.name == "__init__.py" and name not in ("rtlang", "rtlang.model"):  # rtlang.model prepares for torch
             body = ast.parse(path.read_text(encoding="utf-8")).body
             assert len(body) == 1, f"{name}/__init__.py holds more than a docstring"
             assert isinstance(body[0], ast.Expr)
