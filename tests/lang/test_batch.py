@@ -150,7 +150,7 @@ def test_progress_is_told_after_each_run(target: FakeTarget) -> None:
 
 def test_a_progress_bar_can_be_shown(target: FakeTarget, capsys: pytest.CaptureFixture[str]) -> None:
     straight.run_batch(inputs(3), progress=True)
-    assert "straight" in capsys.readouterr().out
+    assert "straight" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
