@@ -113,8 +113,16 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
             row = token_row[token]
             for segment in range(segment_start[token], segment_start[token + 1]):
                 position, stop = int64(segments[segment, 0]), int64(segments[segment, 1])
+                ahead = position
                 while position < stop:
                     count = min(CHUNK, stop - position)
+                    while ahead < min(position + 2 * CHUNK, stop):  # memory works on the next chunk meanwhile
+                        slot = int64(page_table[row, ahead // page_size]) * page_size + ahead % page_size
+                        for byte in range(0, num_kv_heads * head_dim * item, 64):
+                            vector.prefetch(layout[K] + slot * layout[K_STRIDE] + byte)
+                        for byte in range(0, num_kv_heads * v_head_dim * item, 64):
+                            vector.prefetch(layout[V] + slot * layout[V_STRIDE] + byte)
+                        ahead += 1
                     i = 0
                     while i < count:
                         page, offset = (position + i) // page_size, (position + i) % page_size

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,7 +26,7 @@ RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
 
 
-@lru_cache(maxsize=None)
+@cache
 def source_digest() -> int:
     """A number that changes with any source file of this folder, never negative.
 

@@ -413,3 +413,14 @@ def put_float(typing_context: Any, address: Any, value: Any) -> Any:
         store(builder, value, address, 0)
 
     return lowered(types.void, (types.int64, types.float32), 0, emit)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """prefetch(address): ask for a cache line; any address is allowed."""
+
+    def emit(builder: Any, address: Any) -> None:
+        pointer = builder.inttoptr(address, ir.IntType(8).as_pointer())
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, INT32(0), INT32(2), INT32(1))
+
+    return lowered(types.void, (types.int64,), 0, emit)
