@@ -1,0 +1,243 @@
+"""The benchmark itself: the same weights, threads, dtype and workloads on the runtime and on the baseline, in turns.
+
+    report = run_benchmark(RuntimeConfig(...), BenchOptions(is_quick=True), command="rtlang bench --quick")
+
+Both sides live in one process and run one after the other, ours, baseline, ours, baseline, after a warm-up of each. The prefix cache
+is emptied before every run. Beside the timed runs a few greedy generations are compared in float32, where both sides must agree.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+import rtlang
+from rtlang.bench import workloads
+from rtlang.bench.checkpoint import SHAPE, write_random_llama
+from rtlang.bench.machine import PeakMemory, num_cores, package_versions, this_machine
+from rtlang.bench.measure import Measurement, agreement, run_on_target
+from rtlang.bench.report import Report, Row, compare
+from rtlang.bench.static_batching import StaticBatching
+from rtlang.bench.workloads import MAKERS, Workload
+from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.engine.runtime import Runtime
+from rtlang.errors import ConfigError
+from rtlang.lang.graph import RequestGraph
+from rtlang.model.config import ModelConfig
+from rtlang.model.loader import model_directory, pick_dtype
+from rtlang.params import Constraint
+from rtlang_grammars.backends import create_backend
+from rtlang_grammars.spec import CompiledGrammar
+
+QUICK_BUDGET_S = 150.0
+NUM_AGREEMENT_GRAPHS = 8
+AGREEMENT_SEED = 1
+_REPORTED_PACKAGES = ("torch", "transformers")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchOptions:
+    """What to measure.
+
+    Attributes:
+        workloads: names, keys of `workloads.MAKERS`.
+        is_quick: fewer requests where that does not change what is measured, and fewer repeats.
+        repeats: pairs of runs of each workload; None: 3, or as many of them as fit into QUICK_BUDGET_S where is_quick.
+        seed: of the texts and lengths.
+        batch_size: of the baseline.
+    """
+
+    workloads: tuple[str, ...] = tuple(MAKERS)
+    is_quick: bool = False
+    repeats: int | None = None
+    seed: int = 0
+    batch_size: int = 8
+
+    def __post_init__(self) -> None:
+        for name in self.workloads:
+            if name not in MAKERS:
+                raise ConfigError("workload", name, f"allowed are {', '.join(MAKERS)}")
+        if not self.workloads:
+            raise ConfigError("workload", "", f"allowed are {', '.join(MAKERS)}")
+        for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
+            if number is not None and number < 1:
+                raise ConfigError(field, number, "an integer of at least 1 is allowed")
+
+    @property
+    def budget_s(self) -> float:
+        """Seconds after which only the first pair of each workload is still run."""
+        return QUICK_BUDGET_S if self.is_quick and self.repeats is None else math.inf
+
+    @property
+    def num_repeats(self) -> int:
+        if self.repeats is not None:
+            return self.repeats
+        return 3
+
+
+def run_benchmark(
+    config: RuntimeConfig,
+    options: BenchOptions,
+    *,
+    command: str = "rtlang bench",
+    tell: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """Measure, and return the figures.
+
+    Args:
+        config: of our side; its dtype and threads hold for both. Where `model` is the embedded model, the seeded random Llama of
+            `checkpoint` is written to a temporary directory and used in its place.
+        command: how this was asked for, for the report.
+        tell: called with a line when something begins.
+    Raises:
+        ModelLoadError, ConfigError: the model cannot be loaded with these settings.
+        RtlangError: a generation failed; a benchmark with failures has no figures.
+    """
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
+        if config.model == EMBEDDED_MODEL:
+            tell("writing the random benchmark model")
+            directory = write_random_llama(Path(scratch) / "model", model_directory(EMBEDDED_MODEL))
+            model = (
+                f"random Llama of {SHAPE['num_hidden_layers']} layers, hidden {SHAPE['hidden_size']}, "
+                f"vocabulary {SHAPE['vocab_size']}"
+            )
+        else:
+            directory = model_directory(config.model)
+            model = directory.name
+        dtype = str(pick_dtype(config.dtype)).removeprefix("torch.")
+        num_threads = config.num_threads or num_cores()
+        config = replace(config, model=str(directory), dtype=dtype, num_threads=num_threads)
+        tell("comparing greedy tokens in float32")
+        equal, compared = _agreement_in_float32(config, options)
+        rows = _measure_all(config, options, tell)
+    return Report(
+        command=command,
+        machine=str(this_machine()),
+        model=model,
+        dtype=dtype,
+        num_threads=num_threads,
+        versions={"rtlang": rtlang.__version__, **package_versions(_REPORTED_PACKAGES)},
+        rows=rows,
+        notes=_notes(options),
+        fp32_equal=equal,
+        fp32_compared=compared,
+    )
+
+
+class Sides:
+    """Both engines, loaded. A context manager; owns the runtime."""
+
+    def __init__(self, config: RuntimeConfig, options: BenchOptions) -> None:
+        directory = Path(config.model)
+        self.runtime = Runtime(config=config).start()
+        self.tokenizer = self.runtime.tokenizer
+        self.baseline = StaticBatching(
+            directory,
+            dtype=config.dtype,
+            num_threads=config.num_threads or num_cores(),
+            batch_size=options.batch_size,
+            eos_token_ids=self.tokenizer.eos_token_ids,
+        )
+        vocab_size = ModelConfig.from_pretrained(directory).vocab_size
+        self._backend = create_backend(config.grammar_backend, self.tokenizer.vocabulary(vocab_size))
+        self._compiled: dict[Constraint, CompiledGrammar] = {}
+
+    def close(self) -> None:
+        """Stop the runtime."""
+        self.runtime.close()
+
+    def run_ours(self, workload: Workload) -> Measurement:
+        """One run with an empty prefix cache."""
+        self.runtime.clear_cache()
+        return _with_peak(lambda: run_on_target(self.runtime, workload.graphs))
+
+    def run_baseline(self, workload: Workload) -> Measurement:
+        """One run of the baseline."""
+        return _with_peak(lambda: self.baseline.run(workload.graphs, self.tokenizer, self._compile))
+
+    def _compile(self, constraint: Constraint) -> CompiledGrammar:
+        compiled = self._compiled.get(constraint)
+        if compiled is None:
+            compiled = self._compiled[constraint] = self._backend.compile(constraint)
+        return compiled
+
+
+def _measure_all(
+    config: RuntimeConfig, options: BenchOptions, tell: Callable[[str], None], clock: Callable[[], float] = perf_counter
+) -> tuple[Row, ...]:
+    """Pairs of runs, one of each workload in turn, until there are enough or (where is_quick) the time is used up."""
+    started = clock()
+    tell(f"loading both sides, {config.dtype}, {config.num_threads} threads")
+    with closing(Sides(config, options)) as sides:
+        todo: dict[str, Workload] = {}
+        for name in options.workloads:
+            todo[name] = workloads.make(name, sides.tokenizer, seed=options.seed, quick=options.is_quick)
+            tell(f"{name}: warm-up")
+            # Other texts of the same shapes.
+            warm = workloads.make(name, sides.tokenizer, seed=options.seed + 1, quick=options.is_quick)
+            warm = replace(warm, graphs=_first_batch(warm, options.batch_size))
+            sides.run_ours(warm)
+            sides.run_baseline(warm)
+        pairs: dict[str, list[tuple[Measurement, Measurement]]] = {name: [] for name in todo}
+        lengths: dict[str, float] = {}
+        for number in range(1, options.num_repeats + 1):
+            for name, workload in todo.items():
+                left = options.budget_s - (clock() - started)
+                if number > 1 and lengths[name] > left:
+                    continue
+                tell(f"{name}: pair {number} of {options.num_repeats}")
+                begun = clock()
+                pairs[name].append((sides.run_ours(workload), sides.run_baseline(workload)))
+                lengths[name] = clock() - begun
+    return tuple(compare(name, todo[name].summary, *zip(*pairs[name], strict=True)) for name in todo)
+
+
+def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
+    """Enough of a workload to warm the baseline up: one batch of requests, or the first level of a tree."""
+    graphs = []
+    for graph in workload.graphs[:size]:
+        first = next(workloads.generations(graph))
+        graphs.append(RequestGraph(graph.nodes[: graph.nodes.index(first) + 1]))
+    return tuple(graphs)
+
+
+def _agreement_in_float32(config: RuntimeConfig, options: BenchOptions) -> tuple[int, int]:
+    """Greedy generations that are equal on both sides in float32, and how many were tried."""
+    small = replace(options, workloads=("mixed",), is_quick=True)
+    with closing(Sides(replace(config, dtype="float32"), small)) as sides:
+        sample = workloads.make("mixed", sides.tokenizer, seed=AGREEMENT_SEED, quick=True)
+        sample = replace(sample, graphs=sample.graphs[:NUM_AGREEMENT_GRAPHS])
+        result = agreement(sides.run_ours(sample), sides.run_baseline(sample))
+    gc.collect()  # the float32 weights are gone before peaks are measured
+    return result
+
+
+def _with_peak(run: Callable[[], Measurement]) -> Measurement:
+    peak = PeakMemory()
+    peak.reset()
+    return replace(run(), peak_bytes=peak.read_bytes())
+
+
+def _notes(options: BenchOptions) -> tuple[str, ...]:
+    notes = [
+        f"baseline: transformers, left-padded static batches of {options.batch_size}, sdpa, DynamicCache, logits of the last "
+        "position only; both sides in one process, in turns, so a peak holds both sides' weights",
+    ]
+    if "json" in options.workloads:
+        notes.append("json: the baseline masks its logits at every step with the same grammar library")
+    notes.append(
+        "tok/s: output tokens per second; p50, p99: seconds until a program ends; first: until its first token (median); MiB: peak "
+        "resident memory; same: greedy texts equal on both sides (in bfloat16 the sides round differently, so texts drift apart)"
+    )
+    if options.is_quick and "mixed" in options.workloads:
+        notes.append(f"quick: mixed has {workloads.QUICK_MIXED_REQUESTS} of {workloads.MIXED_REQUESTS} requests")
+    return tuple(notes)

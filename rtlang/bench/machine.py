@@ -1,0 +1,89 @@
+"""What a benchmark or a check ran on: processor, flags that matter, and versions of what is installed."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numba",
+    "numpy",
+    "llguidance",
+    "outlines",
+    "starlette",
+    "uvicorn",
+    "websockets",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A processor: its name, the cores this process may use, and which of FLAGS it has."""
+
+    cpu: str
+    num_cores: int
+    flags: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.cpu}, {self.num_cores} cores, {' '.join(self.flags) or 'no vector flags known'}"
+
+
+def this_machine(cpu_info: Path = Path("/proc/cpuinfo")) -> Machine:
+    """The machine of this process; where `cpu_info` is missing, what the platform module knows."""
+    fields: dict[str, str] = {}
+    if cpu_info.is_file():
+        for line in cpu_info.read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            fields.setdefault(name.strip(), value.strip())
+    present = set(fields.get("flags", "").split())
+    cpu = fields.get("model name") or platform.processor() or platform.machine() or "unknown processor"
+    return Machine(cpu, num_cores(), tuple(flag for flag in FLAGS if flag in present))
+
+
+def num_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
+    """Installed version of each distribution; None where it is missing."""
+    versions: dict[str, str | None] = {}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+class PeakMemory:
+    """Peak resident memory of this process since the last `reset`, where the system can forget an older peak."""
+
+    def __init__(self, proc: Path = Path("/proc/self")) -> None:
+        self._proc = proc
+
+    def reset(self) -> None:
+        """Begin a new peak. Without effect where the system does not allow it."""
+        try:
+            (self._proc / "clear_refs").write_text("5")
+        except OSError:
+            return
+
+    def read_bytes(self) -> int | None:
+        """The peak in bytes; None where the system does not tell."""
+        try:
+            lines = (self._proc / "status").read_text().splitlines()
+        except OSError:
+            return None
+        kib = next((line.split()[1] for line in lines if line.startswith("VmHWM:")), None)
+        return None if kib is None else int(kib) * 1024

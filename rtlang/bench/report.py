@@ -1,0 +1,216 @@
+"""Figures of a comparison: pairs of runs to medians, ratios and spreads, and those to tables.
+
+Each row compares our runs with the baseline's on one workload. The two sides alternate, so that a ratio is taken within a pair of
+neighbouring runs and a drift of the machine falls out of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from rich import box
+from rich.console import JustifyMethod
+from rich.table import Table
+
+from rtlang.bench.measure import Measurement, agreement
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Medians over the runs of one engine. Times in seconds; percentiles over the graphs of all runs."""
+
+    output_tokens_per_s: float
+    total_s: float
+    latency_p50_s: float
+    latency_p99_s: float
+    first_token_p50_s: float
+    cached_share: float
+    peak_bytes: int | None
+    num_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One workload. `ratio` is ours over the baseline's output tokens per second: the median of the pairs, and their spread."""
+
+    workload: str
+    summary: str
+    ours: Side
+    baseline: Side
+    ratio: float
+    ratio_min: float
+    ratio_max: float
+    num_pairs: int
+    num_equal: int
+    num_compared: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All rows of one benchmark, and what they were measured on.
+
+    Attributes:
+        command: as typed.
+        machine, model: descriptions.
+        versions: of packages.
+        notes: what a reader must know to judge the figures.
+        fp32_equal, fp32_compared: generations whose greedy tokens were the same on both sides in float32, of those tried.
+    """
+
+    command: str
+    machine: str
+    model: str
+    dtype: str
+    num_threads: int
+    versions: dict[str, str | None]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    fp32_equal: int
+    fp32_compared: int
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether both sides do the same work: most greedy texts agree in float32 (two logits may tie within rounding)."""
+        return 4 * self.fp32_equal >= 3 * self.fp32_compared
+
+    def to_plain(self) -> dict[str, Any]:
+        """Maps, lists and scalars only."""
+        return asdict(self)
+
+    def to_table(self) -> Table:
+        """The rows for a terminal."""
+        table = Table(
+            title="rtlang against transformers static batching",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        for index, header in enumerate(_HEADERS):
+            justify: JustifyMethod = "left" if index == 0 else "right"
+            table.add_column(header, justify=justify, no_wrap="(" in header)  # a broken ratio could not be read
+        for row in self.rows:
+            for line in _lines(row):
+                table.add_row(*line)
+        return table
+
+    def to_markdown(self) -> str:
+        """The rows as a markdown table, with what they were measured on."""
+        lines = [
+            "| " + " | ".join(_HEADERS) + " |",
+            "|---|" + "---:|" * (len(_HEADERS) - 1),
+            *("| " + " | ".join(line) + " |" for row in self.rows for line in _lines(row)),
+            "",
+            *(f"- {line}" for line in self.facts()),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def facts(self) -> list[str]:
+        """What was measured, where, and how the outputs agree, a line each."""
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return [
+            f"`{self.command}` on {self.machine}",
+            f"{self.model}; {self.dtype}, {self.num_threads} threads; {packages}",
+            *(f"{row.workload}: {row.summary}; {row.num_pairs} pairs of runs" for row in self.rows),
+            *self.notes,
+            f"float32 greedy tokens equal on both sides: {self.fp32_equal} of {self.fp32_compared} generations tried",
+        ]
+
+
+def compare(
+    workload: str,
+    summary: str,
+    ours: Sequence[Measurement],
+    baseline: Sequence[Measurement],
+    *,
+    is_agreement_due: bool = True,
+) -> Row:
+    """The row of a workload from its runs; ours[i] and baseline[i] are a pair.
+
+    Args:
+        is_agreement_due: whether both sides should produce the same tokens, so that comparing them says something.
+    Raises:
+        ValueError: no pairs, or a run without its partner.
+    """
+    if not ours or len(ours) != len(baseline):
+        raise ValueError(f"{len(ours)} and {len(baseline)} runs do not make pairs")
+    ratios = [a.output_tokens_per_s / b.output_tokens_per_s for a, b in zip(ours, baseline, strict=True)]
+    equal, compared = agreement(ours[-1], baseline[-1]) if is_agreement_due else (0, 0)
+    return Row(
+        workload,
+        summary,
+        _side(ours),
+        _side(baseline),
+        median(ratios),
+        min(ratios),
+        max(ratios),
+        len(ratios),
+        equal,
+        compared,
+    )
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest of `values` that at least `share` (over 0 to 1) of them do not exceed.
+
+    Raises:
+        ValueError: no values, or a share outside its range.
+    """
+    if not values or not 0 < share <= 1:
+        raise ValueError("values and a share over 0 to 1 are needed")
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+def _side(runs: Sequence[Measurement]) -> Side:
+    latencies = [latency for run in runs for latency in run.latencies_s]
+    peaks = [run.peak_bytes for run in runs if run.peak_bytes is not None]
+    return Side(
+        output_tokens_per_s=median(run.output_tokens_per_s for run in runs),
+        total_s=median(run.total_s for run in runs),
+        latency_p50_s=percentile(latencies, 0.5),
+        latency_p99_s=percentile(latencies, 0.99),
+        first_token_p50_s=percentile([first for run in runs for first in run.first_token_s], 0.5),
+        cached_share=sum(run.cached_tokens for run in runs) / max(1, sum(run.prompt_tokens for run in runs)),
+        peak_bytes=max(peaks, default=None),
+        num_output_tokens=round(median(run.num_output_tokens for run in runs)),
+    )
+
+
+_HEADERS = (
+    "workload",
+    "tok/s",
+    "ratio (min-max)",
+    "p50 s",
+    "p99 s",
+    "first s",
+    "cached",
+    "MiB",
+    "same",
+)
+
+
+def _lines(row: Row) -> list[list[str]]:
+    """The two lines of a workload: ours with what compares the two, and the baseline's."""
+    ratio = f"{row.ratio:.2f} ({row.ratio_min:.2f}-{row.ratio_max:.2f})"
+    same = f"{row.num_equal}/{row.num_compared}" if row.num_compared else "-"
+    return [
+        [row.workload, *_figures(row.ours, ratio), same],
+        ["- baseline", *_figures(row.baseline, "1"), ""],
+    ]
+
+
+def _figures(side: Side, ratio: str) -> list[str]:
+    return [
+        f"{side.output_tokens_per_s:.0f}",
+        ratio,
+        f"{side.latency_p50_s:.2f}",
+        f"{side.latency_p99_s:.2f}",
+        f"{side.first_token_p50_s:.2f}",
+        f"{side.cached_share:.0%}",
+        "?" if side.peak_bytes is None else f"{side.peak_bytes / MIB:.0f}",
+    ]

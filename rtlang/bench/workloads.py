@@ -1,0 +1,264 @@
+"""The workloads: request graphs with exact token counts, made from a seed.
+
+A workload is plain data, a list of request graphs, and every engine that is compared gets the same ones. Lengths are counted with
+the model's own tokenizer: text is made of random words until it has the wanted number of tokens. Every generation has a fixed
+length, except in `json`, where the constraint decides.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rtlang.lang.graph import Generate, Node, RequestGraph, Text
+from rtlang.params import Constraint, ConstraintKind, SamplingParams
+
+SHARED_REQUESTS, SHARED_TOKENS, OWN_TOKENS, SHARED_OUTPUT = 32, 1024, 32, 64
+TREE_LEVELS, TREE_BRANCH, TREE_ROOT_TOKENS, TREE_NODE_TOKENS, TREE_OUTPUT = 4, 3, 256, 48, 32
+MIXED_REQUESTS, QUICK_MIXED_REQUESTS = 64, 32
+MIXED_PROMPT_TOKENS, MIXED_OUTPUT_TOKENS = (16, 512), (8, 256)
+JSON_REQUESTS, JSON_PROMPT_TOKENS, JSON_OUTPUT = 24, 96, 192
+
+
+class Encoder(Protocol):
+    """What the workloads need of a tokenizer."""
+
+    def encode(self, text: str, *, is_start: bool) -> list[int]:
+        """Token ids of `text`, at the start of a sequence or continuing one."""
+
+    def start_ids(self) -> list[int]:
+        """Token ids that every sequence begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Graphs that are submitted at once.
+
+    Attributes:
+        name, summary: for people.
+        graphs: one per program.
+        is_quick: the counts are below those of the full benchmark.
+    """
+
+    name: str
+    summary: str
+    graphs: tuple[RequestGraph, ...]
+    is_quick: bool = False
+
+
+class TextMaker:
+    """Random text of an exact number of tokens. Seeded; texts of one maker differ from their first words on."""
+
+    def __init__(self, encoder: Encoder, seed: int) -> None:
+        self._encoder = encoder
+        self._random = random.Random(seed)
+
+    def text(self, num_tokens: int, *, is_start: bool = False) -> str:
+        """A text of `num_tokens` tokens; at a sequence start the tokens every sequence begins with are counted too.
+
+        Raises:
+            ValueError: the tokenizer gives no text of that length.
+        """
+        for _ in range(20):
+            text = ""
+            while (missing := num_tokens - self._count(text, is_start)) > 24:
+                text += "".join(self._word() for _ in range(max(1, missing // 12)))
+            if missing >= 0 and (exact := self._fill(text, num_tokens, is_start)) is not None:
+                return exact
+        raise ValueError(f"the tokenizer gave no text of {num_tokens} tokens in 20 attempts")
+
+    def _fill(self, text: str, num_tokens: int, is_start: bool) -> str | None:
+        """`text` with small pieces appended until the count is met."""
+        missing = num_tokens - self._count(text, is_start)
+        while missing > 0:
+            pieces = [str(self._random.randrange(10)), self._word(), "a", " ", ".", "\n", " b"]
+            for piece in pieces:
+                rest = num_tokens - self._count(text + piece, is_start)
+                if 0 <= rest < missing:
+                    text, missing = text + piece, rest
+                    break
+            else:
+                return None
+        return text
+
+    def _count(self, text: str, is_start: bool) -> int:
+        start = len(self._encoder.start_ids()) if is_start else 0
+        return start + len(self._encoder.encode(text, is_start=is_start))
+
+    def _word(self) -> str:
+        syllables = (self._random.choice("bdfgklmnprst") + self._random.choice("aeiou") for _ in range(2))
+        return "".join(syllables) + " "
+
+
+def shared(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """Programs that begin with the same long text."""
+    del quick  # the sharing is the point: never scaled
+    maker = TextMaker(encoder, seed)
+    prefix = maker.text(SHARED_TOKENS, is_start=True)
+    graphs = tuple(
+        RequestGraph((Text(0, None, (prefix,)), Text(1, 0, (maker.text(OWN_TOKENS),)), _generate(2, 1, SHARED_OUTPUT)))
+        for _ in range(SHARED_REQUESTS)
+    )
+    summary = f"{SHARED_REQUESTS} requests, {SHARED_TOKENS} shared + {OWN_TOKENS} own tokens, {SHARED_OUTPUT} out"
+    return Workload("shared", summary, graphs)
+
+
+def tree(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """One tree-of-thought program: every thought is continued by `TREE_BRANCH` others."""
+    del quick
+    maker = TextMaker(encoder, seed)
+    nodes: list[Node] = [Text(0, None, (maker.text(TREE_ROOT_TOKENS, is_start=True),))]
+    level = [0]
+    for _ in range(TREE_LEVELS):
+        thoughts = []
+        for parent in level:
+            for _ in range(TREE_BRANCH):
+                text = Text(len(nodes), parent, (maker.text(TREE_NODE_TOKENS),))
+                nodes += [text, _generate(text.node_id + 1, text.node_id, TREE_OUTPUT)]
+                thoughts.append(text.node_id + 1)
+        level = thoughts
+    summary = (
+        f"1 program, {len(nodes) // 2} thoughts in {TREE_LEVELS} levels of branch {TREE_BRANCH}, root {TREE_ROOT_TOKENS}, "
+        f"each {TREE_NODE_TOKENS} new prompt tokens and {TREE_OUTPUT} out"
+    )
+    return Workload("tree", summary, (RequestGraph(tuple(nodes)),))
+
+
+def mixed(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """Independent requests of very different lengths."""
+    maker = TextMaker(encoder, seed)
+    num_requests = QUICK_MIXED_REQUESTS if quick else MIXED_REQUESTS
+    graphs = tuple(
+        RequestGraph((Text(0, None, (maker.text(num_prompt, is_start=True),)), _generate(1, 0, num_output)))
+        for num_prompt, num_output in mixed_lengths(num_requests, seed)
+    )
+    low, high = MIXED_PROMPT_TOKENS
+    summary = f"{num_requests} requests, nothing shared, prompts {low}-{high}, outputs {'-'.join(map(str, MIXED_OUTPUT_TOKENS))}"
+    return Workload("mixed", summary, graphs, is_quick=quick)
+
+
+def mixed_lengths(num_requests: int, seed: int) -> list[tuple[int, int]]:
+    """Prompt and output lengths, each log-uniform between its bounds: many short ones, a few long.
+
+    The draws are stratified, so that few requests have the spread of many.
+    """
+    rng = random.Random(seed)
+
+    def draws(bounds: tuple[int, int]) -> list[int]:
+        low, high = bounds
+        places = [(index + rng.random()) / num_requests for index in range(num_requests)]
+        rng.shuffle(places)
+        return [round(low * math.exp(math.log(high / low) * place)) for place in places]
+
+    return list(zip(draws(MIXED_PROMPT_TOKENS), draws(MIXED_OUTPUT_TOKENS), strict=True))
+
+
+SCHEMAS: tuple[dict[str, Any], ...] = (
+    {
+        "name": {"type": "string", "minLength": 4, "maxLength": 16},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "house": {"enum": ["north", "south", "east", "west"]},
+    },
+    {
+        "sku": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"},
+        "price_cents": {"type": "integer", "minimum": 100, "maximum": 99999},
+        "in_stock": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"enum": ["new", "sale", "rare"]}, "minItems": 2, "maxItems": 3},
+    },
+    {
+        "city": {"type": "string", "minLength": 3, "maxLength": 12},
+        "position": {
+            "type": "object",
+            "properties": {
+                "latitude": {"type": "integer", "minimum": -90, "maximum": 90},
+                "longitude": {"type": "integer", "minimum": -180, "maximum": 180},
+            },
+            "required": ["latitude", "longitude"],
+            "additionalProperties": False,
+        },
+        "is_capital": {"type": "boolean"},
+    },
+    {
+        "title": {"type": "string", "minLength": 6, "maxLength": 24},
+        "priority": {"enum": ["low", "normal", "high", "urgent"]},
+        "steps": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 3, "maxLength": 10},
+            "minItems": 2,
+            "maxItems": 3,
+        },
+    },
+    {
+        "tool": {"const": "search_documents"},
+        "arguments": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "minLength": 4, "maxLength": 20},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 50},
+            },
+            "required": ["query", "limit"],
+            "additionalProperties": False,
+        },
+    },
+    {
+        "answer": {"enum": ["yes", "no", "unknown"]},
+        "reason": {"type": "string", "minLength": 8, "maxLength": 40},
+        "scores": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 10}, "minItems": 3, "maxItems": 3},
+    },
+)  # fmt: skip
+
+
+def json_constraint(index: int) -> Constraint:
+    """The constraint of schema `index`: a closed object with every property required."""
+    properties = SCHEMAS[index]
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
+
+
+def json_outputs(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """Constrained objects of several shapes."""
+    del quick
+    maker = TextMaker(encoder, seed)
+    params = SamplingParams(max_tokens=JSON_OUTPUT)
+    graphs = tuple(
+        RequestGraph(
+            (
+                Text(0, None, (maker.text(JSON_PROMPT_TOKENS, is_start=True),)),
+                Generate(1, 0, "out", params, json_constraint(number % len(SCHEMAS))),
+            )
+        )
+        for number in range(JSON_REQUESTS)
+    )
+    summary = (
+        f"{JSON_REQUESTS} objects over {len(SCHEMAS)} schemas, prompts {JSON_PROMPT_TOKENS}, at most {JSON_OUTPUT} out"
+    )
+    return Workload("json", summary, graphs)
+
+
+MAKERS: dict[str, Callable[..., Workload]] = {"shared": shared, "tree": tree, "mixed": mixed, "json": json_outputs}
+
+
+def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:
+    """The workload `name`, a key of MAKERS.
+
+    Raises:
+        ValueError: no workload has that name.
+    """
+    if name not in MAKERS:
+        raise ValueError(f"no workload is called {name!r}; there are {', '.join(MAKERS)}")
+    return MAKERS[name](encoder, seed=seed, quick=quick)
+
+
+def generations(graph: RequestGraph) -> Iterator[Generate]:
+    """The generate nodes of a graph, in node order."""
+    return (node for node in graph.nodes if isinstance(node, Generate))
+
+
+def _generate(node_id: int, parent: int, num_tokens: int) -> Generate:
+    return Generate(
+        node_id, parent, "out", SamplingParams(max_tokens=num_tokens, min_tokens=num_tokens, ignore_eos=True)
+    )
