@@ -105,9 +105,11 @@ class Tokenizer:
             tokenizer._load()
         except UnsupportedDecoderError as error:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
-        except Exception as error:  # the library raises bare exceptions for whatever is wrong in the file
-            if isinstance(error, ModelLoadError):
-                raise
+        except (ModelLoadError, KeyboardInterrupt, SystemExit):
+            raise
+        except (
+            BaseException
+        ) as error:  # the library raises bare exceptions, and panics, for whatever is wrong in the file
             raise ModelLoadError(str(path), f"tokenizer.json cannot be used: {error}") from error
         return tokenizer
 
@@ -128,8 +130,10 @@ class Tokenizer:
         ids: list[int] = self._encoder(is_start, allow_special).encode(text, add_special_tokens=False).ids
         if not allow_special and not self._control_ids.isdisjoint(ids):
             # Some models (unigram) hold their special tokens as ordinary pieces too. No piece reaches over a cut, so the name is cut.
-            at = min(place for name in self._control_names if (place := text.find(name)) >= 0) + 1
-            return self.encode(text[:at], is_start=is_start) + self.encode(text[at:], is_start=False)
+            places = [place for name in self._control_names if (place := text.find(name)) >= 0]
+            if places:  # else the unknown token stands for a character that the model does not have
+                at = min(places) + 1
+                return self.encode(text[:at], is_start=is_start) + self.encode(text[at:], is_start=False)
         return ids
 
     def start_ids(self) -> list[int]:
@@ -186,11 +190,8 @@ class Tokenizer:
         encoder = self._encoder(True, False)
         self.vocab_size = max(encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
-        unknown = _token_name(settings.get("unk_token")) or content["model"].get("unk_token")
         control = {entry["id"]: entry["content"] for entry in content["added_tokens"] if entry["special"]}
-        self._control_ids = frozenset(
-            i for i, name in control.items() if name != unknown and i != content["model"].get("unk_id")
-        )
+        self._control_ids = frozenset(control)
         self._control_names = tuple(control[i] for i in sorted(self._control_ids))
         self.eos_token_ids = frozenset(i for i in self._description.eos_token_ids if 0 <= i < self.vocab_size)
         silent = self.special_token_ids | self.eos_token_ids
