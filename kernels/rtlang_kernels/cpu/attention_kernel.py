@@ -17,6 +17,7 @@ import numpy as np
 
 from rtlang_kernels.cpu import vector
 from rtlang_kernels.cpu.compiled import kernel, source_digest
+from rtlang_kernels.cpu.emit import Lanes
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
 CHUNK = 64
@@ -55,7 +56,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
     digest = source_digest()
     num_q_heads = num_kv_heads * group
     item = 2 if is_bf16 else 4
-    width = vector.Lanes(bool(is_bf16), head_dim).width  # keys of one block of scores
+    width = Lanes(bool(is_bf16), head_dim).width  # keys of one block of scores
     score_heads = _tile(group, 512 // head_dim)
     gather_heads = _tile(group, 256 // v_head_dim)  # running sums of one tile stay in registers
 

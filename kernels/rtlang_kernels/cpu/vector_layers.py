@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.compiled import INT32
-from rtlang_kernels.cpu.vector import INT64, Lanes, constant, exp2, literals, lowered, multiply_add, reduce_to, splat
+from rtlang_kernels.cpu.emit import INT64, Lanes, constant, exp2, literals, lowered, multiply_add, reduce_to, splat
 
 LOG2_E = 1.4426950216293335  # a float32
 

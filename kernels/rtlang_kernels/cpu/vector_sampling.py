@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.compiled import FLOAT, INT32
-from rtlang_kernels.cpu.vector import INT64, Lanes, call, constant, literals, load, lowered, splat, store
+from rtlang_kernels.cpu.emit import INT64, Lanes, call, constant, literals, load, lowered, splat, store
 from rtlang_kernels.reference import noise
 
 WORD = 32  # tokens of one word of a bitmask
