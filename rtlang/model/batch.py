@@ -105,7 +105,7 @@ def _check_row(row: Row, num_tokens: int, capacity: int) -> None:
             f"row of request {row.request_id} has pages for {capacity} tokens, "
             f"needs {row.num_computed_tokens + num_tokens}"
         )
-    if row.score_token_ids and not 0 <= row.score_offset <= num_tokens - len(row.score_token_ids):
+    if len(row.score_token_ids) and not 0 <= row.score_offset <= num_tokens - len(row.score_token_ids):
         raise ValueError(f"row of request {row.request_id} scores tokens {row.score_offset}.. of {num_tokens}")
 
 

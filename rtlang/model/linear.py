@@ -54,12 +54,18 @@ class Linear:
 
 
 class PackedModule(torch.nn.Module):
-    """Stands in for a `torch.nn.Linear` of a model of `transformers`; accepts any number of leading dimensions."""
+    """Stands in for a `torch.nn.Linear` of a model of `transformers`; accepts any number of leading dimensions.
 
-    def __init__(self, linear: Linear) -> None:
+    `weight` is an empty tensor of the right dtype and device, for code that asks a layer for these; whoever computes with it fails.
+    """
+
+    weight: Tensor
+
+    def __init__(self, linear: Linear, dtype: torch.dtype) -> None:
         super().__init__()
         self.linear = linear
-        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
+        self.register_buffer("weight", torch.empty(0, dtype=dtype), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """x [..., in_features] -> [..., out_features]."""
@@ -92,7 +98,7 @@ def pack_linears(module: torch.nn.Module) -> int:
             bias = child.bias.detach() if child.bias is not None else None
             linear = Linear(child.weight.detach(), bias)
             if linear.is_packed:
-                setattr(parent, name, PackedModule(linear))
+                setattr(parent, name, PackedModule(linear, child.weight.dtype))
                 count += 1
     return count
 

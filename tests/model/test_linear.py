@@ -98,6 +98,9 @@ def test_modules_are_replaced_in_place_and_compute_the_same() -> None:
     assert relative_error(after, before.double()) < 1e-2
     assert model["embedding"](torch.tensor([5])).shape == (1, 64)
     assert model["up"](x[:, :0]).shape == (2, 0, 64)
+    assert model["up"].weight.dtype is torch.bfloat16
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.linear(x, model["up"].weight)
 
 
 def test_subclasses_of_linear_are_left_alone() -> None:
