@@ -1,0 +1,263 @@
+"""The command line: `rtlang run`, `serve`, `bench` and `check`.
+
+Flags for settings are made from config.py. Whatever goes wrong ends in one line on standard error and exit code 1; wrong flags end
+with code 2, as the command-line library has it. What loads torch is imported when a command needs it, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import rtlang
+from rtlang.bench.machine import package_versions, this_machine
+from rtlang.bench.workloads import MAKERS
+from rtlang.config import RuntimeConfig, ServeConfig
+from rtlang.console.options import with_settings
+from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
+from rtlang.console.source import CommandError, describe, load_program, read_arguments
+from rtlang.errors import RtlangError
+from rtlang.lang.program import Program
+from rtlang.lang.result import Result
+from rtlang.lang.target import Target
+
+CHECK_SCHEMA = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}, "mood": {"enum": ["calm", "merry", "curious"]}},
+    "required": ["ready", "mood"],
+    "additionalProperties": False,
+}
+
+app = typer.Typer(
+    name="rtlang",
+    help="Run programs that make many dependent calls to one language model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """The entry point of the `rtlang` command."""
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rtlang {rtlang.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens to standard error.")] = False,
+) -> None:
+    del version  # handled by its callback
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+
+
+@app.command()
+@with_settings(RuntimeConfig, "settings")
+def run(
+    program: Annotated[
+        str, typer.Argument(metavar="FILE:PROGRAM", help="A program in a file (or package.module:PROGRAM).")
+    ],
+    settings: dict[str, Any],
+    arg: Annotated[
+        list[str] | None,
+        typer.Option("--arg", "-a", metavar="NAME=VALUE", help="An argument of the program; @FILE reads a file."),
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// address.")] = None,
+    api_key: Annotated[str | None, typer.Option(help="Key of that server.", envvar="RTLANG_API_KEY")] = None,
+    only_values: Annotated[bool, typer.Option("--json", help="Print the values as JSON and nothing else.")] = False,
+) -> None:
+    """Run a program, and show its texts as they are made, its values and what they cost."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    with _one_line_errors():
+        loaded = load_program(program)
+        arguments = read_arguments(loaded, arg or [])
+        if url is not None and settings:
+            given = ", ".join("--" + name.replace("_", "-") for name in settings)
+            raise CommandError(f"{given}: the server at {url} has its own settings")
+        target = rtlang.connect(url, api_key=api_key) if url is not None else rtlang.Runtime(**settings).start()
+        try:
+            result, seconds = _stream(loaded, arguments, target, None if only_values else console)
+        finally:
+            target.close()
+        values = values_of(result)
+        if only_values:
+            typer.echo(to_json(values))
+        else:
+            console.print()
+            console.print(to_json(values), soft_wrap=True)
+            if result.error is None and result.value is not None:
+                console.print(f"returned {json.dumps(plain(result.value), ensure_ascii=False)}", soft_wrap=True)
+            console.print(usage_line(result.usage, seconds), style="dim", soft_wrap=True)
+        if result.error is not None:
+            _raise(result.error, loaded)
+
+
+@app.command()
+@with_settings(RuntimeConfig, "settings")
+@with_settings(ServeConfig, "limits")
+def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
+    """Serve a model: the WebSocket protocol and the HTTP routes on one port."""
+    with _one_line_errors():
+        config = ServeConfig(**limits)
+        server_module = import_module("rtlang.serve.server")
+        with rtlang.Runtime(**settings) as runtime:
+            info = server_module.TokenizerInfo(
+                model=runtime.config.model,
+                vocab_size=runtime.tokenizer.vocab_size,
+                max_model_len=runtime.config.max_model_len,
+            )
+            server = server_module.Server(runtime, info, config)
+
+            def announce() -> None:
+                typer.echo(f"serving {runtime.config.model} at {server.url} (Ctrl-C ends)")
+                sys.stdout.flush()
+
+            asyncio.run(server.serve(handle_signals=True, on_listening=announce))
+
+
+@app.command()
+@with_settings(RuntimeConfig, "settings")
+def bench(
+    settings: dict[str, Any],
+    workload: Annotated[
+        str, typer.Option(help="Comma-separated workloads, in this order.", metavar="NAMES")
+    ] = ",".join(MAKERS),
+    quick: Annotated[bool, typer.Option(help="Fewer requests and runs: about three minutes on two cores.")] = False,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Pairs of runs of each workload; default: 3, or what fits with --quick.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of texts and lengths.")] = 0,
+    batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the table as markdown.")] = False,
+) -> None:
+    """Measure against static batching with transformers, on the same weights in the same process."""
+    console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
+    with _one_line_errors():
+        if json_file is not None and not json_file.absolute().parent.is_dir():
+            raise CommandError(f"--json {json_file}: there is no such folder")
+        compare = import_module("rtlang.bench.compare")
+        options = compare.BenchOptions(
+            workloads=tuple(name.strip() for name in workload.split(",") if name.strip()),
+            is_quick=quick,
+            repeats=repeats,
+            seed=seed,
+            batch_size=batch_size,
+        )
+        config = RuntimeConfig(**settings)
+        command = shlex.join(["rtlang", *sys.argv[1:]])
+        with progress.status("starting") if progress.is_terminal else nullcontext() as status:
+
+            def tell(line: str) -> None:
+                if status is not None:
+                    status.update(line)
+                else:
+                    progress.print(line, soft_wrap=True)
+
+            report = compare.run_benchmark(config, options, command=command, tell=tell)
+        if markdown:
+            typer.echo(report.to_markdown())
+        else:
+            console.print(report.to_table())
+            for line in report.facts():
+                console.print(f"- {line}", soft_wrap=True)
+        if json_file is not None:
+            json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
+        if not report.is_sound:
+            raise CommandError("float32 greedy tokens differ between the sides: these figures compare different work")
+
+
+@app.command()
+@with_settings(RuntimeConfig, "settings")
+def check(settings: dict[str, Any]) -> None:
+    """Say what is installed and found, and try one small constrained generation."""
+    import jsonschema
+
+    with _one_line_errors():
+        typer.echo(f"rtlang      {rtlang.__version__}, Python {sys.version.split()[0]}")
+        missing = []
+        for name, number in package_versions().items():
+            typer.echo(f"{name:<11} {number or 'missing'}")
+            if number is None:
+                missing.append(name)
+        typer.echo(f"processor   {this_machine()}")
+        if missing:
+            raise CommandError(f"not installed: {', '.join(missing)}")
+        config = RuntimeConfig(**settings)
+        loader = import_module("rtlang.model.loader")
+        directory = loader.model_directory(config.model)
+        typer.echo(f"model       {config.model} in {directory}")
+        with rtlang.Runtime(config=config) as runtime:
+            dtype = str(loader.pick_dtype(config.dtype)).removeprefix("torch.")
+            threads = config.num_threads or this_machine().num_cores
+            typer.echo(f"device      cpu, {dtype}, {threads} threads, {runtime.stats()['num_pages']} KV pages")
+            result = rtlang.program(_check_program).run(runtime=runtime)
+            text = result.text("answer")
+        try:
+            jsonschema.validate(json.loads(text), CHECK_SCHEMA)
+        except (ValueError, jsonschema.ValidationError) as error:
+            raise CommandError(f"the constrained generation gave {text!r}, which does not fit its schema") from error
+        typer.echo(f"generated   {text}")
+        typer.echo("all is well")
+
+
+def _check_program(s: Any) -> None:
+    s += rtlang.text("Are you ready? Answer in JSON: ")
+    s += rtlang.gen("answer", schema=CHECK_SCHEMA, max_tokens=64)
+
+
+def _stream(
+    program: Program, arguments: dict[str, Any], target: Target, console: Console | None
+) -> tuple[Result, float]:
+    labels = Labels(target)
+    with program.bind(**arguments).stream(runtime=labels, on_error="result") as stream:
+        return run_and_show(stream, console, labels)
+
+
+def _raise(error: BaseException, program: Program) -> None:
+    """What ended a program, as one line: our errors by their message, those of its body with their place."""
+    if isinstance(error, RtlangError):
+        raise error
+    function = getattr(program, "__wrapped__", None)
+    code = getattr(function, "__code__", None)
+    raise CommandError(describe(error, getattr(code, "co_filename", None))) from error
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """End the process with code 1 and one line for what a user can cause."""
+    try:
+        yield
+    except (RtlangError, CommandError) as error:
+        line = " ".join(str(error).split("\n"))
+        typer.echo(f"error: {line}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("error: interrupted", err=True)
+        raise typer.Exit(130) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Flags from settings: every field of a config class becomes an option, with the field's help and default.
+
+    @with_settings(RuntimeConfig, "runtime")
+    def run(program: str, runtime: dict[str, Any]) -> None: ...
+
+The command receives only what was given on the command line, so that defaults stay in config.py alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+import typer
+
+from rtlang.config import setting_help
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_SHORTER = {"num_threads": ("--threads",)}
+
+
+def with_settings(config: type, parameter: str, *, but: tuple[str, ...] = ()) -> Callable[[_Command], _Command]:
+    """Decorate a command: its parameter `parameter` becomes one flag per field of the dataclass `config`.
+
+    Args:
+        parameter: receives a dict of the fields that were given, by name.
+        but: fields that get no flag.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        hints = get_type_hints(command, include_extras=True)
+        flags = _flags(config, but)
+        kept = [
+            item.replace(annotation=hints.get(item.name, item.annotation))
+            for item in inspect.signature(command).parameters.values()
+            if item.name != parameter
+        ]
+        names = [flag.name for flag in flags]
+
+        @functools.wraps(command)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            given = {name: kwargs.pop(name, None) for name in names}
+            settings = {name: value for name, value in given.items() if value is not None and value != []}
+            return command(
+                *args, **kwargs, **{parameter: {n: tuple(v) if isinstance(v, list) else v for n, v in settings.items()}}
+            )
+
+        signature = inspect.Signature([*kept, *flags])
+        wrapped.__signature__ = signature  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {item.name: item.annotation for item in signature.parameters.values()}
+        return wrapped  # type: ignore[return-value]
+
+    return decorate
+
+
+def _flags(config: type, but: tuple[str, ...]) -> list[inspect.Parameter]:
+    hints, helps = get_type_hints(config), setting_help(config)
+    flags = []
+    for item in fields(config):
+        if item.name in but:
+            continue
+        name = "--" + item.name.replace("_", "-")
+        kind = next((part for part in get_args(hints[item.name]) if part is not type(None)), hints[item.name])
+        is_many = hints[item.name] == tuple[str, ...]
+        names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name, *_SHORTER.get(item.name, ())]
+        default = (
+            False
+            if item.default is None or is_many
+            else str(item.default).lower()
+            if kind is bool
+            else str(item.default)
+        )
+        option = typer.Option(*names, help=helps[item.name], show_default=default, rich_help_panel=_title(config))
+        annotation: Any = Annotated[(list[str] if is_many else kind) | None, option]
+        flags.append(inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    return flags
+
+
+def _title(config: type) -> str:
+    return config.__name__.removesuffix("Config") + " settings"

@@ -1,0 +1,185 @@
+"""From what stands on a command line to a program with its arguments.
+
+A program is named `FILE:PROGRAM` or `package.module:PROGRAM`; the part after the colon may be left out where the file defines one
+program only. Arguments are text, converted to what the program's parameters are annotated with. Every mistake is a `CommandError`
+with one line that says what was given and what there is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args, get_origin
+
+from rtlang.lang.program import Program
+
+
+class CommandError(Exception):
+    """A mistake on the command line, or what a command cannot go on after; the message is one line."""
+
+
+def load_program(spec: str) -> Program:
+    """The program that `spec` names. Its file is executed, with its folder first on the module path, as Python runs a script.
+
+    Raises:
+        CommandError: no such file or module, the file raises when it is executed, or it has no such program.
+    """
+    place, _, name = spec.rpartition(":")
+    if not place or "/" in name or "\\" in name:
+        place, name = spec, ""
+    module = _load_module(place)
+    programs = {key: value for key, value in vars(module).items() if isinstance(value, Program)}
+    known = ", ".join(programs) or "none"
+    if name:
+        found = getattr(module, name, None)
+        if found is None:
+            raise CommandError(f"{place} has no program {name!r}; it has {known}")
+        if not isinstance(found, Program):
+            raise CommandError(f"{name!r} in {place} is not a program (no @rt.program); the programs there are {known}")
+        return found
+    if len(programs) != 1:
+        raise CommandError(f"say which program of {place} to run, as {place}:NAME; it has {known}")
+    return next(iter(programs.values()))
+
+
+def read_arguments(program: Program, given: Sequence[str]) -> dict[str, Any]:
+    """Arguments of `program` from `name=value` strings. `value` may be `@FILE`, the text of a file; `@@` stands for a plain `@`.
+
+    Raises:
+        CommandError: one is malformed, unknown, given twice, missing, or cannot be read as what the parameter is annotated with.
+    """
+    parameters = _parameters(program)
+    is_open = any(item.kind is item.VAR_KEYWORD for item in parameters.values())
+    named = {
+        name: item for name, item in parameters.items() if item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+    }
+    usage = f"{program.name} takes {', '.join(named) or 'no arguments'}"
+    values: dict[str, Any] = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise CommandError(f"--arg {text!r}: name=value is wanted; {usage}")
+        if name in values:
+            raise CommandError(f"--arg {name} is given twice")
+        if name not in named and not is_open:
+            raise CommandError(f"--arg {name}: there is no such argument; {usage}")
+        annotation = named[name].annotation if name in named else inspect.Parameter.empty
+        values[name] = _convert(name, _text(name, value), annotation)
+    missing = [name for name, item in named.items() if item.default is item.empty and name not in values]
+    if missing:
+        wanted = " ".join(f"--arg {name}=..." for name in missing)
+        raise CommandError(f"{program.name} needs {', '.join(missing)}: give {wanted}")
+    return values
+
+
+def describe(error: BaseException, file: str | None = None) -> str:
+    """One line for an exception of a user's code: where in `file` it arose (if there), its type and its message."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if file is not None and frame.filename == file
+    ]
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        where = f"{error.filename}:{error.lineno}: "
+        message = error.msg
+    else:
+        where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+        message = str(error)
+    lines = message.split("\n")
+    return f"{where}{type(error).__name__}: {lines[0]}" + (" ..." if len(lines) > 1 else "")
+
+
+def _load_module(place: str) -> ModuleType:
+    path = Path(place).expanduser()
+    if path.is_file():
+        return _execute(path.resolve())
+    if (
+        path.suffix == ".py"
+        or "/" in place
+        or "\\" in place
+        or not all(part.isidentifier() for part in place.split("."))
+    ):
+        raise CommandError(f"there is no file {place}")
+    if (folder := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (place == error.name or place.startswith(error.name + ".")):
+            raise CommandError(f"there is no file and no module {place}") from None
+        raise CommandError(f"{place} cannot be imported: {describe(error)}") from error
+    except Exception as error:
+        raise CommandError(f"{place} cannot be imported: {describe(error)}") from error
+
+
+def _execute(path: Path) -> ModuleType:
+    name = f"rtlang_program_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=None)
+    if spec is None or spec.loader is None:
+        raise CommandError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations of dataclasses and models are looked up there
+    if (folder := str(path.parent)) not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise CommandError(f"{path.name} cannot be run: {describe(error, str(path))}") from error
+    return module
+
+
+def _parameters(program: Program) -> dict[str, inspect.Parameter]:
+    """Parameters of the function after the state, with annotations as objects where they can be resolved."""
+    try:
+        signature = inspect.signature(program, eval_str=True)
+    except Exception:  # whatever an annotation raises; it is only needed for conversion
+        signature = inspect.signature(program)
+    return dict(list(signature.parameters.items())[1:])
+
+
+def _text(name: str, value: str) -> str:
+    if value.startswith("@@"):
+        return value[1:]
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise CommandError(f"--arg {name}: {value[1:]} cannot be read: {reason}") from None
+
+
+def _convert(name: str, text: str, annotation: Any) -> Any:
+    """`text` as `annotation` says; as it is where that says nothing that pydantic could check."""
+    import pydantic
+
+    if annotation in (inspect.Parameter.empty, str, Any) or isinstance(annotation, str):
+        return text
+    try:
+        adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(annotation)
+    except pydantic.errors.PydanticUserError:
+        return text
+    attempts: list[Callable[[], Any]] = [
+        lambda: adapter.validate_strings(text),  # "7" to an int, "yes" to a bool, a date
+        lambda: adapter.validate_json(text),
+    ]
+    if _is_list(annotation):
+        attempts.append(lambda: adapter.validate_python([part.strip() for part in text.split(",")]))
+    reason = ""
+    for attempt in attempts:
+        try:
+            return attempt()
+        except pydantic.ValidationError as error:
+            reason = reason or error.errors()[0]["msg"]
+    what = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
+    raise CommandError(f"--arg {name}={text[:80]}: {what} is wanted: {reason}")
+
+
+def _is_list(annotation: Any) -> bool:
+    """Whether an annotation is, or allows, a list or a like."""
+    return any((get_origin(part) or part) in (list, tuple, set) for part in (annotation, *get_args(annotation)))

@@ -1,0 +1,256 @@
+"""The command line from outside: what is printed where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+import rtlang
+from rtlang.__main__ import CHECK_SCHEMA, app
+from rtlang.bench import workloads
+from rtlang.serve.server import running_server
+from tests.support.fake_target import FakeTarget, by_name
+from tests.support.tiny_models import make_checkpoint
+
+ROOT = Path(__file__).parents[1]
+PROGRAMS = """
+import rtlang as rt
+
+@rt.program
+def portrait(s, name: str, count: int = 2):
+    s += "About " + name + ": "
+    forks = s.fork(count)
+    for fork in forks:
+        fork += rt.gen("trait", max_tokens=4)
+    forks.join()
+    s += rt.gen("sheet", schema={"type": "object", "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["age"], "additionalProperties": False}, max_tokens=24)
+    s += rt.select("best", ["first", "second"])
+    return s["best"]
+
+@rt.program
+def too_long(s):
+    s += rt.gen("start", max_tokens=2)
+    s += "x" * 1000
+    s += rt.gen("rest", max_tokens=4)
+
+@rt.program
+def broken(s):
+    s += rt.gen("start", max_tokens=2)
+    return 1 // len(s.text("start")[:0])
+
+def plain(s):
+    return None
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with programs.py and a tiny random model."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "programs.py").write_text(PROGRAMS)
+    make_checkpoint(folder / "model")
+    return folder
+
+
+def invoke(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command on the folder's model."""
+    settings = ["--model", str(folder / "model"), "--num-pages", "200", "--threads", "1"]
+    with_model = arguments[0] in ("run", "check") and "--url" not in arguments and "--model" not in arguments
+    result = CliRunner().invoke(app, [*arguments, *(settings if with_model else [])])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def python(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    path = ":".join(str(ROOT / part) for part in ("", "kernels", "grammars"))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    program = (
+        "import contextlib, io, sys; from rtlang.__main__ import main\n"
+        "for arguments in (['--help'], ['run', '--help'], ['bench', '--help'], ['--version']):\n"
+        "    sys.argv = ['rtlang', *arguments]\n"
+        "    with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):\n"
+        "        main()\n"
+        "    assert shown.getvalue().startswith(('Usage: ', 'rtlang ')), shown.getvalue()\n"
+        "print([name for name in ('torch', 'transformers', 'numba', 'outlines', 'uvicorn') if name in sys.modules])\n"
+    )
+    process = python("-c", program)
+    output, errors = process.communicate()
+    assert (process.returncode, output.strip()) == (0, "[]"), errors
+
+
+def test_version_is_printed() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output.strip()) == (0, f"rtlang {rtlang.__version__}")
+
+
+def test_run_shows_every_text_then_the_values_and_what_they_cost(folder: Path) -> None:
+    code, output, errors = invoke(
+        folder, "run", f"{folder}/programs.py:portrait", "--arg", "name=Ada", "--arg", "count=3"
+    )
+    assert code == 0, errors
+    assert "\x1b" not in output
+    texts, values = output.split("\n{", 1)
+    assert {"trait[0]:", "trait[1]:", "trait[2]:", "sheet:", "best:"} <= set(re.findall(r"^[\w\[\]]+:", texts, re.M))
+    values, _, rest = ("{" + values).partition("\n}\n")
+    shown = json.loads(values + "\n}")
+    assert len(shown["trait"]) == 3
+    assert 0 <= shown["sheet"]["age"] <= 99
+    assert shown["best"] in ("first", "second")
+    assert rest.splitlines()[0] == f'returned "{shown["best"]}"'
+    assert re.search(r"^\d+ prompt tokens \(\d+ cached\), \d+ generated in [\d.]+ s, \d+ tok/s$", rest, re.M)
+
+
+def test_run_with_json_prints_the_values_alone(folder: Path) -> None:
+    code, output, _ = invoke(folder, "run", f"{folder}/programs.py:portrait", "-a", "name=Ada", "--json")
+    assert code == 0
+    assert set(json.loads(output)) == {"trait", "sheet", "best"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["{}/missing.py:portrait"], "there is no file"),
+        (["{}/programs.py:nobody"], "no program 'nobody'; it has portrait, too_long, broken"),
+        (["{}/programs.py:plain"], "is not a program"),
+        (["{}/programs.py:portrait"], "portrait needs name"),
+        (["{}/programs.py:portrait", "--arg", "name"], "name=value is wanted"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "size=3"], "there is no such argument"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "count=many"], "int is wanted"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--model", "{}/nowhere"], "cannot load the model at"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--dtype", "int3"], "dtype = 'int3': allowed are"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--page-size", "0"], "page_size = 0"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--url", "ftp://x"], "url = 'ftp://x'"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--url", "ws://x", "--dtype", "auto"], "--dtype: the server"),
+        (["{}/programs.py:too_long"], "the model takes 512"),
+        (["{}/programs.py:broken"], "programs.py:25: ZeroDivisionError"),
+    ],
+)
+def test_a_mistake_ends_in_one_line_and_exit_code_one(folder: Path, arguments: list[str], told: str) -> None:
+    code, _, errors = invoke(folder, "run", *(argument.format(folder) for argument in arguments))
+    assert code == 1
+    (line,) = errors.splitlines()
+    assert line.startswith("error: ")
+    assert told in line
+
+
+def test_what_was_made_before_a_failure_is_still_shown(folder: Path) -> None:
+    code, output, _ = invoke(folder, "run", f"{folder}/programs.py:too_long")
+    assert code == 1
+    assert output.startswith("start: ")
+    assert '"start":' in output
+
+
+def test_a_program_runs_on_a_server(folder: Path) -> None:
+    texts = {"trait": "brave", "sheet": '{"age": 36}', "best": "first"}
+    with FakeTarget(by_name(texts)) as target, running_server(target) as url:
+        code, output, errors = invoke(
+            folder, "run", f"{folder}/programs.py:portrait", "--arg", "name=Ada", "--url", url, "--json"
+        )
+    assert code == 0, errors
+    assert json.loads(output) == {"trait": ["brave", "brave"], "sheet": {"age": 36}, "best": "first"}
+
+
+def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> None:
+    code, output, errors = invoke(folder, "check")
+    assert code == 0, errors
+    for fact in ("torch", "llguidance", "processor", str(folder / "model"), "1 threads", "all is well"):
+        assert fact in output
+    generated = next(line.split(None, 1)[1] for line in output.splitlines() if line.startswith("generated"))
+    jsonschema.validate(json.loads(generated), CHECK_SCHEMA)
+
+
+def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
+    code, output, errors = invoke(folder, "check", "--model", str(folder / "nowhere"))
+    assert code == 1
+    assert "all is well" not in output
+    assert "nowhere" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--workload", "chess"], "workload = 'chess': allowed are shared, tree, mixed, json"),
+        (["--workload", ","], "allowed are shared"),
+        (["--json", "{}/no/such/folder.json"], "no such folder"),
+        (["--model", "{}/nowhere"], "cannot load the model"),
+        (["--dtype", "int3"], "dtype = 'int3'"),
+    ],
+)
+def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str], told: str) -> None:
+    code, _, errors = invoke(folder, "bench", *(argument.format(folder) for argument in arguments))
+    assert code == 1
+    assert told in errors.splitlines()[-1]
+
+
+def test_bench_prints_markdown_and_writes_json(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads, "SCHEMAS", workloads.SCHEMAS[:3])
+    monkeypatch.setattr(workloads, "JSON_REQUESTS", 3)
+    make_checkpoint(folder / "long", max_position_embeddings=1024)
+    code, output, errors = invoke(
+        folder, "bench", "--workload", "json", "--quick", "--repeats", "1", "--markdown", "--json", f"{folder}/figures.json",
+        "--model", f"{folder}/long", "--threads", "1", "--num-pages", "800", "--dtype", "float32",
+    )  # fmt: skip
+    assert code == 0, errors
+    assert output.startswith("| workload |")
+    (row,) = json.loads((folder / "figures.json").read_text())["rows"]
+    assert row["workload"] == "json"
+    assert f"({row['ratio_min']:.2f}-{row['ratio_max']:.2f})" in output
+
+
+def test_serve_announces_its_address_serves_and_ends_on_a_signal(folder: Path) -> None:
+    process = python(
+        "-m", "rtlang", "serve", "--port", "0", "--model", str(folder / "model"), "--num-pages", "200", "--threads", "1"
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"at (ws://127\.0\.0\.1:\d+)", line)
+        assert found is not None, line + (process.stderr.read() if process.stderr else "")
+        code, output, errors = invoke(
+            folder, "run", f"{folder}/programs.py:portrait", "--arg", "name=Ada", "--url", found[1], "--json"
+        )
+        assert code == 0, errors
+        assert 0 <= json.loads(output)["sheet"]["age"] <= 99
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--host", "0.0.0.0"], "host = '0.0.0.0'"),
+        (["--port", "70000"], "port = 70000"),
+        (["--max-rows", "0"], "max_rows"),
+    ],
+)
+def test_serve_refuses_wrong_settings_before_it_loads_a_model(folder: Path, arguments: list[str], told: str) -> None:
+    code, _, errors = invoke(folder, "serve", *arguments)
+    assert code == 1
+    assert told in errors
