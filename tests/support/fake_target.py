@@ -140,17 +140,17 @@ class FakeRun:
                 self.nodes[node.node_id] = node
             self.extensions.append(tuple(nodes))
             added = {node.node_id: node for node in nodes}
-        self._target.post(lambda: self._waiting.update(added))
+        self._target.post(lambda: self._waiting.update(added), self)
 
     def close(self) -> None:
         with self._target.lock:
             self.is_open = False
-        self._target.post(lambda: None)
+        self._target.post(lambda: None, self)
 
     def cancel(self) -> None:
         with self._target.lock:
             self.was_cancelled = True
-        self._target.post(lambda: self.end_with(AbortedError("the graph was cancelled")))
+        self._target.post(lambda: self.end_with(AbortedError("the graph was cancelled")), self)
 
     def end_with(self, error: RtlangError) -> None:
         """On the target's thread: end the graph as a whole."""
@@ -291,12 +291,12 @@ class FakeTarget:
     def __init__(self, script: Script = default_script, *, chunk: int = 3) -> None:
         self.script, self.chunk = script, chunk
         self.runs: list[FakeRun] = []
-        self._active: list[FakeRun] = []
+        self._active: dict[FakeRun, None] = {}  # in order
         self.lock = threading.RLock()
         self.refusals: list[RtlangError] = []
         self._held: set[str] = set()
         self._dead: RtlangError | None = None
-        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[Callable[[], None], FakeRun | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> FakeTarget:
@@ -325,11 +325,11 @@ class FakeTarget:
                 raise self.refusals.pop(0)
             run = FakeRun(self, len(self.runs) + 1, graph, listener, given, is_open, priority, deadline_s)
             self.runs.append(run)
-            self._active.append(run)
+            self._active[run] = None
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="fake-target", daemon=True)
                 self._thread.start()
-        self.post(lambda: None)
+        self.post(lambda: None, run)
         return run
 
     def close(self) -> None:
@@ -378,9 +378,9 @@ class FakeTarget:
         if self._dead is not None:
             raise self._dead
 
-    def post(self, action: Callable[[], None]) -> None:
-        """Run `action` on the target's thread."""
-        self._inbox.put(action)
+    def post(self, action: Callable[[], None], run: FakeRun | None = None) -> None:
+        """Run `action` on the target's thread, and then what can run: of one graph, or of all."""
+        self._inbox.put((action, run))
 
     def _end_all(self, error: RtlangError, *, only_with_deadline: bool = False) -> None:
         for run in list(self._active):
@@ -388,10 +388,15 @@ class FakeTarget:
                 run.end_with(error)
 
     def _loop(self) -> None:
-        while (action := self._inbox.get()) is not None:
+        while (item := self._inbox.get()) is not None:
+            action, one = item
             action()
-            for run in list(self._active):
+            for run in [one] if one is not None else list(self._active):
                 while run.advance():
                     pass
-            with self.lock:
-                self._active = [run for run in self._active if not run.ended.is_set()]
+            if one is None or one.ended.is_set():
+                with self.lock:
+                    if one is None:
+                        self._active = {run: None for run in self._active if not run.ended.is_set()}
+                    else:
+                        self._active.pop(one, None)
