@@ -1,16 +1,18 @@
 """One program over many inputs.
 
 Plain bodies run one after the other in a worker thread, and each submits its graph and makes room for the next without waiting for it.
-Only a body that is about to wait at a graph break lets another worker start. Coroutine bodies run together in one event loop. Each run
-has its own session, so that nothing that happens to one reaches another.
+Only a body that is about to wait at a graph break, or is slow by itself, lets another worker start. Coroutine bodies run together in
+one event loop. Each run has its own session, so that nothing that happens to one reaches another.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rtlang.errors import OverloadError, ParameterError
@@ -25,6 +27,7 @@ from rtlang.params import SamplingParams
 MAX_THREADS = 64
 MAX_COROUTINES = 10_000
 MAX_IDLE_RETRIES = 3
+STALL_S = 0.25  # no new body begun for so long, though there are more: the workers are busy with something slow
 
 Report = Callable[[int, int], None]
 
@@ -64,9 +67,12 @@ class _ThreadedBatch:
 
     def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
         self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
+        self._has_deadline = options["deadline_s"] is not None
         self._condition = threading.Condition()
         self._runs: dict[int, tuple[Session, State]] = {}  # begun and not yet collected
         self._returned: dict[int, tuple[Any, BaseException | None]] = {}  # bodies that ended
+        self._ended: deque[int] = deque()  # runs whose body and graph have both ended, not yet collected
+        self._is_half_ended: set[int] = set()
         self._next = self._num_threads = self._num_ended = 0
         self._is_stopped = False
 
@@ -94,14 +100,19 @@ class _ThreadedBatch:
         """Indices of runs whose body and graph have both ended; at least one."""
         while True:
             with self._condition:
-                ended = [index for index in self._returned if self._runs[index][0].final is not None]
-                if ended:
+                if self._ended:
+                    ended = list(self._ended)
+                    self._ended.clear()
                     return ended
-                sessions = [session for session, _ in self._runs.values()]
-                remaining = [left for session in sessions if (left := session.remaining_s()) is not None]
-                self._condition.wait(min(remaining, default=None))
+                begun, has_more = self._next, self._next < len(self._bodies)
+                sessions = [session for session, _ in self._runs.values()] if self._has_deadline else []
+                timeouts = [session.remaining_s() or 0.0 for session in sessions] + ([STALL_S] if has_more else [])
+                self._condition.wait(min(timeouts, default=None))
+                has_stalled = has_more and self._next == begun and not self._ended
             for session in sessions:
                 session.expire()
+            if has_stalled:
+                self._add_thread()
 
     def _stop(self) -> None:
         with self._condition:
@@ -112,7 +123,7 @@ class _ThreadedBatch:
             session.cancel()
 
     def _add_thread(self) -> None:
-        """Start another worker if there is work for it; called when a body is about to wait."""
+        """Start another worker if there is work for it: a body is about to wait, or does something slow of its own."""
         with self._condition:
             if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
                 return
@@ -131,7 +142,7 @@ class _ThreadedBatch:
                     self._target,
                     **self._options,
                     on_wait=self._add_thread,
-                    on_end=self._graph_ended,
+                    on_end=partial(self._graph_ended, index),
                     on_overload=self._room_after(),
                 )
                 state = State(session.recording)
@@ -145,12 +156,20 @@ class _ThreadedBatch:
                 error = caught
             with self._condition:
                 self._returned[index] = (value, error)
-                self._condition.notify_all()
+                self._half_ended(index)
 
-    def _graph_ended(self) -> None:
+    def _graph_ended(self, index: int) -> None:
         with self._condition:
             self._num_ended += 1
-            self._condition.notify_all()
+            self._half_ended(index)
+
+    def _half_ended(self, index: int) -> None:
+        if index in self._is_half_ended:
+            self._is_half_ended.remove(index)
+            self._ended.append(index)
+        else:
+            self._is_half_ended.add(index)
+        self._condition.notify_all()
 
     def _room_after(self) -> Callable[[OverloadError], bool]:
         """A function that waits for the queue to drain: as long as runs of this batch end, else a few times."""
