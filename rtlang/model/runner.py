@@ -27,7 +27,8 @@ from rtlang.model.decoder import Decoder
 from rtlang.model.loader import load_model
 from rtlang.model.sampler import draw_tokens, token_logprobs
 from rtlang.model.tokenizer import Tokenizer
-from rtlang.step import RowOutput, Step, StepOutput
+from rtlang.params import SamplingParams
+from rtlang.step import Row, RowOutput, Step, StepOutput
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class ModelRunner:
         geometries, dtype = self.decoder.geometries, self.decoder.dtype
         num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
+        self._warm_up()
         logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
 
     def launch(self, step: Step) -> InFlight:
@@ -147,6 +149,16 @@ class ModelRunner:
             # a log-probability is NaN if any logit of its row is NaN or +inf; -inf is a forbidden token and fine
             scores[index] = own if all(item.logprob == item.logprob for item in own) else None
         return scores
+
+    def _warm_up(self) -> None:
+        """One small step, so that kernels are compiled, or read from their disk cache, before the first request."""
+        drawn = SamplingParams(temperature=1.0)
+        rows = (
+            Row(0, (0,) * min(3, self.config.page_size), 0, (0,), 0, True, drawn, mask_row=0),
+            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
+        )
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        self.collect(self.launch(Step(0, rows, num_mask_rows=1)), bitmask)
 
     def _pick_num_pages(self, bytes_per_page: int) -> int:
         free = memory.free_bytes()

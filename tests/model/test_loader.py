@@ -210,9 +210,14 @@ def test_dtype_auto_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> No
     assert pick_dtype("bfloat16") is torch.bfloat16
 
 
-def test_the_embedded_model_lies_in_the_package() -> None:
+def test_the_default_model_is_the_embedded_one_and_lean() -> None:
     directory = model_directory(EMBEDDED_MODEL)
     assert directory.parts[-4:] == ("rtlang", "model", "embedded", "tiny")
+    decoder, config, tokenizer = load_model(RuntimeConfig())
+    assert isinstance(decoder, LeanDecoder)
+    assert decoder.dtype is pick_dtype("auto")
+    assert config == ModelConfig.from_pretrained(directory)
+    assert tokenizer.vocab_size <= config.vocab_size
 
 
 def test_a_lean_model_loads_without_transformers(tmp_path: Path) -> None:
