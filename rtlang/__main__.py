@@ -32,6 +32,7 @@ from rtlang.lang.program import Program
 from rtlang.lang.result import Result
 from rtlang.lang.target import Target
 
+PIPED_WIDTH = 100
 CHECK_SCHEMA = {
     "type": "object",
     "properties": {"ready": {"type": "boolean"}, "mood": {"enum": ["calm", "merry", "curious"]}},
@@ -155,6 +156,8 @@ def bench(
 ) -> None:
     """Measure against static batching with transformers, on the same weights in the same process."""
     console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = PIPED_WIDTH
     with _one_line_errors():
         if json_file is not None and not json_file.absolute().parent.is_dir():
             raise CommandError(f"--json {json_file}: there is no such folder")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import rtlang
 from rtlang.bench import workloads
@@ -158,11 +158,11 @@ class Sides:
     def run_ours(self, workload: Workload) -> Measurement:
         """One run with an empty prefix cache."""
         self.runtime.clear_cache()
-        return _with_peak(lambda: run_on_target(self.runtime, workload.graphs))
+        return _with_costs(lambda: run_on_target(self.runtime, workload.graphs))
 
     def run_baseline(self, workload: Workload) -> Measurement:
         """One run of the baseline."""
-        return _with_peak(lambda: self.baseline.run(workload.graphs, self.tokenizer, self._compile))
+        return _with_costs(lambda: self.baseline.run(workload.graphs, self.tokenizer, self._compile))
 
     def _compile(self, constraint: Constraint) -> CompiledGrammar:
         compiled = self._compiled.get(constraint)
@@ -221,10 +221,12 @@ def _agreement_in_float32(config: RuntimeConfig, options: BenchOptions) -> tuple
     return result
 
 
-def _with_peak(run: Callable[[], Measurement]) -> Measurement:
+def _with_costs(run: Callable[[], Measurement]) -> Measurement:
     peak = PeakMemory()
     peak.reset()
-    return replace(run(), peak_bytes=peak.read_bytes())
+    started = process_time()
+    measured = run()
+    return replace(measured, cpu_s=process_time() - started, peak_bytes=peak.read_bytes())
 
 
 def _notes(options: BenchOptions) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ class Measurement:
         first_token_s: until the first generated token of each graph, in graph order.
         outputs: the generated token ids.
         prompt_tokens, cached_tokens: of all generations; cached ones were not computed again.
+        cpu_s: processor time of the process, all threads, where it was measured.
         peak_bytes: peak resident memory of the process, None where unknown.
     """
 
@@ -36,6 +37,7 @@ class Measurement:
     outputs: dict[OutputKey, tuple[int, ...]] = field(repr=False)
     prompt_tokens: int
     cached_tokens: int = 0
+    cpu_s: float | None = None
     peak_bytes: int | None = None
 
     @property

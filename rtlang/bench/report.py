@@ -37,7 +37,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One workload. `ratio` is ours over the baseline's output tokens per second: the median of the pairs, and their spread."""
+    """One workload.
+
+    Attributes:
+        ratio: ours over the baseline's output tokens per second, the median of the pairs; ratio_min and ratio_max are their spread.
+        cpu_ratio: the same per second of processor time, which other load on the machine does not change; None where not measured.
+            It is telling for one thread only, since waiting threads may spin.
+        num_equal: generations with the same tokens on both sides in the last pair, of num_compared.
+    """
 
     workload: str
     summary: str
@@ -46,6 +53,7 @@ class Row:
     ratio: float
     ratio_min: float
     ratio_max: float
+    cpu_ratio: float | None
     num_pairs: int
     num_equal: int
     num_compared: int
@@ -93,7 +101,9 @@ class Report:
         )
         for index, header in enumerate(_HEADERS):
             justify: JustifyMethod = "left" if index == 0 else "right"
-            table.add_column(header, justify=justify, no_wrap="(" in header)  # a broken ratio could not be read
+            table.add_column(
+                header, justify=justify, no_wrap=index == 0 or "(" in header
+            )  # broken, these could not be read
         for row in self.rows:
             for line in _lines(row):
                 table.add_row(*line)
@@ -116,7 +126,7 @@ class Report:
         return [
             f"`{self.command}` on {self.machine}",
             f"{self.model}; {self.dtype}, {self.num_threads} threads; {packages}",
-            *(f"{row.workload}: {row.summary}; {row.num_pairs} pairs of runs" for row in self.rows),
+            *map(_about, self.rows),
             *self.notes,
             f"float32 greedy tokens equal on both sides: {self.fp32_equal} of {self.fp32_compared} generations tried",
         ]
@@ -140,18 +150,24 @@ def compare(
     if not ours or len(ours) != len(baseline):
         raise ValueError(f"{len(ours)} and {len(baseline)} runs do not make pairs")
     ratios = [a.output_tokens_per_s / b.output_tokens_per_s for a, b in zip(ours, baseline, strict=True)]
+    cpu_ratios = [
+        (a.num_output_tokens / a.cpu_s) / (b.num_output_tokens / b.cpu_s)
+        for a, b in zip(ours, baseline, strict=True)
+        if a.cpu_s and b.cpu_s
+    ]
     equal, compared = agreement(ours[-1], baseline[-1]) if is_agreement_due else (0, 0)
     return Row(
-        workload,
-        summary,
-        _side(ours),
-        _side(baseline),
-        median(ratios),
-        min(ratios),
-        max(ratios),
-        len(ratios),
-        equal,
-        compared,
+        workload=workload,
+        summary=summary,
+        ours=_side(ours),
+        baseline=_side(baseline),
+        ratio=median(ratios),
+        ratio_min=min(ratios),
+        ratio_max=max(ratios),
+        cpu_ratio=median(cpu_ratios) if cpu_ratios else None,
+        num_pairs=len(ratios),
+        num_equal=equal,
+        num_compared=compared,
     )
 
 
@@ -194,13 +210,19 @@ _HEADERS = (
 )
 
 
+def _about(row: Row) -> str:
+    """What a row was measured on, in one line."""
+    by_cpu = "" if row.cpu_ratio is None else f"; ratio by processor time {row.cpu_ratio:.2f}"
+    return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}{by_cpu}"
+
+
 def _lines(row: Row) -> list[list[str]]:
     """The two lines of a workload: ours with what compares the two, and the baseline's."""
     ratio = f"{row.ratio:.2f} ({row.ratio_min:.2f}-{row.ratio_max:.2f})"
     same = f"{row.num_equal}/{row.num_compared}" if row.num_compared else "-"
     return [
         [row.workload, *_figures(row.ours, ratio), same],
-        ["- baseline", *_figures(row.baseline, "1"), ""],
+        ["baseline", *_figures(row.baseline, "1"), ""],
     ]
 
 

@@ -50,6 +50,7 @@ def test_both_sides_do_the_same_work_on_every_workload(small_workloads: None, tm
     for row in (shared, tree, mixed):
         assert row.num_equal == row.num_compared > 0
         assert row.ratio > 0
+        assert row.cpu_ratio is not None
     assert shared.ours.cached_share > 0.5
     assert shared.baseline.cached_share == mixed.ours.cached_share == 0.0
     assert constrained.ours.num_output_tokens > 0

@@ -37,6 +37,12 @@ def test_tokens_per_second_count_what_each_side_generated() -> None:
     assert compare("w", "", [longer], [RUN]).ratio == 4.0
 
 
+def test_the_ratio_by_processor_time_needs_it_on_both_sides() -> None:
+    ours, baseline = replace(RUN, cpu_s=1.0), replace(RUN, cpu_s=3.0)
+    assert compare("w", "", [ours], [baseline]).cpu_ratio == 3.0
+    assert compare("w", "", [ours], [RUN]).cpu_ratio is None
+
+
 def test_a_side_sums_up_its_graphs() -> None:
     side = compare("w", "", [RUN, replace(RUN, latencies_s=(3.0, 4.0), peak_bytes=7 << 20)], [RUN, RUN]).ours
     assert (side.latency_p50_s, side.latency_p99_s) == (2.0, 4.0)
@@ -93,7 +99,7 @@ def test_markdown_has_two_lines_per_workload_and_says_what_was_measured_where() 
     assert header.count("|") == rule.count("|") == ours.count("|") == baseline.count("|")
     assert empty == ""
     text = "\n".join(facts)
-    for fact in ("a machine", "a model", "float32", "2 threads", "32 requests", "2 pairs", "a note", "7 of 8"):
+    for fact in ("a machine", "a model", "float32", "2 threads", "32 requests", "pairs of runs: 2", "a note", "7 of 8"):
         assert fact in text
 
 
