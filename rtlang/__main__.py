@@ -108,8 +108,9 @@ def run(
         else:
             console.print()
             console.print(to_json(values), soft_wrap=True)
-            if result.error is None and result.value is not None:
-                console.print(f"returned {json.dumps(plain(result.value), ensure_ascii=False)}", soft_wrap=True)
+            returned = None if result.error is not None else plain(result.value)
+            if returned is not None and returned not in values.values():
+                console.print(f"returned {json.dumps(returned, ensure_ascii=False)}", soft_wrap=True)
             console.print(usage_line(result.usage, seconds), style="dim", soft_wrap=True)
         if result.error is not None:
             _raise(result.error, loaded)
@@ -122,14 +123,16 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
     """Serve a model: the WebSocket protocol and the HTTP routes on one port."""
     with _one_line_errors():
         config = ServeConfig(**limits)
-        server_module = import_module("rtlang.serve.server")
+        server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loader")
+        config_module = import_module("rtlang.model.config")
         with rtlang.Runtime(**settings) as runtime:
+            model_config = config_module.ModelConfig.from_pretrained(loader.model_directory(runtime.config.model))
             info = server_module.TokenizerInfo(
                 model=runtime.config.model,
-                vocab_size=runtime.tokenizer.vocab_size,
-                max_model_len=runtime.config.max_model_len,
+                vocab_size=model_config.vocab_size,
+                max_model_len=runtime.config.max_model_len or model_config.max_position_embeddings,
             )
-            server = server_module.Server(runtime, info, config)
+            server = server_module.Server(runtime, info, config, metrics=runtime.metrics)
 
             def announce() -> None:
                 typer.echo(f"serving {runtime.config.model} at {server.url} (Ctrl-C ends)")

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import jsonschema
@@ -35,7 +36,7 @@ def portrait(s, name: str, count: int = 2):
     s += rt.gen("sheet", schema={"type": "object", "properties": {"age": {"type": "integer", "minimum": 0, "maximum": 99}},
         "required": ["age"], "additionalProperties": False}, max_tokens=24)
     s += rt.select("best", ["first", "second"])
-    return s["best"]
+    return ["best", s["best"]]
 
 @rt.program
 def too_long(s):
@@ -118,7 +119,7 @@ def test_run_shows_every_text_then_the_values_and_what_they_cost(folder: Path) -
     assert len(shown["trait"]) == 3
     assert 0 <= shown["sheet"]["age"] <= 99
     assert shown["best"] in ("first", "second")
-    assert rest.splitlines()[0] == f'returned "{shown["best"]}"'
+    assert rest.splitlines()[0] == f'returned ["best", "{shown["best"]}"]'
     assert re.search(r"^\d+ prompt tokens \(\d+ cached\), \d+ generated in [\d.]+ s, \d+ tok/s$", rest, re.M)
 
 
@@ -233,6 +234,10 @@ def test_serve_announces_its_address_serves_and_ends_on_a_signal(folder: Path) -
         )
         assert code == 0, errors
         assert 0 <= json.loads(output)["sheet"]["age"] <= 99
+        with urllib.request.urlopen(found[1].replace("ws://", "http://") + "/metrics", timeout=60) as answer:
+            generated = re.search(rb"^rtlang:generation_tokens_total (\S+)", answer.read(), re.M)
+        assert generated is not None
+        assert float(generated[1]) >= 8
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
