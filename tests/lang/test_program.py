@@ -411,3 +411,21 @@ def test_names_of_calls_reach_the_script(target: FakeTarget) -> None:
 
     named.run()
     assert seen == [None, "a", "part.a", "part.solve.answer"]
+
+
+def test_calls_inside_calls_have_names_inside_names(target: FakeTarget) -> None:
+    @rt.program
+    def middle(s: Any) -> Any:
+        s += "middle "
+        return solve(s, "deep")
+
+    @rt.program
+    def outer(s: Any) -> Any:
+        middle(s)
+        return middle(s)
+
+    result = outer.run()
+    first = answer("middle Q: deep\nA: ", "middle.solve.answer")
+    second = answer(f"middle Q: deep\nA: {first}middle Q: deep\nA: ", "middle#2.solve.answer")
+    assert result["middle.solve.answer"] == first
+    assert result["middle#2.solve.answer"] == result.value == second

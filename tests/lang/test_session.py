@@ -15,7 +15,7 @@ from rtlang.lang.session import Session
 from rtlang.lang.target import GraphRun, Listener
 from rtlang.lang.types import TEXT
 from rtlang.params import SamplingParams, Usage
-from tests.support.fake_target import FakeTarget, answer
+from tests.support.fake_target import FakeRun, FakeTarget, answer
 
 PARAMS = SamplingParams()
 
@@ -198,3 +198,19 @@ def test_a_closed_event_loop_does_not_stop_the_events(target: FakeTarget) -> Non
 def test_a_deadline_is_positive(wrong: float, target: FakeTarget) -> None:
     with pytest.raises(ParameterError, match="deadline_s"):
         Session(target, deadline_s=wrong)
+
+
+def test_a_session_cancelled_while_it_submits_cancels_what_it_submitted() -> None:
+    class Slow(FakeTarget):
+        def submit(self, *args: Any, **kwargs: Any) -> FakeRun:
+            run = super().submit(*args, **kwargs)
+            session.cancel()
+            return run
+
+    with Slow() as target:
+        target.hold("x")
+        session = Session(target)
+        add_gen(session, None)
+        session.finish()
+        assert target.runs[0].ended.wait(60)
+        assert target.runs[0].was_cancelled

@@ -204,3 +204,17 @@ def test_awaiting_gives_the_parsed_value(target: FakeTarget) -> None:
         return await value
 
     assert body.run().value == (8, rt.FinishReason.STOP, [{"role": "user", "content": "7"}])
+
+
+def test_text_of_two_runs_is_joined_for_real(target: FakeTarget) -> None:
+    target.script = by_name(TEXTS)
+    kept: list[Any] = []
+
+    @rt.program
+    def body(s: Any) -> Any:
+        s += rt.gen("word")
+        kept.append(s["word"])
+        return type(kept[0] + s["word"]) is str, kept[0] + s["word"]
+
+    body.run()
+    assert body.run().value == (True, "hellohello")
