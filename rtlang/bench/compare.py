@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 import rtlang
 from rtlang.bench import workloads
 from rtlang.bench.checkpoint import SHAPE, write_random_llama
-from rtlang.bench.machine import PeakMemory, num_cores, package_versions, this_machine
+from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
 from rtlang.bench.static_batching import StaticBatching
@@ -30,6 +30,7 @@ from rtlang.engine.runtime import Runtime
 from rtlang.errors import ConfigError
 from rtlang.lang.graph import RequestGraph
 from rtlang.model.config import ModelConfig
+from rtlang.model.host import num_cores
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.params import Constraint
 from rtlang_grammars.backends import create_backend

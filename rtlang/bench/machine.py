@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from rtlang.model.host import num_cores
 
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
 PACKAGES = (
@@ -46,13 +47,6 @@ def this_machine(cpu_info: Path = Path("/proc/cpuinfo")) -> Machine:
     present = set(fields.get("flags", "").split())
     cpu = fields.get("model name") or platform.processor() or platform.machine() or "unknown processor"
     return Machine(cpu, num_cores(), tuple(flag for flag in FLAGS if flag in present))
-
-
-def num_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:

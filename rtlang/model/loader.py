@@ -21,7 +21,7 @@ from torch import Tensor
 
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.errors import ConfigError, ModelLoadError
-from rtlang.model import memory
+from rtlang.model import host
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.tokenizer import Tokenizer
@@ -217,7 +217,7 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
 
 
 def _check_memory(directory: Path, needed: int) -> None:
-    free = memory.free_bytes()
+    free = host.free_bytes()
     if needed > free:
         raise ModelLoadError(str(directory), f"the weights need {needed:,} bytes of memory, {free:,} are free")
 

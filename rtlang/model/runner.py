@@ -8,7 +8,6 @@ logits; wide logits exist for a bounded number of scored tokens at a time.
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch import Tensor
 from rtlang.config import RuntimeConfig
 from rtlang.errors import ConfigError
 from rtlang.events import TokenLogprob
-from rtlang.model import memory
+from rtlang.model import host
 from rtlang.model.attention import PagedKV, StepAttention
 from rtlang.model.batch import Batch
 from rtlang.model.config import ModelConfig
@@ -80,7 +79,7 @@ class ModelRunner:
             ModelLoadError: see `load_model`.
             ConfigError: max_model_len is over what the checkpoint takes, or the pool cannot hold two pages or does not fit.
         """
-        torch.set_num_threads(self.config.num_threads or len(os.sched_getaffinity(0)))
+        torch.set_num_threads(self.config.num_threads or host.num_cores())
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config)
         longest = self.model_config.max_position_embeddings
@@ -161,7 +160,7 @@ class ModelRunner:
         self.collect(self.launch(Step(0, rows, num_mask_rows=1)), bitmask)
 
     def _pick_num_pages(self, bytes_per_page: int) -> int:
-        free = memory.free_bytes()
+        free = host.free_bytes()
         if self.config.num_pages is not None:
             needed = self.config.num_pages * bytes_per_page
             if needed > free:
@@ -171,7 +170,7 @@ class ModelRunner:
             return self.config.num_pages
         cache_bytes = self.config.cache_bytes
         if cache_bytes is None:
-            cache_bytes = min(_LARGEST_DEFAULT_CACHE_BYTES, memory.total_bytes() // 8, free // 2)
+            cache_bytes = min(_LARGEST_DEFAULT_CACHE_BYTES, host.total_bytes() // 8, free // 2)
         elif cache_bytes > free:
             raise ConfigError("cache_bytes", cache_bytes, f"{free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page

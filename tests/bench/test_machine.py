@@ -3,7 +3,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from rtlang.bench.machine import PeakMemory, num_cores, package_versions, this_machine
+from rtlang.bench.machine import PeakMemory, package_versions, this_machine
+from rtlang.model.host import num_cores
 
 CPU_INFO = """processor\t: 0
 model name\t: A Processor @ 2 GHz

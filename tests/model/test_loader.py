@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.errors import ConfigError, ModelLoadError
-from rtlang.model import loader, memory
+from rtlang.model import host, loader
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import LeanDecoder
 from rtlang.model.loader import DummySource, lean_bytes, load_model, model_directory, pick_dtype, weight_files
@@ -173,7 +173,7 @@ def test_code_of_the_checkpoint_is_never_run(tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(host, "free_bytes", lambda: 1000)
     path = make_checkpoint(tmp_path, "llama")
     for decoder in ("lean", "zoo"):
         with pytest.raises(ModelLoadError, match=r"need [0-9,]+ bytes of memory, 1,000 are free"):

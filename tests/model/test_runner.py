@@ -12,7 +12,7 @@ import torch
 
 from rtlang.config import RuntimeConfig
 from rtlang.errors import ConfigError
-from rtlang.model import memory
+from rtlang.model import host
 from rtlang.model import runner as runner_module
 from rtlang.model.attention import PagedKV
 from rtlang.model.runner import ModelRunner
@@ -187,8 +187,8 @@ def test_without_a_setting_the_pool_takes_a_share_of_memory(checkpoint: Path, mo
         (64 << 20, 4 << 20, 2 << 20),
         (1 << 40, 1 << 40, 2 << 30),
     ):
-        monkeypatch.setattr(memory, "total_bytes", lambda total=total: total)
-        monkeypatch.setattr(memory, "free_bytes", lambda free=free: free)
+        monkeypatch.setattr(host, "total_bytes", lambda total=total: total)
+        monkeypatch.setattr(host, "free_bytes", lambda free=free: free)
         runner = ModelRunner(RuntimeConfig(model=str(checkpoint)))
         assert runner._pick_num_pages(page_bytes) == expected // page_bytes
 
@@ -196,7 +196,7 @@ def test_without_a_setting_the_pool_takes_a_share_of_memory(checkpoint: Path, mo
 def test_a_pool_that_does_not_fit_is_refused_with_the_numbers(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(host, "free_bytes", lambda: 1 << 20)
     with pytest.raises(ConfigError, match="1,048,576 are free"):
         load_runner(checkpoint, num_pages=1 << 20)
     with pytest.raises(ConfigError, match="1,048,576 bytes of memory are free"):

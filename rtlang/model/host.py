@@ -1,4 +1,4 @@
-"""How much memory this process may use, and what is free of it: of the machine, or of its control group where that is less."""
+"""What of the machine this process may use: cores, and memory (or that of its control group, where that is less)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")
+
+
+def num_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def total_bytes() -> int:
