@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rtlang.errors import ValueParseError as ValueParseError
     from rtlang.lang.explain import Explanation as Explanation
     from rtlang.lang.explain import explain as explain
+    from rtlang.lang.expr import Sampling as Sampling
     from rtlang.lang.expr import assistant as assistant
     from rtlang.lang.expr import gen as gen
     from rtlang.lang.expr import select as select
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from rtlang.lang.values import Value as Value
     from rtlang.lang.values import arg as arg
     from rtlang.params import FinishReason as FinishReason
-    from rtlang.params import SamplingParams as Sampling  # noqa: F401
     from rtlang.params import SamplingParams as SamplingParams
     from rtlang.params import SelectMethod as SelectMethod
     from rtlang.params import Usage as Usage
@@ -77,7 +77,7 @@ _MODULES = {
         "ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
     ),
     "rtlang.lang.explain": "Explanation explain",
-    "rtlang.lang.expr": "assistant gen select system text tool user",
+    "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
     "rtlang.lang.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",
@@ -91,7 +91,6 @@ _MODULES = {
     "rtlang.serve.client": "connect",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
-_HOMES["Sampling"] = ("rtlang.params", "SamplingParams")
 
 __all__ = ["__version__", *_HOMES]
 

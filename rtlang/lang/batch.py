@@ -19,7 +19,7 @@ from rtlang.errors import OverloadError, ParameterError
 from rtlang.lang.body import Body
 from rtlang.lang.result import Result
 from rtlang.lang.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
-from rtlang.lang.session import MAX_OVERLOAD_WAIT_S, Session
+from rtlang.lang.session import MAX_OVERLOAD_WAIT_S, Session, check_options
 from rtlang.lang.state import State
 from rtlang.lang.target import Target
 from rtlang.params import SamplingParams
@@ -48,6 +48,7 @@ def run_batch(
     check_on_error(on_error)
     if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
         raise ParameterError("max_threads", max_threads, "an integer of at least 1 is allowed")
+    check_options(params, priority, deadline_s)
     target = resolve_runtime(runtime)
     bodies = []
     for index, given in enumerate(inputs):
@@ -105,7 +106,8 @@ class _ThreadedBatch:
                     self._ended.clear()
                     return ended
                 begun, has_more = self._next, self._next < len(self._bodies)
-                sessions = [session for session, _ in self._runs.values()] if self._has_deadline else []
+                running = (session for session, _ in self._runs.values() if session.final is None)
+                sessions = list(running) if self._has_deadline else []
                 timeouts = [session.remaining_s() or 0.0 for session in sessions] + ([STALL_S] if has_more else [])
                 self._condition.wait(min(timeouts, default=None))
                 has_stalled = has_more and self._next == begun and not self._ended

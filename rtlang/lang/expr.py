@@ -18,6 +18,9 @@ from rtlang.lang.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 from rtlang.params import SamplingParams, SelectMethod
 
+Sampling = SamplingParams
+"""Options of generations, under the name that programs use."""
+
 
 class Expr:
     """Something that can be appended to a state; `a + b` is both, one after the other. Text and values may stand on either side."""

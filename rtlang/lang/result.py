@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.errors import RtlangError
+from rtlang.errors import RtlangError, TraceError
 from rtlang.events import NodeFinished
 from rtlang.lang.graph import Part, Ref, RequestGraph, Text
 from rtlang.lang.recording import Break
@@ -44,7 +44,11 @@ class Result:
             self._value = deep_real(returned)
         except RtlangError as value_error:
             self._value_error = value_error
-            error = error or value_error
+        except RecursionError:
+            self._value_error = TraceError(
+                "the value that the program returned contains itself, or is nested too deeply"
+            )
+        error = error or self._value_error
         self.error: BaseException | None = error
 
     @property

@@ -44,11 +44,13 @@ def resolve_runtime(runtime: Target | None) -> Target:
     """`runtime`, or the default one.
 
     Raises:
-        TraceError: there is neither.
+        TraceError: there is neither. ParameterError: it is no runtime.
     """
     found = runtime if runtime is not None else _Default.target
     if found is None:
         raise TraceError("no runtime: pass runtime=..., or call rt.set_default_runtime(...) first", user_location())
+    if isinstance(found, type) or not callable(getattr(found, "submit", None)):
+        raise ParameterError("runtime", found, "an rt.Runtime(...) or rt.connect(...) is allowed")
     return found
 
 

@@ -19,9 +19,17 @@ from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.passes import fold_text
 from rtlang.lang.recording import Outcome, Recording
 from rtlang.lang.target import GraphRun, Target
-from rtlang.params import SamplingParams, Usage
+from rtlang.params import SamplingParams, Usage, check_run_options
 
 MAX_OVERLOAD_WAIT_S = 5.0
+MAX_WAIT_S = 3600.0  # at a time; the clocks of a machine cannot wait for every number of seconds
+
+
+def check_options(params: object, priority: object, deadline_s: object) -> None:
+    """Raises ParameterError unless these are options of a run."""
+    check_run_options(priority, deadline_s)
+    if params is not None and not isinstance(params, SamplingParams):
+        raise ParameterError("params", params, "rt.Sampling(...) is allowed")
 
 
 class Session:
@@ -50,8 +58,7 @@ class Session:
         on_wait: Callable[[], None] | None = None,
         on_overload: Callable[[OverloadError], bool] | None = None,
     ) -> None:
-        if deadline_s is not None and (isinstance(deadline_s, bool) or not deadline_s > 0):
-            raise ParameterError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+        check_options(params, priority, deadline_s)
         self.is_async = is_async
         self.recording = Recording(self, params)
         self.final: GraphFinished | RtlangError | None = None
@@ -235,8 +242,8 @@ class Session:
     # Waiting
 
     def remaining_s(self) -> float | None:
-        """Seconds to the deadline, if there is one."""
-        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+        """Seconds to wait for the deadline, if there is one; of a far one the first part."""
+        return None if self.deadline is None else min(max(self.deadline - time.monotonic(), 0.0), MAX_WAIT_S)
 
     def _block(self, is_ready: Callable[[], bool]) -> None:
         if is_ready():

@@ -62,7 +62,7 @@ class OutputType:
         """
         try:
             return self.parse(text)
-        except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        except Exception as error:  # a validator of the user's type may raise anything
             raise ValueParseError(name, text, str(error) or type(error).__name__) from error
 
 

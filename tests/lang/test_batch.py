@@ -36,7 +36,7 @@ async def awaiting(s: Any, x: str) -> Any:
 PROGRAMS = [straight, breaking, awaiting]
 
 
-def inputs(count: int) -> list[dict[str, str]]:
+def inputs(count: int) -> list[dict[str, Any]]:
     return [{"x": f"input {index} "} for index in range(count)]
 
 
@@ -144,7 +144,11 @@ def test_breaking_programs_use_a_bounded_number_of_threads() -> None:
 def test_progress_is_told_after_each_run(target: FakeTarget) -> None:
     for program in PROGRAMS:
         told: list[tuple[int, int]] = []
-        program.run_batch(inputs(5), progress=lambda done, total, told=told: told.append((done, total)))
+
+        def tell(done: int, total: int, told: list[tuple[int, int]] = told) -> None:
+            told.append((done, total))
+
+        program.run_batch(inputs(5), progress=tell)
         assert told == [(done, 5) for done in range(6)]
 
 

@@ -65,6 +65,7 @@ def test_coroutines_have_a_current_state_each() -> None:
             asyncio.create_task(Body(coroutine, (1,)).call_async(first)),
             asyncio.create_task(Body(coroutine, (2,)).call_async(second)),
         )
-        return found == [(first, 1), (second, 2)] and current_state() is None
+        assert current_state() is None
+        return list(found) == [(first, 1), (second, 2)]
 
     assert asyncio.run(both())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -111,7 +111,7 @@ WRONG: list[tuple[str, tuple[Any, ...], int | None, str]] = [
     ("ref to a choice below", (gen(0), Text(1, None, (Ref(0, -1),))), 1, "parts"),
     ("unknown input", (Text(0, None, (Arg("x"),)),), 0, "parts"),
     ("unknown role", (Text(0, None, (RoleStart("king"),)),), 0, "parts"),
-    ("part is a number", (Text(0, None, (3,)),), 0, "parts"),
+    ("part is a number", (Text(0, None, (cast(Any, 3),)),), 0, "parts"),
     ("lone surrogate", (Text(0, None, ("\ud800",)),), 0, "parts"),
     ("endless text", (Text(0, None, ("x" * (MAX_TEXT_CHARS + 1),)),), 0, "parts"),
     ("no choices", (Select(0, None, None, ()),), 0, "choices"),

@@ -429,3 +429,12 @@ def test_calls_inside_calls_have_names_inside_names(target: FakeTarget) -> None:
     second = answer(f"middle Q: deep\nA: {first}middle Q: deep\nA: ", "middle#2.solve.answer")
     assert result["middle.solve.answer"] == first
     assert result["middle#2.solve.answer"] == result.value == second
+
+
+def test_a_graph_ahead_of_time_is_valid() -> None:
+    @rt.program
+    def surrogate(s: Any) -> None:
+        s += "\ud800" + rt.gen("x")
+
+    with pytest.raises(rt.GraphError, match="surrogate"):
+        surrogate.graph()

@@ -275,7 +275,7 @@ def test_priority_reaches_the_runtime(target: FakeTarget) -> None:
 @pytest.mark.parametrize("program", [chain, breaking, awaiting])
 def test_arun_gives_what_run_gives(program: rt.Program, target: FakeTarget) -> None:
     async def both() -> list[rt.Result]:
-        return await asyncio.gather(program.arun(), program.arun())
+        return list(await asyncio.gather(program.arun(), program.arun()))
 
     for result in asyncio.run(both()):
         assert result["second"] == program.run()["second"]
@@ -362,9 +362,10 @@ def test_run_coroutine_raises_what_the_coroutine_raises() -> None:
     async def outer() -> None:
         run_coroutine(fails)
 
-    for call in (lambda: run_coroutine(fails), lambda: asyncio.run(outer())):
-        with pytest.raises(KeyError):
-            call()
+    with pytest.raises(KeyError):
+        run_coroutine(fails)
+    with pytest.raises(KeyError):
+        asyncio.run(outer())
 
 
 def test_nothing_can_be_recorded_after_the_end(target: FakeTarget) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from rtlang.errors import TraceError
-from rtlang.lang.graph import Arg, Ref, RoleEnd, RoleStart
+from rtlang.lang.graph import Arg, Part, Ref, RoleEnd, RoleStart
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.types import TEXT
 from rtlang.lang.values import Value, parts_of
-from rtlang.lang.variables import Plain, generated, messages_of, view
+from rtlang.lang.variables import Plain, Variable, generated, messages_of, view
 from rtlang.params import SamplingParams
 
 
@@ -23,7 +23,7 @@ def test_a_generated_variable_is_lazy_in_all_its_views() -> None:
 
 
 def test_lists_are_seen_item_by_item_and_gaps_stay_gaps() -> None:
-    variable = [Plain(1), [Plain("a"), None]]
+    variable: Variable = [Plain(1), [Plain("a"), None]]
     assert view(variable, "value", "x") == [1, ["a", None]]
     assert view(variable, "text", "x") == ["1", ["a", None]]
     with pytest.raises(TraceError, match="'x'"):
@@ -31,7 +31,17 @@ def test_lists_are_seen_item_by_item_and_gaps_stay_gaps() -> None:
 
 
 def test_messages_are_the_parts_between_roles() -> None:
-    parts = ["before", RoleStart("user"), "a", Ref(3, 1), "b", RoleEnd(), "between", RoleStart("assistant"), Ref(4)]
+    parts: list[Part] = [
+        "before",
+        RoleStart("user"),
+        "a",
+        Ref(3, 1),
+        "b",
+        RoleEnd(),
+        "between",
+        RoleStart("assistant"),
+        Ref(4),
+    ]
     assert messages_of(parts, lambda node_id, choice: f"<{node_id}.{choice}>") == [
         {"role": "user", "content": "a<3.1>b"},
         {"role": "assistant", "content": "<4.0>"},

@@ -14,6 +14,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from rtlang.errors import AbortedError, DeadlineError, DependencyError, EngineDeadError, GraphError, RtlangError
 from rtlang.events import (
@@ -299,7 +300,7 @@ class FakeTarget:
         self._inbox: queue.SimpleQueue[tuple[Callable[[], None], FakeRun | None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> FakeTarget:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
