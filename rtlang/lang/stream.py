@@ -117,7 +117,7 @@ class Stream:
                 return event
             if self._is_over:
                 raise StopIteration
-            with self._condition:
+            with self._session.ended_by_errors(), self._condition:  # Ctrl-C while waiting
                 if not self._has_news():
                     self._condition.wait(self._session.remaining_s())
             self._session.expire()

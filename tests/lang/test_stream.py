@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 from typing import Any
 
@@ -238,3 +239,19 @@ def test_a_program_without_generations_only_ends(target: FakeTarget) -> None:
     (end,) = silent.stream()
     assert isinstance(end, rt.EndEvent)
     assert end.result.value == 7
+
+
+def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupts(call: Call) -> str:
+        signal.pthread_kill(main, signal.SIGINT)
+        return "x"
+
+    target.script = interrupts
+    target.hold("second")
+    with pytest.raises(KeyboardInterrupt):
+        list(breaking.stream())
+    assert target.runs[0].ended.wait(60)
+    assert target.runs[0].was_cancelled
