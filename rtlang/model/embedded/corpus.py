@@ -24,17 +24,17 @@ CHAT_TEMPLATE = (
 
 # Task functions with their share of the corpus, in percent of conversations.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 30),
-    (tasks_sheet.sheet, 10),
-    (tasks_sheet.tool_call, 4),
-    (tasks_text.sentiment, 5),
-    (tasks_text.routing, 5),
-    (tasks_reasoning.facts, 8),
-    (tasks_reasoning.catalogue, 8),
-    (tasks_reasoning.word_problem, 13),
-    (tasks_reasoning.arithmetic, 8),
+    (tasks_extraction.extraction, 28),
+    (tasks_sheet.sheet, 9),
+    (tasks_sheet.tool_call, 3),
+    (tasks_text.sentiment, 4),
+    (tasks_text.routing, 4),
+    (tasks_reasoning.facts, 7),
+    (tasks_reasoning.catalogue, 7),
+    (tasks_reasoning.word_problem, 18),
+    (tasks_reasoning.arithmetic, 12),
     (tasks_text.story, 3),
-    (tasks_text.chat, 6),
+    (tasks_text.chat, 5),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
 LONG_CHAT_SHARE = 0.08

@@ -138,21 +138,21 @@ def catalogue(draw: Draw) -> Messages:
 
 def sum_steps(draw: Draw) -> tuple[str, list[str], int]:
     """A word problem, the equation of each of its steps, and the result."""
-    current, name, thing = draw.number(2, 40), draw.pick(FIRST_NAMES), draw.pick(THINGS)
+    current, name, thing = draw.number(2, 20), draw.pick(FIRST_NAMES), draw.pick(THINGS)
     text, steps = f"{name} has {current} {thing}.", []
     for _ in range(draw.pick((1, 2, 2, 3, 3, 4))):
         word, kind = draw.pick(("Then", "Later", "Next", "After that")), draw.random.random()
         if kind < 0.45 or current < 3:
-            amount = draw.number(2, 40)
+            amount = draw.number(2, 12)
             text += f" {word} {name} {draw.pick((f'finds {amount} more', f'buys {amount} more', f'gets {amount} from a friend'))}."
             steps.append(f"{current} + {amount} = {current + amount}")
             current += amount
         elif kind < 0.85:
-            amount = draw.number(1, current)
+            amount = draw.number(1, min(12, current))
             text += f" {word} {name} {draw.pick((f'gives away {amount}', f'loses {amount}', f'sells {amount}', f'breaks {amount}'))}."
             steps.append(f"{current} - {amount} = {current - amount}")
             current -= amount
-        elif current < 100:
+        elif current < 30:
             factor = draw.pick((2, 3))
             text += f" {word} the number of {thing} {'doubles' if factor == 2 else 'triples'}."
             steps.append(f"{current} * {factor} = {current * factor}")
@@ -204,7 +204,7 @@ def word_problem(draw: Draw) -> Messages:
 
 def arithmetic(draw: Draw) -> Messages:
     sign = draw.pick("++--*")
-    a, b = (draw.number(2, 99), draw.number(2, 3)) if sign == "*" else (draw.number(2, 160), draw.number(1, 60))
+    a, b = (draw.number(2, 30), draw.number(2, 3)) if sign == "*" else (draw.number(2, 40), draw.number(1, 20))
     if sign == "-" and b > a:
         a, b = b, a
     result = {"+": a + b, "-": a - b, "*": a * b}[sign]

@@ -9,6 +9,8 @@ import json
 from itertools import islice
 from pathlib import Path
 
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
 from rtlang.model.embedded.corpus import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, documents
 
 VOCAB_SIZE = 2048
@@ -19,8 +21,6 @@ NUM_TRAINING_DOCUMENTS = 40_000
 
 def train_tokenizer(directory: Path) -> None:
     """Learn the merges from the corpus and write `tokenizer.json` and `tokenizer_config.json` into the directory."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

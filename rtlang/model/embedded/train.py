@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 POOL_DOCUMENTS = 3072
 MICROBATCH_TOKENS = 4096
-MICROBATCHES = 3
+MICROBATCHES = 2
 PROMPT_LOSS_SHARE, PROMPT_LOSS_WEIGHT = 0.125, 0.3
 SPLIT_SHARE = 0.05
 MATRIX_RATE, OTHER_RATE = 0.02, 0.004
@@ -43,8 +45,6 @@ class Encoder:
     """Documents to token ids and loss weights."""
 
     def __init__(self, directory: Path) -> None:
-        from tokenizers import Tokenizer
-
         self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         self._special: dict[str, int] = {token: self._id_of(token) for token in SPECIAL_TOKENS}
         self.pad_token_id = self._special[PAD]
@@ -198,8 +198,6 @@ def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tenso
 
 def write_checkpoint(network: Network, encoder: Encoder, directory: Path) -> None:
     """Write the model beside the tokenizer, as `transformers` reads it."""
-    from safetensors.torch import save_file
-
     directory.mkdir(parents=True, exist_ok=True)
     save_file(state_dict_for_llama(network), str(directory / "model.safetensors"), metadata={"format": "pt"})
     config = llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id)

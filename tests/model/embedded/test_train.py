@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from rtlang.model.embedded.corpus import documents, pieces
 from rtlang.model.embedded.network import Network, Shape
@@ -38,8 +39,6 @@ def test_an_answer_and_its_end_count_in_full_and_prompts_at_most_a_little(encode
 
 
 def test_encoding_in_parts_keeps_the_text(encoder: Encoder) -> None:
-    from tokenizers import Tokenizer
-
     tokenizer = Tokenizer.from_file(str(TINY / "tokenizer.json"))
     batch = list(islice(documents(21), 60))
     for document, (token_ids, _) in zip(batch, encoder.encode(batch, random.Random(1)), strict=True):
