@@ -11,7 +11,7 @@ from __future__ import annotations
 import rtlang as rt
 
 CATALOG = "You work in a shop. Catalog:\n- lamp: 40 dollars, red, 3 in stock\n- mug: 8 dollars, blue, 0 in stock"
-QUESTIONS = ("How much is the lamp?", "What color is it?", "Is the mug in stock?", "I take the lamp.")
+QUESTIONS = ("How much is the lamp?", "What color is it?", "I take the lamp.", "Thank you!")
 
 
 @rt.program

@@ -1,10 +1,10 @@
-"""Tree of thought with `fork`: several next steps are proposed and judged at once, the best is followed.
+"""Tree of thought with `fork`: several next steps are proposed at once, the likeliest one is followed.
 
     rtlang run examples/tree_of_thought.py:solve
     python examples/tree_of_thought.py
 
-The problem is the shared beginning of every call; the runtime computes it once. Each level is a fork, so all proposals of a level, and
-then all judgements, run together.
+The problem is the shared beginning of every call; the runtime computes it once. Each level is a fork whose branches run together; plain
+Python collects what they propose, and `select` compares the proposals by their likelihood.
 """
 
 from __future__ import annotations
@@ -15,34 +15,21 @@ PROBLEM = "Tom has 12 apples. Then Tom buys 7 more. Later Tom gives away 5. How 
 MAX_STEPS = 5
 
 
-def steps_text(steps: list[str]) -> str:
-    return "\n".join(steps) if steps else "none"
-
-
 @rt.program
-def solve(s: rt.State, problem: str = PROBLEM, branches: int = 3) -> object:
-    """Follows the likeliest right step until a step gives the answer."""
+def solve(s: rt.State, problem: str = PROBLEM, branches: int = 4) -> object:
+    """Follows the likeliest proposal until one gives the answer."""
     steps: list[str] = []
-    for _ in range(MAX_STEPS):
+    while len(steps) < MAX_STEPS and not (steps and steps[-1].startswith("answer:")):
+        ask = rt.user("Problem: ", problem, "\nSteps so far:\n", "\n".join(steps) or "none", "\nNext step?")
         proposals = s.fork(branches)
         for index, proposal in enumerate(proposals):
-            proposal += rt.user("Problem: ", problem, "\nSteps so far:\n", steps_text(steps), "\nNext step?")
-            proposal += rt.assistant(
-                rt.gen("step", max_tokens=16, temperature=0.0 if index == 0 else 0.7, seed=index, stop="\n")
-            )
-        candidates = list(dict.fromkeys(str(proposal["step"]) for proposal in proposals))  # waits for all of them
-        judges = s.fork(len(candidates))
-        for judge, candidate in zip(judges, candidates, strict=True):
-            judge += rt.user(
-                "Problem: ", problem, "\nSteps so far:\n", steps_text(steps),
-                "\nProposed step: ", candidate, "\nIs this step right? yes or no",
-            )  # fmt: skip
-            judge += rt.assistant(rt.select("verdict", ["yes", "no"]))
-        chances = [judge.meta("verdict").probabilities["yes"] for judge in judges]
-        best = candidates[chances.index(max(chances))]
-        steps.append(best)
-        if best.startswith("answer:"):
-            break
+            proposal += ask
+            proposal += rt.assistant(rt.gen("step", max_tokens=16, temperature=0.8, seed=index, stop="\n"))
+        candidates = dict.fromkeys(str(proposal["step"]) for proposal in proposals)  # str() waits for all of them
+        judge = s.copy()
+        judge += ask
+        judge += rt.assistant(rt.select("best", list(candidates), method="full_likelihood"))
+        steps.append(str(judge["best"]))
     s.set("steps", steps)
     return steps[-1].removeprefix("answer:").strip()
 
