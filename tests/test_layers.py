@@ -24,7 +24,6 @@ LAYERS = {
     "rtlang.__main__": 6,
     "rtlang.bench": 6,
     "rtlang.console": 6,
-    "rtlang.console": 6,
     "rtlang.serve": 5,
     "rtlang.engine": 4,
     "rtlang.model": 3,

@@ -85,7 +85,9 @@ class FakeModelConfig:
     vocab_size: int = 259
 
 
-def next_token(tokens: Sequence[int], *, seed: int = 0, choice: int = 0, vocabulary: int = 24, eos_every: int = 40) -> int:
+def next_token(
+    tokens: Sequence[int], *, seed: int = 0, choice: int = 0, vocabulary: int = 24, eos_every: int = 40
+) -> int:
     """The model: a letter that depends on every token before it, or the end token about once in `eos_every`."""
     digest = hashlib.blake2b(repr((list(tokens), seed, choice)).encode(), digest_size=8).digest()
     value = int.from_bytes(digest, "little")
@@ -122,7 +124,9 @@ class FakeRunner:
         for source, target in step.copies:
             self.slots[target] = self.slots[source]
         if step.step_id in self.fail_at:
-            self.slots[[page for row in step.rows for page in row.page_ids[row.num_computed_tokens // self.page_size :]]] = -7
+            self.slots[
+                [page for row in step.rows for page in row.page_ids[row.num_computed_tokens // self.page_size :]]
+            ] = -7
             raise RuntimeError("this step was told to fail")
         self.max_rows_seen = max(self.max_rows_seen, len(step.rows))
         before: Row | None = None
