@@ -37,9 +37,8 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
             return _end(request, FinishReason.STOP, None)
         remaining = request.max_tokens - request.num_output_tokens
         drawn, token_id = token_id, session.accept(token_id, remaining)
-        if (
-            token_id != drawn and logprob is not None
-        ):  # steered to close in time: what is known of that token is its rank
+        if token_id != drawn and logprob is not None:
+            # Steered to close in time: its log-probability is known only if it is among the likeliest that were reported.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
     elif token_id in request.stop_ids and request.num_output_tokens >= request.params.min_tokens:
         return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)

@@ -1,7 +1,8 @@
 """One running sequence: what was asked, how far it is, and what it holds.
 
 A request is a number of computed tokens catching up with a number of tokens; whether it is "in prefill" or "in decode" is not a state.
-The scheduler owns every field below `status`; nobody else writes them.
+Computed tokens, pages and the place in the tree are written by the scheduler alone; the engine sets the session and appends what a step
+gave (token ids, scores, log-probabilities).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class RequestStatus(Enum):
 
 @dataclass(slots=True)
 class RequestOutput:
-    """What one step brought for one request. `error` or `finish_reason` is set on its last output."""
+    """What one step brought for one request. The last one has a finish reason, and an error where the request failed."""
 
     request: Request
     text: str = ""

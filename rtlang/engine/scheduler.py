@@ -65,7 +65,8 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         """Put a request into the queue."""
-        request.status = RequestStatus.WAITING if request.status is not RequestStatus.PREEMPTED else request.status
+        if request.status is not RequestStatus.PREEMPTED:
+            request.status = RequestStatus.WAITING
         self._num_added += 1
         heapq.heappush(self._waiting, (self._key(request), self._num_added, request))
         self._num_waiting += 1
@@ -197,7 +198,7 @@ class Scheduler:
             return None
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
-        spare = len(self.running) if self.running else 0  # a page of growth for each running request
+        spare = len(self.running)  # a page of growth for each running request
         pages = self.cache.allocate(needed) if needed + spare <= self.cache.num_available else None
         if pages is None:
             self.cache.unlock(match.node)
@@ -284,9 +285,8 @@ class Scheduler:
         for request in self._order:
             shared = self._shared[request]
             num_tokens = self._scheduled.get(request)
-            if (
-                num_tokens is None
-            ):  # not in this step: the next row shares with the one before at most what both share with it
+            if num_tokens is None:
+                # Not in this step: the next row shares with the one before at most what both share with it.
                 num_skipped_shared = shared if num_skipped_shared is None else min(num_skipped_shared, shared)
                 continue
             if num_skipped_shared is not None:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
-from rtlang.errors import AbortedError
 from rtlang.metrics import Metrics
-from rtlang.params import FinishReason
 
 
 class Telemetry:
@@ -55,10 +53,7 @@ class Telemetry:
         metrics.e2e_request_latency.observe(now - request.arrival_time)
         if request.first_step_time is not None:
             metrics.request_queue_time.observe(request.first_step_time - request.arrival_time)
-        reason = output.finish_reason
-        if output.error is not None:
-            reason = FinishReason.CANCELLED if isinstance(output.error, AbortedError) else FinishReason.ERROR
-        metrics.request_success(str(reason))
+        metrics.request_success(str(output.finish_reason))
 
     def _count(self, name: str, total: int) -> None:
         grown = total - self._seen.get(name, 0)
