@@ -48,12 +48,11 @@ _BATCH_BYTES = 256 << 10
 
 
 class CloseCode(int, Enum):
-    """The WebSocket close codes of PROTOCOL 2."""
+    """The WebSocket close codes of `rtlang.v1`."""
 
     NORMAL = 1000
     DRAINED = 1001
     PROTOCOL = 1002
-    OVERLOADED = 1013
     BAD_FIRST_FRAME = 4400
     KEY = 4401
     ORIGIN = 4403

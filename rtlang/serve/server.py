@@ -1,4 +1,4 @@
-"""The server: one port with the WebSocket protocol of PROTOCOL 2 and the HTTP routes, in front of one target.
+"""The server: one port with the WebSocket protocol `rtlang.v1` and the HTTP routes, in front of one target.
 
 uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the process of its engine, on an event loop of
 its own: `run` blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs one in a thread. An end
