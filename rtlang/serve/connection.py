@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError
+from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Node, RequestGraph, nodes_from_plain
 from rtlang.serve.encoding import DecodeLimits, Encoding
@@ -234,7 +234,7 @@ class Connection:
     def fail(self, code: int, reason: str) -> None:
         """End the connection: a fatal error message, then the close code."""
         if self.close_code is None:
-            self._fail(ProtocolError(reason), code)
+            self._fail(SlowConsumerError(reason) if code == CloseCode.SLOW else ProtocolError(reason), code)
 
     def end(self, code: int, reason: str) -> None:
         """End the connection in good order."""

@@ -2,7 +2,8 @@
 
 One socket carries all graphs. Each is a stream of `rtlang.v1` whose id is its graph id here; a reader thread turns messages back into
 the events of `rtlang.events` and calls the listeners. `submit` and `extend` wait for the server's word, so that a refusal is raised
-where it was caused. If the connection breaks, every running graph gets GraphFailed(ConnectionLostError), once.
+where it was caused. If the connection breaks, every running graph gets GraphFailed(ConnectionLostError), once; if the server closed it
+because a listener held up the reader, GraphFailed(SlowConsumerError).
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any, Self
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from rtlang.errors import AbortedError, ConnectionLostError, GraphError, ProtocolError, RtlangError
+from rtlang.errors import AbortedError, ConnectionLostError, GraphError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.lang.target import Listener
 from rtlang.params import Constraint, SamplingParams
+from rtlang.serve.connection import CloseCode
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.generation import generation_graph
 from rtlang.serve.messages import MAX_ID, stream_of
@@ -301,20 +303,21 @@ class RemoteRuntime:
     # Reading. All of it on the reader thread.
 
     def _read(self) -> None:
-        reason = "the connection broke"
+        reason, is_slow = "the connection broke", False
         try:
             while True:
                 for message in read_messages(self._websocket.recv()):
                     self._take(message)
         except ConnectionClosed as error:
             reason = closed_because(error)
+            is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
         except ProtocolError as error:
             reason = f"the server broke the protocol: {error.message}"
         except Exception:
             # Whatever is wrong here, no graph may be left without an end.
             logger.exception("the reader of %s failed", self.url)
         finally:
-            self._lose(ConnectionLostError(f"{self.url}: {reason}"))
+            self._lose(f"{self.url}: {reason}", is_slow)
             self._exits.close()
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -361,11 +364,14 @@ class RemoteRuntime:
         for answer in answers.values():
             answer.give(GraphError(None, "graph", "the graph has ended"))
 
-    def _lose(self, lost: ConnectionLostError) -> None:
+    def _lose(self, reason: str, is_slow: bool) -> None:
+        lost = ConnectionLostError(reason)
+        error: RtlangError = SlowConsumerError(reason) if is_slow else lost
         with self._lock:
             self._lost = lost
             runs = tuple(self._runs.values())
-            error = AbortedError("the connection was closed here") if self._is_closing else lost
+            if self._is_closing:
+                error = AbortedError("the connection was closed here")
         for run in runs:
             was_opened = run.opening.is_there.is_set() or not run.opening.is_awaited
             run.opening.give(lost)

@@ -316,7 +316,7 @@ def test_a_failed_connection_says_why_once() -> None:
     peer.connection.fail(4408, "late")
     peer.connection.deliver([(1, GraphFinished(7, {}, Usage()))])
     peer.connection.drain(1.0)
-    peer.assert_one_error(fatal=True, message="slow")
+    peer.assert_one_error(fatal=True, code="slow_consumer", message="slow")
     assert (peer.connection.close_code, peer.connection.close_reason) == (4503, "slow")
 
 

@@ -23,6 +23,7 @@ from rtlang.errors import (
     GraphError,
     OverloadError,
     RtlangError,
+    SlowConsumerError,
 )
 from rtlang.events import Completion, Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Arg, Generate, Node, Ref, RequestGraph, Select, Text
@@ -589,6 +590,7 @@ def test_a_slow_reader_is_told_so_and_others_go_on() -> None:
         released.set()
         end = stuck.end()
         assert isinstance(end, GraphFailed)
+        assert isinstance(end.error, SlowConsumerError)
         assert "4503" in end.error.message
         assert not server.target.runs[1].was_cancelled
         server.target.finish()
