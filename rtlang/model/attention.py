@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from torch import Tensor
 from rtlang.cache.pool import KVPool
 from rtlang.model.batch import Batch
 from rtlang_kernels import ops
+from rtlang_kernels.plan import AttentionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class StepAttention:
 
     def __init__(self, batch: Batch, kv: PagedKV) -> None:
         self.batch, self.kv = batch, kv
-        self._plans: dict[HeadGeometry, Any] = {}
+        self._plans: dict[HeadGeometry, AttentionPlan] = {}
 
-    def plan(self, geometry: HeadGeometry) -> Any:
+    def plan(self, geometry: HeadGeometry) -> AttentionPlan:
         """The step's plan for layers with these heads."""
         plan = self._plans.get(geometry)
         if plan is None:
@@ -127,7 +127,7 @@ class StepAttention:
         """
         k_pool, v_pool = self.kv.k[layer], self.kv.v[layer]
         ops.write_kv(k, v, k_pool, v_pool, self.batch.slot_mapping)
-        out = ops.paged_attention(
+        return ops.paged_attention(
             q,
             k_pool,
             v_pool,
@@ -138,5 +138,3 @@ class StepAttention:
             soft_cap=soft_cap,
             sinks=sinks,
         )
-        assert isinstance(out, Tensor)
-        return out
