@@ -1,139 +1,85 @@
-"""Ending a constrained text in time.
+"""Ways to the end of a constrained text.
 
-A generation that must end within a number of tokens is safe as long as some way to a complete text is known that fits in what is left.
-`CompletionSearch` finds such ways over any matcher: a depth-first descent that prefers closing quotes and brackets and short values,
-with limited backtracking, stopping as soon as the rest of an earlier way fits again. `BudgetKeeper` holds one way per generation. It is
-kept as bytes, since grammars work on bytes: however the model spells the text, the rest of the way stays known, with its exact cost from a
-table of the fewest tokens for every suffix. So most tokens cost one comparison or one check; only a token that opens something new needs a
-search, and a token that would leave no way to end in time is replaced by the next token of the way.
+`CompletionSearch` finds them over any matcher: a descent that prefers closing quotes and brackets and short values, tells places apart by
+what may follow there, backtracks within bounds, and stops as soon as the rest of an earlier way fits again. A way is kept as bytes, since
+grammars work on bytes: however the model spells the text, the rest of the way stays known, with its exact cost from a table of the fewest
+tokens for every suffix.
 """
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import re
-from dataclasses import dataclass, field, replace
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.spec import GrammarError, GrammarMatcher
+from rtlang_grammars.spelling import UNREACHABLE, ClosingPath, TokenTable
 from rtlang_grammars.vocabulary import Vocabulary
 
-UNREACHABLE = 1 << 30
-"""The cost of bytes that no tokens spell."""
+DEFAULT_STATES = 20_000
+"""States that a search off the step may look at; about 40 us each."""
 
-DEFAULT_STATES = 6000
-"""States that a search off the step may look at; about 20 us each with a vocabulary of 152,000 tokens."""
-
-_STEP_STATES = 300  # of a search within a step
-_FIRST_BOUND = 64  # ways of so few tokens are looked for first
-_MAX_TOKEN_BYTES = 24  # longer tokens are rare and save little; they would make the table of costs slower
 _CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"]}", b"\n")
-_LIKELY = (
-    b", ",
-    b",",
-    b": ",
-    b":",
-    b"=",
+_SEPARATORS = (b", ", b",", b": ", b":", b"=")
+_VALUES = (b"0", b'""', b"[]", b"{}", b"null", b"1", b"9", b"true", b"a", b"x", b"A", b"{", b"[", b" ")
+_BRIDGES = (
+    b"",
+    b'"',
+    b' ""',
+    b" 0",
+    b'": ""',
+    b'": 0',
+    b" {}",
+    b" []",
+    b" true",
+    b" null",
+    b'": []',
+    b'": {}',
+    b'": true',
+    b' "": ""',
     b"0",
-    b'""',
-    b"[]",
-    b"{}",
-    b"null",
-    b"1",
-    b"9",
-    b"true",
-    b"a",
-    b"x",
-    b"A",
-    b"{",
-    b"[",
-    b" ",
+    b"}",
+    b"]",
 )
+"""What often lies between a token that opened something and the rest of the earlier way, in the words of JSON; tried at once."""
 _PUNCTUATION = tuple(bytes([byte]) for byte in range(0x21, 0x7F) if not chr(byte).isalnum())
-_PLAIN = re.compile(rb"[ -\[\]-~]+")
+_LETTERS = tuple(bytes([byte]) for byte in range(0x20, 0x7F) if chr(byte).isalnum())
+_NUM_FREE = 48
+_BRACKETS = (b"}", b"]", b")", b">", b";", b"}}", b"]}")
+_PLAIN = re.compile(rb"(?![-+.])[ -\[\]-~]+")
 _NUM_LONGEST = 4
-_LAST_STAGE = 2
-_MAX_LOOP_PENALTY = 6  # steps without visible progress that count against a way; a long obligatory text takes many
-_TAIL_OFFSETS = (0, 1, 2, 4, 5)
-"""How much of the earlier way may have been replaced by what the model wrote: `0`, `""`, `null`, `false` and the like."""
-
-
-class ClosingPath:
-    """Bytes that complete a text, and for every suffix the fewest tokens that spell it. Immutable.
-
-    Attributes:
-        data: the bytes.
-    """
-
-    __slots__ = ("_costs", "_lengths", "_spelled", "_table", "data")
-
-    def __init__(self, data: bytes, table: _TokenTable, tail: tuple[ClosingPath, int] | None = None) -> None:
-        """`tail`: `data` ends with this path from this offset on, whose costs are taken over."""
-        self.data, self._table = data, table
-        self._costs, self._lengths = table.costs(data, tail)
-        self._spelled: dict[int, list[int]] = {}
-
-    def cost(self, offset: int = 0) -> int:
-        """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
-        return self._costs[offset]
-
-    def token_ids(self, offset: int = 0) -> list[int]:
-        """Tokens that spell data[offset:], as few as possible. Not to be changed."""
-        found = self._spelled.get(offset)
-        if found is None:
-            found = []
-            at = offset
-            while at < len(self.data):
-                found.append(self._table.ids[self.data[at : at + self._lengths[at]]])
-                at += self._lengths[at]
-            self._spelled[offset] = found
-        return found
-
-
-class _TokenTable:
-    """Tokens by bytes, for spelling."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
-        self._max_length = max(map(len, self.ids), default=1)
-
-    def costs(self, data: bytes, tail: tuple[ClosingPath, int] | None) -> tuple[list[int], list[int]]:
-        """For each offset the fewest tokens to the end and the length of the first of them. [len(data) + 1] both."""
-        costs, lengths = ([0], [0]) if tail is None else (tail[0]._costs[tail[1] :], tail[0]._lengths[tail[1] :])
-        num_new = len(data) + 1 - len(costs)
-        costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
-        ids = self.ids
-        for at in range(num_new - 1, -1, -1):
-            best = UNREACHABLE
-            for end in range(at + 1, min(at + self._max_length, len(data)) + 1):
-                if costs[end] < best and data[at:end] in ids:
-                    best, lengths[at] = costs[end], end - at
-            costs[at] = min(best + 1, UNREACHABLE)
-        return costs, lengths
+_MAX_RUN = 250  # steps in one free text: with long tokens, some 5,000 characters
+_MAX_ANCESTORS = 64
+_NUM_NEAR = 6
+_MAX_SEEN = 3  # a place that was passed so often promises little; one passed more often, no less
+_JOINT = re.compile(rb"(?<![,\[{]) ?[]},]|(?<=[^ ])\"|[;\n)]")
+_NUM_JOINTS = 12
 
 
 class CompletionSearch:
     """Finds ways to a complete text. Immutable; safe to use from several threads.
 
     Works with any `GrammarMatcher`. One that offers `completes(token_ids)` (accepts them and is complete then) is asked that, others are
-    forked; one that offers `forced_bytes()` is asked for the bytes that must come next.
+    forked; one that offers `forced_bytes()` is asked for the bytes that must come next, `allowed(token_ids)` which of them may follow, and
+    `hints` for texts that match patterns of its grammar.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.table = _TokenTable(vocabulary)
+        self.table = TokenTable(vocabulary)
         ids = self.table.ids
-        singles = [ids[bytes([byte])] for byte in range(256) if bytes([byte]) in ids]
-        self._stages = (
-            [ids[text] for text in _CLOSERS if text in ids],
-            [ids[text] for text in (*_LIKELY, *_PUNCTUATION) if text in ids],
-            singles,
-        )
-        self._single_words = np.array([i >> 5 for i in singles], dtype=np.int64)
-        self._single_bits = np.array([1 << (i & 31) for i in singles], dtype=np.uint32).view(np.int32)
+        probed = (*_CLOSERS, *_SEPARATORS, *_VALUES, *_PUNCTUATION, *_LETTERS)
+        self._probes = tuple(dict.fromkeys(ids[text] for text in probed if text in ids))
+        self._closers = frozenset(ids[text] for text in _CLOSERS if text in ids)
+        self._letters = frozenset(ids[text] for text in _LETTERS if text in ids and text not in _VALUES)
+        spelled = ((bridge, ClosingPath(bridge, self.table)) for bridge in _BRIDGES)
+        self._bridges = [(bridge, path.token_ids()) for bridge, path in spelled if path.cost() < UNREACHABLE]
         lengths = np.zeros(vocabulary.vocab_size, dtype=np.int32)
         for text, token_id in ids.items():
             lengths[token_id] = len(text)
@@ -162,145 +108,196 @@ class CompletionSearch:
         Returns:
             None where no such way was found.
         """
-        for bound, share in ((_FIRST_BOUND, num_states // 3), (limit, num_states)):
-            if bound > limit or (bound == limit and share < num_states):
-                continue
-            path, used, is_exhausted = self._descend(matcher, bound, tail, min(share, num_states))
-            if path is not None or is_exhausted:
-                return path
-            num_states -= used
-        return None
+        return self._search(matcher, limit, tail, num_states)[0]
 
     def is_hopeless(self, matcher: GrammarMatcher) -> bool:
         """Whether everything that can follow was seen (little can, then) and nothing of it is complete: the constraint allows no text."""
-        _, _, is_exhausted = self._descend(matcher, 64, None, 300)
-        return is_exhausted
+        return self._search(matcher, 64, None, 300)[1]
 
-    def _descend(
+    def _search(
         self, matcher: GrammarMatcher, limit: int, tail: tuple[ClosingPath, int] | None, num_states: int
-    ) -> tuple[ClosingPath | None, int, bool]:
-        """One bounded search: the way, states looked at, and whether everything was seen without a bound being in the way."""
-        # Tokens of the search are an upper bound of the cost, which the table makes tight afterwards; so look a little further than asked.
-        max_tokens = 2 * limit + 8
-        try:
-            start = self._reach(matcher.fork(), b"", 0, limit, tail)
-        except GrammarError:
-            return None, 1, False
+    ) -> tuple[ClosingPath | None, bool]:
+        """The way, and whether all that can follow was seen without a bound in the way.
+
+        Grammars that show their masks have no dead ends, only long ways and loops. So one descent after the other takes the most promising
+        token each time; the first begins at the start, the next ones where an earlier one could have gone to another kind of place.
+        """
+        effort = _Effort(limit, tail, num_states, 2 * limit + 8, self._hints_of(matcher), self._joints(tail, limit))
+        start = self._reach(matcher.fork(), b"", 0, None, effort)
         if start is None or start.path is not None:
-            return (None, 1, True) if start is None else (start.path, 1, False)
-        queue = [_Branch(0, 0, 0, start, 0, frozenset((start.signature,)), 0)]
-        num_pushed, used, is_exhausted = 0, 1, True
-        while queue:
-            branch = heapq.heappop(queue)
-            place = branch.place
-            if place.num_tokens >= max_tokens:
-                is_exhausted = False
-                continue
-            candidates = self._candidates(place, branch.stage)
-            found: dict[bytes, tuple[int, _Place]] = {}
-            for token_id in candidates:
-                if used >= num_states:
-                    return None, used, False
-                used += 1
-                state, text = place.state.fork(), self.vocabulary.token_bytes[token_id]
-                try:
-                    reached = (
-                        self._reach(state, place.data + text, place.num_tokens + 1, limit, tail)
-                        if state.accept_token(token_id)
-                        else None
-                    )
-                except GrammarError:  # this way is too much for the matcher
-                    is_exhausted = False
-                    continue
-                if reached is None:
-                    continue
-                if reached.path is not None:
-                    return reached.path, used, False
-                score = _score(text) + 2 * (reached.signature in branch.seen)
-                known = found.get(reached.signature)
-                if known is None or (known[0], -len(known[1].data)) > (score, -len(reached.data)):
-                    found[reached.signature] = (score, reached)
-                elif len(reached.data) > len(known[1].data):  # the same kind of place, but further on
-                    found[reached.signature + b"+"] = (score, reached)
-            ranked = sorted(found.values(), key=lambda entry: entry[0])
-            for rank, (_, reached) in enumerate(ranked):
-                num_pushed += 1
-                is_loop = reached.signature in branch.seen
-                penalty = branch.penalty + rank + (is_loop and branch.num_loops < _MAX_LOOP_PENALTY)
-                heapq.heappush(
-                    queue,
-                    _Branch(
-                        penalty,
-                        -reached.num_tokens,
-                        num_pushed,
-                        reached,
-                        0,
-                        branch.seen | {reached.signature},
-                        branch.num_loops + is_loop,
-                    ),
-                )
-            if branch.stage < _LAST_STAGE:
-                num_pushed += 1
-                later = replace(branch, penalty=branch.penalty + len(ranked), serial=num_pushed, stage=branch.stage + 1)
-                heapq.heappush(queue, later)
-        return None, used, is_exhausted
+            return (None, not effort.was_cut) if start is None else (start.path, False)
+        waiting = deque([start])
+        known = {start.signature}
+        while waiting:
+            place: _Place | None = waiting.popleft()
+            num_same = 0
+            while place is not None:
+                if place.num_tokens >= effort.max_tokens or num_same > _MAX_RUN:
+                    effort.was_cut = True
+                    break
+                following = self._following(place, effort)
+                if following and following[0].path is not None:
+                    return following[0].path, False
+                if effort.num_left <= 0:
+                    return None, False
+                for other in following[1:]:
+                    if other.signature in known:
+                        effort.was_cut = True
+                    else:
+                        known.add(other.signature)
+                        waiting.append(other)
+                best = following[0] if following else None
+                num_same = num_same + 1 if best is not None and best.signature == place.signature else 0
+                place = best
+        return None, not effort.was_cut
+
+    def _following(self, place: _Place, effort: _Effort) -> list[_Place]:
+        """Places one token (or hint) further, the most promising first, one of a kind; alone where it completes the way."""
+        found: dict[bytes, _Place] = {}
+        for stage in _Stage:
+            for token_ids in self._candidates(place, stage, effort):
+                reached = self._step(place, token_ids, effort)
+                if reached is not None:
+                    if reached.path is not None:
+                        return [reached]
+                    known = found.get(reached.signature)
+                    is_further = stage is _Stage.LONGEST and known is not None and len(reached.data) > len(known.data)
+                    if known is None or reached.score < known.score or is_further:
+                        found[reached.signature] = reached
+                if effort.num_left <= 0:
+                    return []
+            if self._is_enough(place, stage, found):
+                effort.was_cut = True  # not all tokens were looked at
+                break
+        return sorted(found.values(), key=lambda reached: reached.score)
+
+    def _is_enough(self, place: _Place, stage: _Stage, found: dict[bytes, _Place]) -> bool:
+        """Whether the stages so far gave something to go on with."""
+        best = min((reached.score for reached in found.values()), default=None)
+        match stage:
+            case _Stage.CLOSE:
+                return best == 0  # closed, and at a place not seen before
+            case _Stage.HINTS:
+                return best is not None and best <= 1
+            case _Stage.GO_ON:
+                return any(reached.score == best and reached.signature != place.signature for reached in found.values())
+            case _Stage.LONGEST:
+                return best is not None
+            case _Stage.REST:
+                return False
+
+    def _step(self, place: _Place, token_ids: list[int], effort: _Effort) -> _Place | None:
+        effort.num_left -= 1
+        state, text = place.state.fork(), b"".join([self.vocabulary.token_bytes[token_id] for token_id in token_ids])
+        try:
+            if not all(map(state.accept_token, token_ids)):
+                return None
+        except GrammarError:  # this way is too much for the matcher
+            effort.was_cut = True
+            return None
+        score = 1 if place.is_free and text in _BRACKETS else _score(text)
+        return self._reach(state, place.data + text, place.num_tokens + len(token_ids), place, effort, score)
 
     def _reach(
-        self, state: GrammarMatcher, data: bytes, num_tokens: int, limit: int, tail: tuple[ClosingPath, int] | None
+        self,
+        state: GrammarMatcher,
+        data: bytes,
+        num_tokens: int,
+        parent: _Place | None,
+        effort: _Effort,
+        score: int = 0,
     ) -> _Place | None:
         """Follow what is forced and look around; None where nothing can follow. `state` is given away."""
-        path = self._finish(state, data, limit, tail)
-        forced = [] if path is not None else self._forced(state)
-        text = b""
-        if forced:
-            if not all(map(state.accept_token, forced)):
-                return None
-            text = self.vocabulary.text_of(forced)
-            data, num_tokens = data + text, num_tokens + len(forced)
-            path = self._finish(state, data, limit, tail)
-        if path is not None:
-            return _Place(state, data, num_tokens, np.empty(0, dtype=np.int32), b"", path)
-        row = np.empty(self.vocabulary.num_mask_words, dtype=np.int32)
-        state.fill_bitmask(row)
-        allowed = (row[self._single_words] & self._single_bits) != 0
-        if not allowed.any() and not row.any():
+        try:
+            path = self._finish(state, data, effort)
+            forced = [] if path is not None else self._forced(state)
+            text = b""
+            if forced:
+                if not all(map(state.accept_token, forced)):
+                    return None
+                text = self.vocabulary.text_of(forced)
+                data, num_tokens = data + text, num_tokens + len(forced)
+                path = self._finish(state, data, effort)
+            if path is not None:
+                return _Place(state, data, num_tokens, (), b"", 0, path, parent)
+            check: Any = getattr(state, "allowed", None)
+            allowed = bytes(check(self._probes) if check is not None else (state.accepts([i]) for i in self._probes))
+        except GrammarError:
+            effort.was_cut = True
             return None
-        return _Place(state, data, num_tokens, row, allowed.tobytes() + text, None)
+        signature = allowed + text
+        num_seen, ancestor, left = 0, parent, _MAX_ANCESTORS
+        while ancestor is not None and num_seen < _MAX_SEEN and left:
+            num_seen += ancestor.signature == signature
+            ancestor, left = ancestor.parent, left - 1
+        probes = tuple(itertools.compress(self._probes, allowed))
+        return _Place(state, data, num_tokens, probes, signature, score + num_seen, None, parent)
 
-    def _candidates(self, place: _Place, stage: int) -> list[int]:
-        """Allowed tokens worth trying: first what closes; then what goes on; then all that is left in single bytes."""
-        row = place.row
-        if stage == 1:
-            probed = self._stages[1] + self._longest(row)
-        else:
-            probed = self._stages[stage]
-        return [i for i in dict.fromkeys(probed) if int(row[i >> 5]) >> (i & 31) & 1]
-
-    def _longest(self, row: NDArray[np.int32]) -> list[int]:
-        """The longest allowed tokens: inside a long obligatory text they are the shortest way."""
+    def _candidates(self, place: _Place, stage: _Stage, effort: _Effort) -> list[list[int]]:
+        """Tokens worth trying."""
+        match stage:
+            case _Stage.CLOSE:
+                return [[token_id] for token_id in place.probes if token_id in self._closers]
+            case _Stage.HINTS:
+                return self._fitting_hints(place, effort) if place.is_free else []
+            case _Stage.GO_ON:
+                skipped = self._closers | self._letters if place.is_free else self._closers
+                return [[token_id] for token_id in place.probes if token_id not in skipped]
+        row = np.empty(self.vocabulary.num_mask_words, dtype=np.int32)
+        try:
+            place.state.fill_bitmask(row)
+        except GrammarError:  # the mask is too much for the matcher
+            effort.was_cut = True
+            return []
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: self._lengths.size])
         lengths = self._lengths[allowed]
+        if stage is _Stage.REST:
+            return [[int(token_id)] for token_id in allowed[lengths == 1]]
+        hints = [] if place.is_free else self._fitting_hints(place, effort)
         if allowed.size > _NUM_LONGEST:
             top = np.argpartition(lengths, -_NUM_LONGEST)[-_NUM_LONGEST:]
             allowed, lengths = allowed[top], lengths[top]
-        return [int(i) for i in allowed[np.argsort(-lengths, kind="stable")]]
+        return hints + [[int(token_id)] for token_id in allowed[np.argsort(-lengths, kind="stable")]]
 
-    def _finish(
-        self, state: GrammarMatcher, data: bytes, limit: int, tail: tuple[ClosingPath, int] | None
-    ) -> ClosingPath | None:
+    def _fitting_hints(self, place: _Place, effort: _Effort) -> list[list[int]]:
+        return [token_ids for token_ids in effort.hints if place.state.accepts(token_ids)]
+
+    def _finish(self, state: GrammarMatcher, data: bytes, effort: _Effort) -> ClosingPath | None:
+        """The whole way, where the text is complete here, or a bridge leads back to the earlier way."""
+        limit = effort.limit
         if state.is_accepting:
             path = ClosingPath(data, self.table)
             return path if path.cost() <= limit else None
-        if tail is not None:
-            earlier, start = tail
-            for skip in _TAIL_OFFSETS:
-                offset = start + skip
-                if offset >= len(earlier.data) or earlier.cost(offset) > limit:
-                    continue
-                if self.completes(state, earlier.token_ids(offset)):
-                    path = ClosingPath(data + earlier.data[offset:], self.table, (earlier, offset))
-                    return path if path.cost() <= limit else None
+        if effort.tail is None:
+            return None
+        earlier, _ = effort.tail
+        for bridge, token_ids in self._bridges:
+            if token_ids and not state.accepts(token_ids):
+                continue
+            for offset, near in effort.joints:
+                # Most bridges lead nowhere, which shows in a few tokens.
+                if state.accepts(token_ids + near) and self.completes(state, token_ids + earlier.token_ids(offset)):
+                    path = ClosingPath(data + bridge + earlier.data[offset:], self.table, (earlier, offset))
+                    if path.cost() <= limit:
+                        return path
         return None
+
+    def _joints(self, tail: tuple[ClosingPath, int] | None, limit: int) -> list[tuple[int, list[int]]]:
+        """Where the earlier way may be taken up again: at its head, or where something in it ends."""
+        if tail is None:
+            return []
+        path, start = tail
+        ends = itertools.islice(_JOINT.finditer(path.data, start + 3), _NUM_JOINTS)
+        offsets = dict.fromkeys((start, start + 1, start + 2, *(found.start() for found in ends)))
+        return [
+            (offset, path.head(offset, _NUM_NEAR))
+            for offset in offsets
+            if offset < len(path.data) and path.cost(offset) <= limit
+        ]
+
+    def _hints_of(self, matcher: GrammarMatcher) -> list[list[int]]:
+        paths = [ClosingPath(text, self.table) for text in getattr(matcher, "hints", ())]
+        return [path.token_ids() for path in paths if path.cost() < UNREACHABLE]
 
     def _forced(self, state: GrammarMatcher) -> list[int]:
         """What must come next. `forced_tokens` holds back what the model might spell otherwise, which does not matter here."""
@@ -311,29 +308,46 @@ class CompletionSearch:
         return path.token_ids() if 0 < path.cost() < UNREACHABLE else []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class _Effort:
+    """What one search is after, and what is left of its bound. `max_tokens` counts the search's own tokens, an upper bound of the cost."""
+
+    limit: int
+    tail: tuple[ClosingPath, int] | None
+    num_left: int
+    max_tokens: int
+    hints: list[list[int]]
+    joints: list[tuple[int, list[int]]]  # an offset in the earlier way, and its next tokens from there
+    was_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A state that the search has reached, with its mask. Places of one signature look alike: the same single bytes may follow."""
+    """A state that the search has reached. Places of one signature look alike: the same text led there, and the same probes may follow."""
 
     state: GrammarMatcher
     data: bytes
     num_tokens: int
-    row: NDArray[np.int32]
+    probes: tuple[int, ...]  # those allowed here
     signature: bytes
+    score: int  # how little it promises: of its token, and of how often such a place was passed on the way
     path: ClosingPath | None
+    parent: _Place | None
+
+    @property
+    def is_free(self) -> bool:
+        """So much may follow that this is free text: one letter is as good as another, and a bracket closes nothing."""
+        return len(self.probes) > _NUM_FREE
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Branch:
-    """A place whose candidates of one stage are to be tried; `seen` holds the signatures on the way to it."""
+class _Stage(Enum):
+    """Which tokens are tried at a place, in this order."""
 
-    penalty: int  # how far down the lists of candidates the way went
-    neg_num_tokens: int
-    serial: int
-    place: _Place = field(compare=False)
-    stage: int = field(compare=False)
-    seen: frozenset[bytes] = field(compare=False)
-    num_loops: int = field(compare=False)
+    CLOSE = auto()  # what closes something
+    HINTS = auto()  # samples of the constraint's patterns
+    GO_ON = auto()  # likely single characters
+    LONGEST = auto()  # the longest tokens: they fill an obligatory text in the fewest steps
+    REST = auto()  # every single byte
 
 
 def _score(text: bytes) -> int:
@@ -341,96 +355,3 @@ def _score(text: bytes) -> int:
     if text in _CLOSERS:
         return 0
     return 1 if _PLAIN.fullmatch(text) else 4
-
-
-class BudgetKeeper:
-    """Holds a way to the end of one generation that fits in its remaining tokens. Owned by one generation.
-
-    Promise: if a way within the first budget was known at the start, then after every `advance` there is a way within what remains, so a
-    text that uses up its budget is complete.
-    """
-
-    __slots__ = ("_offset", "_path", "_search", "num_searches", "num_steered")
-
-    def __init__(self, search: CompletionSearch, path: ClosingPath) -> None:
-        self._search, self._path, self._offset = search, path, 0
-        self.num_searches = self.num_steered = 0
-
-    @property
-    def num_tokens_needed(self) -> int:
-        """Tokens of the way that is held."""
-        return self._path.cost(self._offset)
-
-    def fork(self) -> BudgetKeeper:
-        """A keeper for a fork of the matcher."""
-        copy = BudgetKeeper(self._search, self._path)
-        copy._offset = self._offset
-        return copy
-
-    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
-        """Take one token in, or a better one where it would leave no time to end.
-
-        Args:
-            matcher: in the state before the token; advanced by the returned one.
-            token_id: an allowed token, not an end token.
-            remaining: tokens that may still be generated, this one included; at least 1.
-        Returns:
-            `token_id`, or the first token of the way that is held. None where the text was complete and the token would have begun
-            something that cannot be ended in time: the text ends here, and the matcher stays as it was.
-        Raises:
-            GrammarError: `token_id` is not allowed.
-        """
-        if not matcher.accept_token(token_id):
-            raise GrammarError(f"token {token_id} is not allowed by the constraint")
-        if self._fits_after(matcher, token_id, remaining - 1):
-            return token_id
-        path, offset = self._path, self._offset
-        matcher.rollback(1)
-        self.num_steered += 1
-        if offset == len(path.data):
-            return None
-        steered = path.token_ids(offset)[0]
-        if not matcher.accept_token(steered):
-            raise GrammarError("the way to the end was lost")
-        self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
-        return steered
-
-    def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
-        """After `token_id`, hold a way of at most `left` tokens; False, and unchanged, where none is found."""
-        path, offset = self._path, self._offset
-        text = self._search.vocabulary.token_bytes[token_id]
-        if path.data.startswith(text, offset):
-            if path.cost(offset + len(text)) <= left:
-                self._offset = offset + len(text)
-                return True
-            return matcher.is_accepting and self._hold_nothing()
-        if offset < len(path.data):
-            common = _common_length(path.data, offset, text)
-            # The token came before what is held, or took the place of its beginning: in part, or byte for byte as in a fixed form.
-            for at in dict.fromkeys((offset, offset + common, min(offset + len(text), len(path.data)))):
-                if self._search.completes(matcher, path.token_ids(at)):
-                    if path.cost(at) > left:
-                        # The token only made the text longer, as inside a string: what is held is still how it ends.
-                        return matcher.is_accepting and self._hold_nothing()
-                    self._offset = at
-                    return True
-        if matcher.is_accepting:
-            return self._hold_nothing()
-        self.num_searches += 1
-        found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
-        if found is None:
-            return False
-        self._path, self._offset = found, 0
-        return True
-
-    def _hold_nothing(self) -> bool:
-        """The text is complete as it is."""
-        self._path, self._offset = ClosingPath(b"", self._search.table), 0
-        return True
-
-
-def _common_length(data: bytes, offset: int, text: bytes) -> int:
-    length = 0
-    while length < len(text) and offset + length < len(data) and data[offset + length] == text[length]:
-        length += 1
-    return length

@@ -7,6 +7,7 @@ sticks to a matcher is raised instead of being taken for "not allowed".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.llguidance_sources import library_source, read_error
+from rtlang_grammars.samples import samples
 from rtlang_grammars.spec import Constraint, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 
@@ -48,7 +50,7 @@ class LLGuidanceBackend:
         error = matcher.get_error()
         if error:
             raise read_error(constraint, error)
-        start = LLGuidanceMatcher(matcher, self._vocabulary, self._search)
+        start = LLGuidanceMatcher(matcher, self._vocabulary, self._search, samples(constraint))
         if not start.is_accepting and not start.has_next_token():
             raise GrammarError("no text of this vocabulary matches the constraint")
         return LLGuidanceGrammar(start, _BASE_BYTES + _BYTES_PER_SOURCE_BYTE * len(constraint.source))
@@ -73,17 +75,37 @@ class LLGuidanceGrammar:
 class LLGuidanceMatcher:
     """See `GrammarMatcher`.
 
+    Attributes:
+        hints: texts that match patterns of the grammar, for `CompletionSearch`.
     Raises:
         GrammarError: from any method, where the library gave up (a bound on its work was reached). The matcher stays unusable.
     """
 
-    __slots__ = ("_end_token_id", "_has_ended", "_matcher", "_scratch", "_search", "_vocabulary")
+    __slots__ = (
+        "_end_token_id",
+        "_has_ended",
+        "_matcher",
+        "_num_tokens",
+        "_scratch",
+        "_search",
+        "_silent_ids",
+        "_vocabulary",
+        "hints",
+    )
 
     def __init__(
-        self, matcher: Any, vocabulary: Vocabulary, search: CompletionSearch, *, has_ended: bool = False
+        self,
+        matcher: Any,
+        vocabulary: Vocabulary,
+        search: CompletionSearch,
+        hints: tuple[bytes, ...],
+        *,
+        has_ended: bool = False,
     ) -> None:
         self._matcher, self._vocabulary, self._search = matcher, vocabulary, search
-        self._has_ended = has_ended
+        self.hints, self._has_ended = hints, has_ended
+        self._silent_ids = vocabulary.silent_ids
+        self._num_tokens = len(vocabulary.token_bytes)
         self._end_token_id = min(vocabulary.eos_token_ids, default=vocabulary.vocab_size)
         self._scratch: NDArray[np.int32] | None = None
 
@@ -170,7 +192,9 @@ class LLGuidanceMatcher:
 
     def fork(self) -> LLGuidanceMatcher:
         """An independent matcher in the same state (2 us)."""
-        return LLGuidanceMatcher(self._matcher.deep_copy(), self._vocabulary, self._search, has_ended=self._has_ended)
+        return LLGuidanceMatcher(
+            self._matcher.deep_copy(), self._vocabulary, self._search, self.hints, has_ended=self._has_ended
+        )
 
     def shortest_completion(self, limit: int) -> list[int] | None:
         """See `GrammarMatcher.shortest_completion`."""
@@ -186,12 +210,21 @@ class LLGuidanceMatcher:
         eos_token_ids = self._vocabulary.eos_token_ids
         if token_ids[-1] in eos_token_ids:
             return self.completes(token_ids[:-1])
-        if self._has_ended or not all(map(self._is_text, token_ids)):
+        if self._has_ended or not self._are_text(token_ids):
             return False
         count = self._matcher.validate_tokens(token_ids)
         if count != len(token_ids):
             self._raise_if_broken()
         return bool(count == len(token_ids))
+
+    def allowed(self, token_ids: Sequence[int]) -> list[bool]:
+        """For each of `token_ids`, none of them special, whether it could come next. About 0.3 us a token."""
+        if self._has_ended:
+            return [False] * len(token_ids)
+        validate = self._matcher.validate_tokens
+        found = [validate([token_id]) == 1 for token_id in token_ids]
+        self._raise_if_broken()
+        return found
 
     def completes(self, token_ids: list[int]) -> bool:
         """Whether the text is complete after `token_ids`. Does not change the matcher. About 0.2 us a token."""
@@ -199,7 +232,7 @@ class LLGuidanceMatcher:
             return False
         if not token_ids:
             return self.is_accepting
-        if not all(map(self._is_text, token_ids)):
+        if not self._are_text(token_ids):
             return False
         count = self._matcher.validate_tokens([*token_ids, self._end_token_id])
         if count <= len(token_ids):
@@ -214,12 +247,12 @@ class LLGuidanceMatcher:
         return bool(row.any())
 
     def _is_text(self, token_id: int) -> bool:
-        vocabulary = self._vocabulary
+        return 0 <= token_id < self._num_tokens and token_id not in self._silent_ids
+
+    def _are_text(self, token_ids: list[int]) -> bool:
         return (
-            0 <= token_id < len(vocabulary.token_bytes)
-            and token_id not in vocabulary.special_token_ids
-            and token_id not in vocabulary.eos_token_ids
-        )
+            self._silent_ids.isdisjoint(token_ids) and min(token_ids) >= 0 and max(token_ids) < self._num_tokens
+        )  # fast: most calls of a search end here
 
     def _raise_if_broken(self) -> None:
         if self._matcher.is_error():
@@ -234,7 +267,7 @@ class _TokenSource:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         padding = vocabulary.vocab_size - len(vocabulary.token_bytes)
-        silent = vocabulary.special_token_ids | vocabulary.eos_token_ids
+        silent = vocabulary.silent_ids
         self.tokens = [b"" if token_id in silent else text for token_id, text in enumerate(vocabulary.token_bytes)] + [
             b""
         ] * padding

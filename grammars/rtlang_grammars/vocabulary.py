@@ -8,7 +8,7 @@ model's output layer and never allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +31,7 @@ class Vocabulary:
     special_token_ids: frozenset[int]
     vocab_size: int
     tokenizer_json: str | None = None
+    silent_ids: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.vocab_size < max(1, len(self.token_bytes)):
@@ -39,6 +40,7 @@ class Vocabulary:
             for token_id in ids:
                 if not 0 <= token_id < self.vocab_size:
                     raise ValueError(f"{name} holds {token_id}: ids from 0 to {self.vocab_size - 1} are allowed")
+        object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
 
     @property
     def num_mask_words(self) -> int:
@@ -47,7 +49,7 @@ class Vocabulary:
 
     def text_of(self, token_ids: Iterable[int]) -> bytes:
         """The text of a run of tokens; end tokens and special tokens add nothing."""
-        silent = self.eos_token_ids | self.special_token_ids
+        silent = self.silent_ids
         return b"".join(
             self.token_bytes[token_id]
             for token_id in token_ids
@@ -56,7 +58,7 @@ class Vocabulary:
 
     def ids_by_bytes(self) -> dict[bytes, int]:
         """The id that spells a byte string; of several, the lowest. Special and empty tokens are left out."""
-        silent = self.eos_token_ids | self.special_token_ids
+        silent = self.silent_ids
         ids: dict[bytes, int] = {}
         for token_id, text in enumerate(self.token_bytes):
             if text and token_id not in silent:

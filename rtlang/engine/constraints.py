@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from rtlang.config import RuntimeConfig
 from rtlang.errors import BudgetError, ConstraintError
 from rtlang_grammars.backends import create_backend
-from rtlang_grammars.closing import BudgetKeeper, ClosingPath, CompletionSearch
+from rtlang_grammars.budget import BudgetKeeper
+from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError, GrammarMatcher
+from rtlang_grammars.spelling import ClosingPath
 from rtlang_grammars.vocabulary import Vocabulary
 
 _SEARCH_LIMIT = 4096

@@ -105,17 +105,17 @@ def generate(session: ConstraintSession, max_tokens: int, rng: random.Random) ->
     """What the engine does: mask, draw, accept, until complete, an end token or out of tokens."""
     tokens: list[int] = []
     mask = row()
-    while len(tokens) < max_tokens and not session.is_complete:
+    while len(tokens) < max_tokens:
         session.fill(mask)
         session.raise_if_failed()
         token = rng.choice(allowed_ids(mask))
         if token in session.end_token_ids:
             break
         token = session.accept(token, max_tokens - len(tokens))
-        if token in session.end_token_ids:
-            assert session.is_complete
+        if token not in session.end_token_ids:
+            tokens.append(token)
+        if session.is_complete:
             break
-        tokens.append(token)
     return VOCABULARY.text_of(tokens).decode()
 
 

@@ -12,7 +12,8 @@ import lark
 import pytest
 
 from rtlang_grammars.backends import create_backend
-from rtlang_grammars.closing import BudgetKeeper, CompletionSearch
+from rtlang_grammars.budget import BudgetKeeper
+from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.lark_library import LIBRARY, library_constraint, library_grammar
 from rtlang_grammars.spec import CompiledGrammar
 from tests.support.vocabularies import random_text, small_vocabulary, spell

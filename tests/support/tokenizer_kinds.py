@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def _unigram() -> tokenizers.Tokenizer:
     return tokenizer
 
 
-KINDS = {
+KINDS: dict[str, Callable[[], Any]] = {
     "byte_level": functools.partial(_byte_level, prefix_space=False),
     "byte_level_prefix_space": functools.partial(_byte_level, prefix_space=True),
     "bpe_byte_pieces": _bpe_with_byte_pieces,

@@ -8,7 +8,7 @@ import random
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.closing import BudgetKeeper
+from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.spec import GrammarMatcher
 from rtlang_grammars.vocabulary import Vocabulary
 

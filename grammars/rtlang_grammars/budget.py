@@ -1,0 +1,110 @@
+"""Ending a constrained text in time.
+
+A generation that must end within a number of tokens is safe as long as some way to a complete text is known that fits in what is left.
+`BudgetKeeper` holds one such way. Most tokens follow it, or leave it as it is, which costs one comparison or one check; only a token that
+opens something new needs a search, and a token that would leave no way to end in time is replaced by the next token of the way.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.closing import CompletionSearch
+from rtlang_grammars.spec import GrammarError, GrammarMatcher
+from rtlang_grammars.spelling import ClosingPath
+
+_STEP_STATES = 1200
+"""States that a search within a step may look at; about 40 us each. It matters where a token begins something long."""
+
+
+class BudgetKeeper:
+    """Holds a way to the end of one generation that fits in its remaining tokens. Owned by one generation.
+
+    Promise: if a way within the first budget was known at the start, then after every `advance` there is a way within what remains, so a
+    text that uses up its budget is complete.
+    """
+
+    __slots__ = ("_offset", "_path", "_search", "num_searches", "num_steered")
+
+    def __init__(self, search: CompletionSearch, path: ClosingPath) -> None:
+        self._search, self._path, self._offset = search, path, 0
+        self.num_searches = self.num_steered = 0
+
+    @property
+    def num_tokens_needed(self) -> int:
+        """Tokens of the way that is held."""
+        return self._path.cost(self._offset)
+
+    def fork(self) -> BudgetKeeper:
+        """A keeper for a fork of the matcher."""
+        copy = BudgetKeeper(self._search, self._path)
+        copy._offset = self._offset
+        return copy
+
+    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
+        """Take one token in, or a better one where it would leave no time to end.
+
+        Args:
+            matcher: in the state before the token; advanced by the returned one.
+            token_id: an allowed token, not an end token.
+            remaining: tokens that may still be generated, this one included; at least 1.
+        Returns:
+            `token_id`, or the first token of the way that is held. None where the text was complete and the token would have begun
+            something that cannot be ended in time: the text ends here, and the matcher stays as it was.
+        Raises:
+            GrammarError: `token_id` is not allowed.
+        """
+        if not matcher.accept_token(token_id):
+            raise GrammarError(f"token {token_id} is not allowed by the constraint")
+        if self._fits_after(matcher, token_id, remaining - 1):
+            return token_id
+        path, offset = self._path, self._offset
+        matcher.rollback(1)
+        self.num_steered += 1
+        if offset == len(path.data):
+            return None
+        steered = path.token_ids(offset)[0]
+        if not matcher.accept_token(steered):
+            raise GrammarError("the way to the end was lost")
+        self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
+        return steered
+
+    def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
+        """After `token_id`, hold a way of at most `left` tokens; False, and unchanged, where none is found."""
+        path, offset = self._path, self._offset
+        text = self._search.vocabulary.token_bytes[token_id]
+        if path.data.startswith(text, offset):
+            if path.cost(offset + len(text)) <= left:
+                self._offset = offset + len(text)
+                return True
+            return matcher.is_accepting and self._hold_nothing()
+        if offset < len(path.data):
+            common = _common_length(path.data, offset, text)
+            # The token came before what is held, or took the place of its beginning: in part, or byte for byte as in a fixed form.
+            is_known = False
+            for at in dict.fromkeys((offset, offset + common, min(offset + len(text), len(path.data)))):
+                if self._search.completes(matcher, path.token_ids(at)):
+                    if path.cost(at) <= left:
+                        self._offset = at
+                        return True
+                    is_known = True
+            if is_known:  # the token only made the text longer, as inside a string: what is held is still how it ends
+                return matcher.is_accepting and self._hold_nothing()
+        if matcher.is_accepting:
+            return self._hold_nothing()
+        self.num_searches += 1
+        found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
+        if found is None:
+            return False
+        self._path, self._offset = found, 0
+        return True
+
+    def _hold_nothing(self) -> bool:
+        """The text is complete as it is."""
+        self._path, self._offset = ClosingPath(b"", self._search.table), 0
+        return True
+
+
+def _common_length(data: bytes, offset: int, text: bytes) -> int:
+    length = 0
+    while length < len(text) and offset + length < len(data) and data[offset + length] == text[length]:
+        length += 1
+    return length

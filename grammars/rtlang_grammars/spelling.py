@@ -1,0 +1,77 @@
+"""Bytes spelled in the fewest tokens, for every suffix at once.
+
+A way to the end of a text is kept as bytes. Its cost in tokens, from any place on, comes from one table filled from the end; a way that
+ends like an earlier one takes over that part of its table.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.vocabulary import Vocabulary
+
+UNREACHABLE = 1 << 30
+"""The cost of bytes that no tokens spell."""
+
+_MAX_TOKEN_BYTES = 24  # longer tokens are rare and save little; they would make the table slower
+
+
+class ClosingPath:
+    """Bytes that complete a text, and for every suffix the fewest tokens that spell it. Immutable.
+
+    Attributes:
+        data: the bytes.
+    """
+
+    __slots__ = ("_costs", "_lengths", "_spelled", "_table", "data")
+
+    def __init__(self, data: bytes, table: TokenTable, tail: tuple[ClosingPath, int] | None = None) -> None:
+        """`tail`: `data` ends with this path from this offset on, whose costs are taken over."""
+        self.data, self._table = data, table
+        self._costs, self._lengths = table.costs(data, tail)
+        self._spelled: dict[int, list[int]] = {}
+
+    def cost(self, offset: int = 0) -> int:
+        """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
+        return self._costs[offset]
+
+    def token_ids(self, offset: int = 0) -> list[int]:
+        """Tokens that spell data[offset:], as few as possible. Not to be changed."""
+        found = self._spelled.get(offset)
+        if found is None:
+            found = self._spelled[offset] = self.head(offset, len(self.data))
+        return found
+
+    def head(self, offset: int, num_tokens: int) -> list[int]:
+        """The first of these tokens."""
+        data, lengths, ids = self.data, self._lengths, self._table.ids
+        found: list[int] = []
+        while offset < len(data) and len(found) < num_tokens:
+            end = offset + lengths[offset]
+            found.append(ids[data[offset:end]])
+            offset = end
+        return found
+
+
+class TokenTable:
+    """Tokens by bytes, for spelling. Immutable.
+
+    Attributes:
+        ids: the token that spells some bytes.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
+        self._max_length = max(map(len, self.ids), default=1)
+
+    def costs(self, data: bytes, tail: tuple[ClosingPath, int] | None) -> tuple[list[int], list[int]]:
+        """For each offset the fewest tokens to the end and the length of the first of them. [len(data) + 1] both."""
+        costs, lengths = ([0], [0]) if tail is None else (tail[0]._costs[tail[1] :], tail[0]._lengths[tail[1] :])
+        num_new = len(data) + 1 - len(costs)
+        costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
+        ids = self.ids
+        for at in range(num_new - 1, -1, -1):
+            best = UNREACHABLE
+            for end in range(at + 1, min(at + self._max_length, len(data)) + 1):
+                if costs[end] < best and data[at:end] in ids:
+                    best, lengths[at] = costs[end], end - at
+            costs[at] = min(best + 1, UNREACHABLE)
+        return costs, lengths

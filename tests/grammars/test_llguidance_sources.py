@@ -1,0 +1,83 @@
+"""What is refused before or by the library, with its place; and what only looks like something refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rtlang_grammars.backends import create_backend
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarBackend, GrammarError
+from tests.support.vocabularies import small_vocabulary, spell
+
+VOCABULARY = small_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def backend() -> GrammarBackend:
+    return create_backend("llguidance", VOCABULARY)
+
+
+REFUSED = [
+    (ConstraintKind.JSON_SCHEMA, "", "1:1"),
+    (ConstraintKind.JSON_SCHEMA, "{bad", "1:2"),
+    (ConstraintKind.JSON_SCHEMA, "[1]", None),
+    (ConstraintKind.JSON_SCHEMA, "false", None),
+    (ConstraintKind.JSON_SCHEMA, '{"minimum": NaN}', None),
+    (ConstraintKind.JSON_SCHEMA, '{"properties": {"a": {"type": "text"}}}', "/properties/a/type"),
+    (ConstraintKind.JSON_SCHEMA, '{"properties": {"a/b": {"not": {"type": "string"}}}}', "/properties/a~1b/not"),
+    (ConstraintKind.JSON_SCHEMA, '{"anyOf": []}', "/anyOf"),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "array", "minItems": 5, "maxItems": 2}', "/minItems"),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "array", "minItems": -5}', "/minItems"),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "array", "uniqueItems": true}', "/uniqueItems"),
+    (ConstraintKind.JSON_SCHEMA, '{"$ref": "http://localhost:1/x"}', "/$ref"),
+    (ConstraintKind.JSON_SCHEMA, '{"$ref": "#/definitions/a"}', None),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "string", "pattern": "(?=a)"}', None),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "string", "format": "nonsense"}', "/format"),
+    (ConstraintKind.JSON_SCHEMA, '{"oneOf": [{"type": "integer"}, {"type": "number"}]}', "/oneOf"),
+    (ConstraintKind.JSON_SCHEMA, '{"type": "object", "required": ["a"], "additionalProperties": false}', None),
+    (ConstraintKind.JSON_SCHEMA, "[" * 5000, None),
+    (ConstraintKind.JSON_SCHEMA, '{"items":' * 200 + "{}" + "}" * 200, None),
+    (ConstraintKind.JSON_SCHEMA, '{"title": "' + "x" * (3 << 20) + '"}', None),
+    (ConstraintKind.JSON_SCHEMA, '{"const": "\ud800"}', None),
+    (ConstraintKind.REGEX, "ab(c", "1:3"),
+    (ConstraintKind.REGEX, "a(?=b)", "1:2"),
+    (ConstraintKind.REGEX, r"(a)\1", "1:4"),
+    (ConstraintKind.REGEX, r"\bword", None),
+    (ConstraintKind.REGEX, "a$b", None),
+    (ConstraintKind.REGEX, "a{5,2}", None),
+    (ConstraintKind.REGEX, "[", None),
+    (ConstraintKind.REGEX, "x" * (1 << 17), None),
+    (ConstraintKind.CHOICE, "[]", None),
+    (ConstraintKind.CHOICE, '["a", 1]', None),
+    (ConstraintKind.CHOICE, '{"a": 1}', None),
+    (ConstraintKind.CHOICE, "nope", "1:1"),
+    (ConstraintKind.CHOICE, json.dumps([str(i) for i in range(60_000)]), None),
+    (ConstraintKind.LARK, "", None),
+    (ConstraintKind.LARK, 'start: "a', "1:10"),
+    (ConstraintKind.LARK, 'start: "a"\n  | missing', "1:8"),
+    (ConstraintKind.LARK, 'other: "a"', None),
+    (ConstraintKind.LARK, "start: /a(/", "1:8"),
+    (ConstraintKind.LARK, 'start: "x" <|tool|>', "1:12"),
+    (ConstraintKind.LARK, "start: <[1-20]>", "1:8"),
+    (ConstraintKind.LARK, 'start: a\na[max_tokens=3]: "x"*', "2:2"),
+    (ConstraintKind.LARK, "start: @other", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "location"), REFUSED, ids=lambda value: str(value)[:40])
+def test_a_bad_constraint_is_refused_with_its_place(
+    backend: GrammarBackend, kind: ConstraintKind, source: str, location: str | None
+) -> None:
+    with pytest.raises(GrammarError) as caught:
+        backend.compile(Constraint(kind, source))
+    assert caught.value.reason
+    if location is not None:
+        assert caught.value.location == location
+
+
+def test_special_tokens_named_in_a_string_are_plain_text(backend: GrammarBackend) -> None:
+    matcher = backend.compile(Constraint(ConstraintKind.LARK, 'start: "<|tool|>" // not <|tool|> itself')).matcher()
+    special = VOCABULARY.token_bytes.index(b"<|tool|>")
+    assert not matcher.accept_token(special)
+    assert matcher.accepts(spell(VOCABULARY, "<|tool|>"))

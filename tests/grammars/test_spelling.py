@@ -1,0 +1,41 @@
+"""Costs of suffixes, against a plain dynamic program per suffix."""
+
+from __future__ import annotations
+
+import random
+
+from rtlang_grammars.spelling import UNREACHABLE, ClosingPath, TokenTable
+from rtlang_grammars.vocabulary import Vocabulary
+from tests.support.vocabularies import small_vocabulary
+
+VOCABULARY = small_vocabulary()
+TABLE = TokenTable(VOCABULARY)
+
+
+def test_costs_are_the_fewest_tokens_for_every_suffix() -> None:
+    rng = random.Random(5)
+    ids = VOCABULARY.ids_by_bytes()
+
+    def fewest(data: bytes) -> int:
+        best = [0] + [UNREACHABLE] * len(data)
+        for end in range(1, len(data) + 1):
+            best[end] = 1 + min(best[start] for start in range(end) if data[start:end] in ids)
+        return best[-1]
+
+    for _ in range(30):
+        data = b"".join(VOCABULARY.token_bytes[rng.randrange(len(VOCABULARY.token_bytes) - 4)] for _ in range(6))
+        path = ClosingPath(data, TABLE)
+        for offset in range(len(data) + 1):
+            assert path.cost(offset) == fewest(data[offset:])
+            assert len(path.token_ids(offset)) == path.cost(offset)
+            assert VOCABULARY.text_of(path.token_ids(offset)) == data[offset:]
+        longer = ClosingPath(b'{"k": ' + data[3:], TABLE, (path, min(3, len(data))))
+        assert [longer.cost(i) for i in range(len(longer.data))] == [
+            fewest(longer.data[i:]) for i in range(len(longer.data))
+        ]
+
+
+def test_bytes_that_no_token_spells_cost_more_than_any_budget() -> None:
+    table = TokenTable(Vocabulary((b"a", b"b"), frozenset(), frozenset(), 2))
+    path = ClosingPath(b"acb", table)
+    assert [path.cost(offset) >= UNREACHABLE for offset in range(4)] == [True, True, False, False]
