@@ -22,17 +22,16 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHORTER = {"num_threads": ("--threads",)}
 
 
-def with_settings(config: type, parameter: str, *, but: tuple[str, ...] = ()) -> Callable[[_Command], _Command]:
+def with_settings(config: type, parameter: str) -> Callable[[_Command], _Command]:
     """Decorate a command: its parameter `parameter` becomes one flag per field of the dataclass `config`.
 
     Args:
         parameter: receives a dict of the fields that were given, by name.
-        but: fields that get no flag.
     """
 
     def decorate(command: _Command) -> _Command:
         hints = get_type_hints(command, include_extras=True)
-        flags = _flags(config, but)
+        flags = _flags(config)
         kept = [
             item.replace(annotation=hints.get(item.name, item.annotation))
             for item in inspect.signature(command).parameters.values()
@@ -56,23 +55,17 @@ def with_settings(config: type, parameter: str, *, but: tuple[str, ...] = ()) ->
     return decorate
 
 
-def _flags(config: type, but: tuple[str, ...]) -> list[inspect.Parameter]:
+def _flags(config: type) -> list[inspect.Parameter]:
     hints, helps = get_type_hints(config), setting_help(config)
     flags = []
     for item in fields(config):
-        if item.name in but:
-            continue
         name = "--" + item.name.replace("_", "-")
         kind = next((part for part in get_args(hints[item.name]) if part is not type(None)), hints[item.name])
         is_many = hints[item.name] == tuple[str, ...]
         names = [f"{name}/--no-{name[2:]}"] if kind is bool else [name, *_SHORTER.get(item.name, ())]
-        default = (
-            False
-            if item.default is None or is_many
-            else str(item.default).lower()
-            if kind is bool
-            else str(item.default)
-        )
+        default: str | bool = str(item.default).lower() if kind is bool else str(item.default)
+        if item.default is None or is_many:
+            default = False
         option = typer.Option(*names, help=helps[item.name], show_default=default, rich_help_panel=_title(config))
         annotation: Any = Annotated[(list[str] if is_many else kind) | None, option]
         flags.append(inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
