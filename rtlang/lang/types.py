@@ -22,11 +22,11 @@ import typing
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from rtlang.errors import ParameterError, ValueParseError
 from rtlang.params import Constraint, ConstraintKind
+from rtlang_grammars.lark_library import LIBRARY, library_constraint
 
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
@@ -307,10 +307,9 @@ def _from_grammar(given: Any) -> OutputType:
     if not isinstance(given, str) or not given.strip():
         raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
     if given.isidentifier():
-        found = resources.files("rtlang_grammars") / "library" / f"{given}.lark"
-        if not found.is_file():
-            raise ParameterError("grammar", given, "the grammar library has none of that name")
-        return OutputType(Constraint(ConstraintKind.LARK, found.read_text(encoding="utf-8")), _same, is_text=True)
+        if given not in LIBRARY:
+            raise ParameterError("grammar", given, f"the grammar library has {', '.join(LIBRARY)}")
+        return OutputType(library_constraint(given), _same, is_text=True)
     return OutputType(Constraint(ConstraintKind.LARK, given), _same, is_text=True)
 
 
