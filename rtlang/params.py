@@ -19,6 +19,7 @@ __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "Se
 MAX_CHOICES = 128
 MAX_LOGPROBS = 100
 MAX_STOPS = 32
+MAX_PRIORITY = 1_000_000
 
 
 class FinishReason(StrEnum):
@@ -154,6 +155,19 @@ class Usage:
             self.cached_tokens + other.cached_tokens,
             self.completion_tokens + other.completion_tokens,
         )
+
+
+def check_run_options(priority: object, deadline_s: object) -> None:
+    """Check the options of a whole run.
+
+    Raises:
+        ParameterError: the priority is no integer of a moderate size, or the deadline no positive number of seconds (or None).
+    """
+    _check_int("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+    if deadline_s is None:
+        return
+    if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
+        raise ParameterError("deadline_s", deadline_s, "a positive number of seconds is allowed")
 
 
 def _check_int(name: str, value: object, low: int, high: int) -> None:

@@ -19,7 +19,26 @@ from rtlang.errors import EngineDeadError
 
 logger = logging.getLogger(__name__)
 
+MAX_WAIT_S = 3600.0
+"""Longest wait at a time: the clocks of a machine cannot wait for every number of seconds."""
+
 Command = Callable[[], None]
+
+
+class Timer:
+    """A command that runs at a time of the clock, unless it is cancelled first. Only for the engine thread."""
+
+    __slots__ = ("_loop", "command")
+
+    def __init__(self, loop: EngineLoop, command: Command) -> None:
+        self._loop = loop
+        self.command: Command | None = command
+
+    def cancel(self) -> None:
+        """Do not run, and hold on to nothing. Idempotent."""
+        if self.command is not None:
+            self.command = None
+            self._loop._timer_cancelled()
 
 
 class EngineLoop:
@@ -45,8 +64,8 @@ class EngineLoop:
         self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
         self._on_step = on_step
         self._commands: deque[Command] = deque()
-        self._timers: list[tuple[float, int, Command]] = []
-        self._num_timers = 0
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._num_timers = self._num_cancelled = 0
         self._condition = threading.Condition()
         self._is_stopping = False
         self._cause: BaseException | None = None
@@ -60,6 +79,11 @@ class EngineLoop:
         """The engine, once `start` has returned."""
         assert self._engine is not None
         return self._engine
+
+    @property
+    def is_current_thread(self) -> bool:
+        """Whether the caller is on the engine thread."""
+        return threading.current_thread() is self._thread
 
     def start(self) -> None:
         """Start the thread and wait until the engine is ready.
@@ -84,10 +108,12 @@ class EngineLoop:
             self._commands.append(command)
             self._condition.notify()
 
-    def call_at(self, when: float, command: Command) -> None:
+    def call_at(self, when: float, command: Command) -> Timer:
         """Run a command at a time of the clock. Only from the engine thread."""
         self._num_timers += 1
-        heapq.heappush(self._timers, (when, self._num_timers, command))
+        timer = Timer(self, command)
+        heapq.heappush(self._timers, (when, self._num_timers, timer))
+        return timer
 
     def wake(self) -> None:
         """Make the thread look for work; from any thread."""
@@ -100,7 +126,7 @@ class EngineLoop:
         with self._condition:
             self._is_stopping = True
             self._condition.notify()
-        if self._thread.ident is not None and threading.current_thread() is not self._thread:
+        if self._thread.ident is not None and not self.is_current_thread:
             self._thread.join()
 
     def _main(self) -> None:
@@ -128,11 +154,18 @@ class EngineLoop:
                 logger.exception("a command failed after the engine had stopped")
         self._on_end(cause)
 
+    def _timer_cancelled(self) -> None:
+        self._num_cancelled += 1
+        if self._num_cancelled * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if entry[-1].command is not None]
+            heapq.heapify(self._timers)
+            self._num_cancelled = 0
+
     def _run_once(self) -> bool:
         engine = self.engine
         with self._condition:
             while not (self._commands or self._is_stopping or self._is_woken or engine.has_work):
-                timeout = self._timers[0][0] - self.clock() if self._timers else None
+                timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
                 if timeout is not None and timeout <= 0:
                     break
                 self._condition.wait(timeout)
@@ -143,7 +176,10 @@ class EngineLoop:
             self._commands.popleft()()
         now = self.clock()
         while self._timers and self._timers[0][0] <= now:
-            heapq.heappop(self._timers)[2]()
+            timer = heapq.heappop(self._timers)[-1]
+            command, timer.command = timer.command, None
+            if command is not None:
+                command()
         if is_stopping:
             return False
         if engine.has_work:

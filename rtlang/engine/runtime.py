@@ -23,7 +23,7 @@ from rtlang.config import RuntimeConfig
 from rtlang.engine.constraints import ConstraintCompiler
 from rtlang.engine.engine import Engine
 from rtlang.engine.graph_state import GraphState
-from rtlang.engine.loop import EngineLoop
+from rtlang.engine.loop import EngineLoop, Timer
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.engine.telemetry import Telemetry
 from rtlang.errors import (
@@ -41,11 +41,12 @@ from rtlang.lang.target import Listener
 from rtlang.metrics import Metrics
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
-from rtlang.params import SamplingParams
+from rtlang.params import SamplingParams, check_run_options
 
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 1.0
+_CLOSED = "the runtime was closed"
 
 
 class Runtime:
@@ -94,7 +95,7 @@ class Runtime:
         """
         with self._lock:
             if self._is_closed:
-                raise EngineDeadError("the runtime was closed")
+                raise EngineDeadError(_CLOSED)
             if self._loop is None:
                 loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
                 loop.start()
@@ -127,22 +128,19 @@ class Runtime:
         for name in given:
             if name not in graph.inputs:
                 raise GraphError(None, "inputs", f"the graph has no input {name!r}")
-        if deadline_s is not None and not deadline_s > 0:
-            raise ConfigError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+        check_run_options(priority, deadline_s)
         loop = self._running_loop()
         if loop.engine.num_requests >= self.config.max_waiting:
             raise OverloadError(f"{self.config.max_waiting} requests are waiting", RETRY_AFTER_S)
         run = LocalGraphRun(self, next(self._graph_ids), graph.nodes)
 
         def begin() -> None:
-            if self._is_broken:
-                listener(GraphFailed(run.graph_id, EngineDeadError("the engine has stopped")))
+            if self._is_broken or self._is_closed:
+                error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
+                _tell(listener, GraphFailed(run.graph_id, error))
                 return
-            state = self._make_state(run.graph_id, given, listener, is_open, priority)
+            state = self._make_state(run.graph_id, given, listener, is_open, priority, deadline_s)
             self._graphs[run.graph_id] = state
-            if deadline_s is not None:
-                message = f"the deadline of {deadline_s:g} s has passed"
-                loop.call_at(loop.clock() + deadline_s, lambda: state.fail(DeadlineError(message)))
             _contained(state, lambda: state.add_nodes(graph.nodes))
 
         loop.post(begin)
@@ -173,11 +171,16 @@ class Runtime:
         loop = self._running_loop()
 
         def clear() -> None:
-            loop.engine.cache.clear()
-            done.set()
+            try:
+                loop.engine.cache.clear()
+            finally:
+                done.set()
 
-        loop.post(clear)
-        done.wait()
+        if loop.is_current_thread:
+            clear()
+        else:
+            loop.post(clear)
+            done.wait()
 
     def close(self) -> None:
         """End all graphs with AbortedError, stop the engine, free everything. Idempotent."""
@@ -203,18 +206,22 @@ class Runtime:
         return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
 
     def _make_state(
-        self, graph_id: int, inputs: Mapping[str, str], listener: Listener, is_open: bool, priority: int
+        self,
+        graph_id: int,
+        inputs: Mapping[str, str],
+        listener: Listener,
+        is_open: bool,
+        priority: int,
+        deadline_s: float | None,
     ) -> GraphState:
         loop = self._loop
         assert loop is not None
         engine = loop.engine
         arrival = loop.clock()
+        timer: Timer | None = None
 
         def tell(event: Event) -> None:
-            try:
-                listener(event)
-            except Exception:
-                logger.exception("the listener of graph %d raised; the graph is cancelled", graph_id)
+            if not _tell(listener, event):
                 loop.call_at(arrival, lambda: self._cancel(graph_id))
 
         def submit(
@@ -228,6 +235,8 @@ class Runtime:
 
         def forget() -> None:
             self._graphs.pop(graph_id, None)
+            if timer is not None:
+                timer.cancel()
 
         def abort(request: Request) -> None:
             if not self._is_broken:
@@ -245,6 +254,9 @@ class Runtime:
             on_end=forget,
             is_open=is_open,
         )
+        if deadline_s is not None:
+            message = f"the deadline of {deadline_s:g} s has passed"
+            timer = loop.call_at(arrival + deadline_s, lambda: state.fail(DeadlineError(message)))
         return state
 
     def _cancel(self, graph_id: int) -> None:
@@ -256,11 +268,7 @@ class Runtime:
         self._is_broken = True
 
     def _end(self, cause: BaseException | None) -> None:
-        error = (
-            AbortedError("the runtime was closed")
-            if cause is None
-            else EngineDeadError(f"the engine has stopped: {cause}")
-        )
+        error = AbortedError(_CLOSED) if cause is None else EngineDeadError(f"the engine has stopped: {cause}")
         for state in list(self._graphs.values()):
             state.fail(error)
 
@@ -271,6 +279,16 @@ class Runtime:
             self.start()
         assert self._loop is not None
         return self._loop
+
+
+def _tell(listener: Listener, event: Event) -> bool:
+    """Tell an event; whether the listener took it. Whatever a listener raises must not reach the engine."""
+    try:
+        listener(event)
+    except BaseException:
+        logger.exception("the listener of graph %d raised; the graph is cancelled", event.graph_id)
+        return False
+    return True
 
 
 def _contained(state: GraphState, act: Callable[[], None]) -> None:

@@ -128,3 +128,36 @@ def test_timers_run_in_time_order() -> None:
     assert done.wait(LIMIT_S)
     loop.stop()
     assert ran == ["early", "late"]
+
+
+def test_a_cancelled_timer_does_not_run_and_is_let_go() -> None:
+    world = Loop(FakeEngine())
+    ran: list[str] = []
+    done = threading.Event()
+
+    def plan() -> None:
+        timers = [world.loop.call_at(float("inf"), lambda: ran.append("never")) for _ in range(100)]
+        for timer in timers[1:]:
+            timer.cancel()
+            timer.cancel()
+        ran.append(f"{len(world.loop._timers) < 5}")
+        timers[0].cancel()
+        ran.append(f"{len(world.loop._timers)} left")
+        done.set()
+
+    world.loop.post(plan)
+    assert done.wait(LIMIT_S)
+    world.loop.stop()
+    assert ran == ["True", "0 left"]
+
+
+@pytest.mark.parametrize("far", [1e18, 1e300, float("inf")])
+def test_a_timer_in_the_far_future_is_waited_for_in_parts(far: float) -> None:
+    world = Loop(FakeEngine())
+    world.loop.post(lambda: world.loop.call_at(far, lambda: None))  # type: ignore[arg-type]
+    heard = threading.Event()
+    world.loop.wake()  # the thread has gone to wait at least once when it takes the next command
+    world.loop.post(heard.set)
+    assert heard.wait(LIMIT_S)
+    world.loop.stop()
+    assert world.ends == [None]

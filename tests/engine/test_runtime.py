@@ -17,8 +17,9 @@ from rtlang.errors import (
     GraphError,
     ModelLoadError,
     OverloadError,
+    ParameterError,
 )
-from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.lang.graph import Arg, Generate, RequestGraph, Text
 from rtlang.params import SamplingParams
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
@@ -160,7 +161,7 @@ def test_a_deadline_ends_a_graph(runner: list[SlowRunner]) -> None:
         last = listener.last()
         assert isinstance(last, GraphFailed)
         assert isinstance(last.error, DeadlineError)
-        with pytest.raises(ConfigError):
+        with pytest.raises(ParameterError):
             runtime.submit(graph(), listener, deadline_s=0)
 
 
@@ -245,3 +246,56 @@ def test_clear_cache_drops_what_nobody_uses(runner: list[SlowRunner]) -> None:
         assert runtime.stats()["num_pages_cached"] > 0
         runtime.clear_cache()
         assert runtime.stats()["num_pages_cached"] == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"deadline_s": 0}, {"deadline_s": "soon"}, {"priority": "high"}, {"priority": None}]
+)
+def test_wrong_options_of_a_run_are_refused_where_they_are_given(
+    runner: list[SlowRunner], options: dict[str, Any]
+) -> None:
+    with Runtime() as runtime, pytest.raises(ParameterError, match=next(iter(options))):
+        runtime.submit(graph(), Listener(), **options)
+
+
+@pytest.mark.parametrize("deadline_s", [1e300, float("inf")])
+def test_a_deadline_in_the_far_future_is_no_deadline(runner: list[SlowRunner], deadline_s: float) -> None:
+    with Runtime() as runtime:
+        for _ in range(2):  # the thread waits for the timer between the two
+            listener = Listener()
+            runtime.submit(graph(), listener, deadline_s=deadline_s)
+            assert isinstance(listener.last(), GraphFinished)
+
+
+def test_a_listener_may_close_the_runtime_and_clear_its_cache(runner: list[SlowRunner]) -> None:
+    runtime = Runtime().start()
+    runner[0].gate.clear()
+    others = [Listener() for _ in range(5)]
+
+    class Closing(Listener):
+        def __call__(self, event: Event) -> None:
+            super().__call__(event)
+            if isinstance(event, TextDelta):
+                runtime.clear_cache()
+                for other in others:
+                    runtime.submit(graph(), other)
+                runtime.close()
+
+    closing = Closing()
+    runtime.submit(graph(), closing)
+    runner[0].gate.set()
+    for listener in (closing, *others):
+        event = listener.last()
+        assert isinstance(event, GraphFailed)
+        assert isinstance(event.error, AbortedError)
+
+
+def test_whatever_a_listener_raises_stays_with_its_graph(runner: list[SlowRunner]) -> None:
+    def leave(event: Event) -> None:
+        raise SystemExit(1)
+
+    with Runtime() as runtime:
+        runtime.submit(graph(), leave)
+        listener = Listener()
+        runtime.submit(graph(), listener)
+        assert isinstance(listener.last(), GraphFinished)

@@ -253,3 +253,31 @@ def test_bodies_that_are_slow_by_themselves_run_side_by_side(target: FakeTarget)
         s += x + rt.gen("y")
 
     assert [result.error for result in slow.run_batch(inputs(6))] == [None] * 6
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "wrong", [{"deadline_s": -1}, {"deadline_s": "soon"}, {"priority": "high"}, {"params": {"n": 2}}]
+)
+def test_wrong_options_are_refused_before_anything_runs(
+    program: rt.Program, wrong: dict[str, Any], target: FakeTarget
+) -> None:
+    with pytest.raises(rt.ParameterError, match=next(iter(wrong))):
+        program.run_batch(inputs(3), **wrong)
+    assert not target.runs
+
+
+def test_a_result_that_cannot_be_read_is_nobody_elses(target: FakeTarget) -> None:
+    @rt.program
+    def circular(s: Any, x: str) -> Any:
+        s += x + rt.gen("y")
+        found: list[Any] = [s["y"]]
+        if x == "bad":
+            found.append(found)
+        return found
+
+    good, bad, last = circular.run_batch([{"x": "a"}, {"x": "bad"}, {"x": "b"}])
+    assert good.value == [answer("a", "y")]
+    assert last.value == [answer("b", "y")]
+    assert isinstance(bad.error, rt.TraceError)
+    assert bad["y"] == answer("bad", "y")

@@ -340,3 +340,17 @@ def test_a_schema_builder_of_genson_is_a_schema() -> None:
 
 def test_the_same_type_is_made_once() -> None:
     assert output_type(type=Sheet) is output_type(type=Sheet)
+
+
+def test_whatever_a_users_validator_raises_is_a_parse_error() -> None:
+    class Broken(BaseModel):
+        name: str
+
+        @field_validator("name")
+        @classmethod
+        def look_up(cls, name: str) -> str:
+            return dict[str, str]()[name]
+
+    with pytest.raises(ValueParseError) as caught:
+        output_type(schema=Broken).read("who", '{"name": "x"}')
+    assert isinstance(caught.value.__cause__, KeyError)
