@@ -20,8 +20,9 @@ from rtlang_grammars.samples import samples
 from rtlang_grammars.spec import Constraint, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 
-_LIMITS = {"max_lexer_states": 50_000, "verbose_errors": False}
-"""A lexer state takes 1-2 kB, so one grammar stays below 100 MB; the library's own bounds hold for the rest."""
+_LIMITS = {"max_lexer_states": 50_000, "step_lexer_fuel": 2_000_000, "verbose_errors": False}
+"""A lexer state takes 1-2 kB, so one grammar stays below 100 MB. A lexer that runs out of fuel (2,000,000 last some 140 ms) stays broken
+for all matchers of its grammar, and real schemas with patterns over many members were seen to need more than the default of 200,000."""
 
 _BASE_BYTES = 64 << 10
 _BYTES_PER_SOURCE_BYTE = 64

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from rtlang.config import RuntimeConfig
 from rtlang.errors import BudgetError, ConstraintError
+from rtlang.metrics import Metrics
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
@@ -53,10 +55,16 @@ class ConstraintSession:
         end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
     """
 
-    __slots__ = ("_error", "_keeper", "_matcher", "end_token_ids")
+    __slots__ = ("_error", "_keeper", "_matcher", "_on_failure", "end_token_ids")
 
-    def __init__(self, matcher: GrammarMatcher, keeper: BudgetKeeper, end_token_ids: frozenset[int]) -> None:
-        self._matcher, self._keeper, self.end_token_ids = matcher, keeper, end_token_ids
+    def __init__(
+        self,
+        matcher: GrammarMatcher,
+        keeper: BudgetKeeper,
+        end_token_ids: frozenset[int],
+        on_failure: Callable[[], None],
+    ) -> None:
+        self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
 
     @property
@@ -84,7 +92,7 @@ class ConstraintSession:
         except (
             BaseException
         ) as error:  # a foreign library may panic, which is no Exception; the other rows must not suffer
-            self._error = _as_constraint_error(error)
+            self._fail(error)
             row.fill(0)
 
     def raise_if_failed(self) -> None:
@@ -116,20 +124,23 @@ class ConstraintSession:
                     return end_token_id
             raise GrammarError("the text has to end here, and the model has no end token")
         except BaseException as error:
-            self._error = _as_constraint_error(error)
-            raise self._error from error
+            raise self._fail(error) from error
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, in order; empty where there is a choice."""
         try:
             return self._matcher.forced_tokens()
         except BaseException as error:
-            self._error = _as_constraint_error(error)
-            raise self._error from error
+            raise self._fail(error) from error
 
     def fork(self) -> ConstraintSession:
         """An independent session in the same state."""
-        return ConstraintSession(self._matcher.fork(), self._keeper.fork(), self.end_token_ids)
+        return ConstraintSession(self._matcher.fork(), self._keeper.fork(), self.end_token_ids, self._on_failure)
+
+    def _fail(self, error: BaseException) -> ConstraintError:
+        self._error = _as_constraint_error(error)
+        self._on_failure()
+        return self._error
 
 
 @dataclass(slots=True)
@@ -140,6 +151,13 @@ class _Compiled:
     grammar: CompiledGrammar | None = None
     path: ClosingPath | None = None
     error: ConstraintError | None = None
+    is_suspect: bool = (
+        False  # a matcher of it failed, and matchers of one grammar share parts: it is not given out again
+    )
+
+    def suspect(self) -> None:
+        """Do not use this any more."""
+        self.is_suspect = True
 
 
 @dataclass(slots=True)
@@ -164,6 +182,7 @@ class ConstraintCompiler:
         config: grammar_backend, grammar_threads, grammar_cache_bytes and grammar_timeout_s are used.
         tokenizer: of the model; its vocabulary is indexed when the first constraint comes.
         vocab_size: width of the model's logits.
+        metrics: where the times of compiling and of filling masks are observed, if anywhere.
         executor: runs everything instead of own threads; for tests.
         timer: starts a timer; for tests.
     """
@@ -173,11 +192,13 @@ class ConstraintCompiler:
         config: RuntimeConfig,
         tokenizer: VocabularySource,
         vocab_size: int,
+        metrics: Metrics | None = None,
         *,
         executor: Executor | None = None,
         timer: Callable[[float, Callable[[], None]], Timer] = _start_timer,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
+        self._metrics = metrics or Metrics()
         self._own_threads = executor is None
         # Masks have threads of their own: a step must never stand behind a compilation.
         self._compile_pool = executor or self._make_pool("constraint-compile")
@@ -205,6 +226,9 @@ class ConstraintCompiler:
                 future.cancel()
                 return future
             compiled = self._cache.get(constraint)
+            if compiled is not None and compiled.is_suspect:
+                self.num_cached_bytes -= self._cache.pop(constraint).size_bytes
+                compiled = None
             if compiled is not None:
                 self._cache.move_to_end(constraint)
                 self.num_cache_hits += 1
@@ -238,6 +262,7 @@ class ConstraintCompiler:
         num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
         done: Future[None] = Future()
         left = [num_parts]
+        started = perf_counter()
 
         def fill_part(part: int) -> None:
             for index in range(part, len(sessions), num_parts):
@@ -246,6 +271,7 @@ class ConstraintCompiler:
                 left[0] -= 1
                 is_last = left[0] == 0
             if is_last:
+                self._metrics.mask.observe(perf_counter() - started)
                 done.set_result(None)
 
         for part in range(num_parts):
@@ -272,7 +298,9 @@ class ConstraintCompiler:
         with self._lock:
             if constraint not in self._waiting:  # timed out or closed before its turn
                 return
+        started = perf_counter()
         compiled = self._compiled(constraint)
+        self._metrics.grammar_compile.observe(perf_counter() - started)
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
             if compiled.size_bytes <= self._config.grammar_cache_bytes:
@@ -320,7 +348,7 @@ class ConstraintCompiler:
             if path is None:
                 raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())
             compiled.path = path
-        return ConstraintSession(matcher, BudgetKeeper(search, path), search.vocabulary.eos_token_ids)
+        return ConstraintSession(matcher, BudgetKeeper(search, path), search.vocabulary.eos_token_ids, compiled.suspect)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
         with self._backend_lock:

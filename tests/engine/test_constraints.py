@@ -16,6 +16,7 @@ import pytest
 from rtlang.config import RuntimeConfig
 from rtlang.engine.constraints import ConstraintCompiler, ConstraintSession
 from rtlang.errors import BudgetError, ConstraintError
+from rtlang.metrics import Metrics
 from rtlang_grammars.spec import Constraint, ConstraintKind
 from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
@@ -89,12 +90,13 @@ class Timers:
 
 
 def make(
-    executor: Executor | None = None, *, has_end: bool = True, **settings: Any
+    executor: Executor | None = None, *, has_end: bool = True, metrics: Metrics | None = None, **settings: Any
 ) -> tuple[ConstraintCompiler, Timers]:
     timers = Timers()
     config = RuntimeConfig(grammar_timeout_s=3.0, **settings)
     tokenizer = FakeTokenizer(has_end=has_end)
-    return ConstraintCompiler(config, tokenizer, VOCABULARY.vocab_size, executor=executor, timer=timers), timers
+    compiler = ConstraintCompiler(config, tokenizer, VOCABULARY.vocab_size, metrics, executor=executor, timer=timers)
+    return compiler, timers
 
 
 def row() -> Any:
@@ -279,6 +281,7 @@ def test_a_matcher_that_fails_fails_its_own_session_only() -> None:
         bad.raise_if_failed()
     with pytest.raises(ConstraintError, match="index out of bounds"):
         bad.accept(ord("a"), 9)
+    assert compiler.num_compiled == 2  # what may be broken was not given out again
     compiler.close()
 
 
@@ -299,6 +302,19 @@ def test_masks_filled_on_threads_equal_masks_filled_here(num_threads: int) -> No
                 session.accept(rng.choice(drawn), 40)
     compiler.fill([], np.zeros((0, VOCABULARY.num_mask_words), dtype=np.int32)).result(60)
     compiler.close()
+
+
+def test_the_times_of_compilations_and_of_masks_are_observed() -> None:
+    metrics = Metrics()
+    compiler, _ = make(Inline(), metrics=metrics)
+    session = compiler.session(WORD, 9).result(0)
+    compiler.session(WORD, 9).result(0)  # from the cache
+    compiler.session(BROKEN, 9)
+    for _ in range(3):
+        compiler.fill([session], np.zeros((1, VOCABULARY.num_mask_words), dtype=np.int32)).result(0)
+    values = metrics.snapshot()
+    assert values["rtlang:grammar_compile_seconds_count"] == 2
+    assert values["rtlang:mask_seconds_count"] == 3
 
 
 def test_a_token_the_mask_does_not_allow_is_an_error() -> None:
