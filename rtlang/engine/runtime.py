@@ -131,7 +131,7 @@ class Runtime:
         check_run_options(priority, deadline_s)
         loop = self._running_loop()
         if loop.engine.num_requests >= self.config.max_waiting:
-            raise OverloadError(f"{self.config.max_waiting} requests are waiting", RETRY_AFTER_S)
+            raise OverloadError(f"{self.config.max_waiting} requests are unfinished", RETRY_AFTER_S)
         run = LocalGraphRun(self, next(self._graph_ids), graph.nodes)
 
         def begin() -> None:
@@ -201,7 +201,7 @@ class Runtime:
         runner = ModelRunner(self.config)
         runner.load()
         self._runner = runner
-        self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size)
+        self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size, self.metrics)
         check = os.environ.get("RTLANG_DEBUG") == "1"
         return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
 

@@ -74,6 +74,9 @@ def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
         jsonschema.Draft202012Validator(case["schema"], format_checker=jsonschema.FormatChecker()).validate(value)
     assert len({result.text("value") for result in results}) > 100, "the texts should differ"
     assert runtime.stats()["num_pages_in_use"] == 0
+    counts = runtime.metrics.snapshot()
+    assert counts["rtlang:grammar_compile_seconds_count"] >= len(SCHEMAS)
+    assert counts["rtlang:mask_seconds_count"] > 0
 
 
 def test_a_budget_too_small_for_any_value_is_an_error_of_its_own(runtime: rt.Runtime) -> None:
