@@ -21,6 +21,7 @@ from typing import Any
 from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Node, RequestGraph, nodes_from_plain
+from rtlang.params import MAX_PRIORITY
 from rtlang.serve.encoding import DecodeLimits, Encoding
 from rtlang.serve.fields import check_int, check_map, optional
 from rtlang.serve.generation import generation_graph_from_plain
@@ -42,7 +43,6 @@ from rtlang.serve.wire import error_to_wire, event_to_wire
 logger = logging.getLogger(__name__)
 
 KINDS = ("program", "generate", "chat")
-MAX_PRIORITY = 1_000_000
 # Large enough that joining costs nothing per event, small enough that a browser shows the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
 
