@@ -89,9 +89,7 @@ class ConstraintSession:
         """
         try:
             self._matcher.fill_bitmask(row)
-        except (
-            BaseException
-        ) as error:  # a foreign library may panic, which is no Exception; the other rows must not suffer
+        except BaseException as error:  # a foreign library may panic, which is no Exception; other rows must not suffer
             self._fail(error)
             row.fill(0)
 
@@ -145,15 +143,18 @@ class ConstraintSession:
 
 @dataclass(slots=True)
 class _Compiled:
-    """A constraint ready for use, or why it is not. `path` is the shortest known way to a complete text."""
+    """A constraint ready for use, or why it is not.
+
+    Attributes:
+        path: the shortest known way to a complete text.
+        is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
+    """
 
     size_bytes: int
     grammar: CompiledGrammar | None = None
     path: ClosingPath | None = None
     error: ConstraintError | None = None
-    is_suspect: bool = (
-        False  # a matcher of it failed, and matchers of one grammar share parts: it is not given out again
-    )
+    is_suspect: bool = False
 
     def suspect(self) -> None:
         """Do not use this any more."""

@@ -46,7 +46,7 @@ class EngineLoop:
 
     Args:
         make_engine: builds the engine, on the engine thread (loading a model there keeps its threads together).
-        on_break: told, with the cause, that the engine broke; commands still queued run after it.
+        on_break: told that the engine broke; commands still queued run after it.
         on_end: called once when the loop ends, with the cause if it broke.
         clock: seconds, monotonic.
         on_step: told the outputs of each step, and when it began and ended.

@@ -107,9 +107,7 @@ class Tokenizer:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
         except (ModelLoadError, KeyboardInterrupt, SystemExit):
             raise
-        except (
-            BaseException
-        ) as error:  # the library raises bare exceptions, and panics, for whatever is wrong in the file
+        except BaseException as error:  # for a damaged file the library raises bare exceptions, and panics
             raise ModelLoadError(str(path), f"tokenizer.json cannot be used: {error}") from error
         return tokenizer
 
