@@ -47,7 +47,7 @@ class SamplingParams:
     Attributes:
         max_tokens: most tokens to generate.
         min_tokens: end tokens and stops are held back until so many tokens are there.
-        stop: strings that end the text; they are not part of it.
+        stop: strings that end the text; they are not part of it. A constrained text ends by its constraint alone: no stop applies to it.
         stop_token_ids: tokens that end the text, besides the model's own end tokens; not part of it.
         stop_regex: patterns (Python `re`) that end the text where they first match; the match is not part of it.
         temperature: 0 takes the most likely token; otherwise logits are divided by it. Default 0, so that programs repeat.

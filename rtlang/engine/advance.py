@@ -33,10 +33,11 @@ def advance(request: Request, output: RowOutput) -> RequestOutput | None:
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
     session = request.session
     if session is not None:
+        drawn = token_id
+        if drawn not in session.end_token_ids:
+            token_id = session.accept(drawn, request.max_tokens - request.num_output_tokens)
         if token_id in session.end_token_ids:
             return _end(request, FinishReason.STOP, None)
-        remaining = request.max_tokens - request.num_output_tokens
-        drawn, token_id = token_id, session.accept(token_id, remaining)
         if token_id != drawn and logprob is not None:
             # Steered to close in time: its log-probability is known only if it is among the likeliest that were reported.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)

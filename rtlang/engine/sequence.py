@@ -1,7 +1,8 @@
 """The tokens of a sequence as a graph grows it.
 
 Text is encoded once, where it enters, after the text that it follows; what was generated is continued by its own token ids. Chat
-messages are framed by the tokenizer's template; their contents are always plain text and never become special tokens.
+messages are framed by the tokenizer's template, which also says whether a conversation begins with a start token; their contents are
+always plain text and never become special tokens.
 """
 
 from __future__ import annotations
@@ -59,11 +60,7 @@ def append_text(
                 if is_open:
                     raise RequestError(f"a {part.role} message begins inside a {roles[-1]} message")
                 flush()
-                opening = tokenizer.chat.open(roles, part.role)
-                start_ids = tokenizer.start_ids()
-                if not token_ids and opening[: len(start_ids)] != start_ids:
-                    token_ids.extend(start_ids)
-                token_ids.extend(opening)
+                token_ids.extend(tokenizer.chat.open(roles, part.role, is_start=not token_ids))
                 roles, is_open = (*roles, part.role), True
             case RoleEnd():
                 if not is_open:

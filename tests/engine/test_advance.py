@@ -107,6 +107,18 @@ def test_a_steered_token_takes_the_place_of_the_drawn_one() -> None:
     assert outputs[-1].finish_reason is FinishReason.STOP
 
 
+def test_a_session_that_answers_with_an_end_token_ends_the_text_before_it() -> None:
+    class Ending(ScriptedSession):
+        def accept(self, token_id: int, remaining: int) -> int:
+            return EOS if remaining == 2 else super().accept(token_id, remaining)
+
+    target = request(Ending(9))
+    outputs = draw(target, A, A, A)
+    assert target.output_token_ids == [A, A]
+    assert outputs[-1] is not None
+    assert (outputs[-1].finish_reason, outputs[-1].token_ids) == (FinishReason.STOP, ())
+
+
 def test_a_value_that_could_not_be_closed_is_an_error() -> None:
     with pytest.raises(BudgetError):
         draw(request(ScriptedSession(9, steers=False)), A, A, A, A)

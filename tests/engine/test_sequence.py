@@ -41,6 +41,10 @@ def test_messages_are_framed_and_remembered() -> None:
     assert grow(asked, "yes", RoleEnd()).token_ids == (1, *ids("<user>hi</user><assistant>yes</assistant>"))
 
 
+def test_a_conversation_after_text_has_no_start_token_of_its_own() -> None:
+    assert grow(EMPTY, "a", RoleStart("user"), RoleEnd()).token_ids == (1, *ids("a<user></user>"))
+
+
 def test_messages_do_not_nest() -> None:
     with pytest.raises(RequestError, match="inside a user message"):
         grow(EMPTY, RoleStart("user"), RoleStart("system"))

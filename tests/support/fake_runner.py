@@ -22,10 +22,10 @@ EOS = 0
 
 
 class FakeChat:
-    """Role r opens as `<r>` and closes as `</r>`, in bytes."""
+    """Role r opens as `<r>` and closes as `</r>`, in bytes, after a start token where the conversation begins the sequence."""
 
-    def open(self, roles: Sequence[str], role: str) -> list[int]:
-        return [byte + 3 for byte in f"<{role}>".encode()]
+    def open(self, roles: Sequence[str], role: str, *, is_start: bool = True) -> list[int]:
+        return [1] * (is_start and not roles) + [byte + 3 for byte in f"<{role}>".encode()]
 
     def close(self, roles: Sequence[str]) -> list[int]:
         return [byte + 3 for byte in f"</{roles[-1]}>".encode()]
