@@ -127,7 +127,7 @@ class CompletionSearch:
         if start is None or start.path is not None:
             return (None, not effort.was_cut) if start is None else (start.path, False)
         waiting = deque([start])
-        known = {start.signature}
+        known = {start.kind}
         while waiting:
             place: _Place | None = waiting.popleft()
             num_same = 0
@@ -141,10 +141,10 @@ class CompletionSearch:
                 if effort.num_left <= 0:
                     return None, False
                 for other in following[1:]:
-                    if other.signature in known:
+                    if other.kind in known:
                         effort.was_cut = True
                     else:
-                        known.add(other.signature)
+                        known.add(other.kind)
                         waiting.append(other)
                 best = following[0] if following else None
                 num_same = num_same + 1 if best is not None and best.signature == place.signature else 0
@@ -219,7 +219,7 @@ class CompletionSearch:
                 data, num_tokens = data + text, num_tokens + len(forced)
                 path = self._finish(state, data, effort)
             if path is not None:
-                return _Place(state, data, num_tokens, (), b"", 0, path, parent)
+                return _Place(state, data, num_tokens, (), b"", 0, path, parent, 0)
             check: Any = getattr(state, "allowed", None)
             allowed = bytes(check(self._probes) if check is not None else (state.accepts([i]) for i in self._probes))
         except GrammarError:
@@ -231,7 +231,8 @@ class CompletionSearch:
             num_seen += ancestor.signature == signature
             ancestor, left = ancestor.parent, left - 1
         probes = tuple(itertools.compress(self._probes, allowed))
-        return _Place(state, data, num_tokens, probes, signature, score + num_seen, None, parent)
+        num_changes = 0 if parent is None else parent.num_changes + (parent.signature != signature)
+        return _Place(state, data, num_tokens, probes, signature, score + num_seen, None, parent, num_changes)
 
     def _candidates(self, place: _Place, stage: _Stage, effort: _Effort) -> list[list[int]]:
         """Tokens worth trying."""
@@ -333,6 +334,12 @@ class _Place:
     score: int  # how little it promises: of its token, and of how often such a place was passed on the way
     path: ClosingPath | None
     parent: _Place | None
+    num_changes: int  # how often the signature changed on the way: an operand after an operator is not the one before it
+
+    @property
+    def kind(self) -> tuple[bytes, int]:
+        """Of two places of one kind a search goes on from one only."""
+        return self.signature, self.num_changes
 
     @property
     def is_free(self) -> bool:

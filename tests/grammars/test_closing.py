@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import pytest
 
@@ -73,3 +74,10 @@ def test_a_constraint_without_any_text_is_hopeless() -> None:
     with_end = grammar(ConstraintKind.REGEX, "ab|c").matcher()
     assert not SEARCH.is_hopeless(with_end)
     assert SEARCH.find(grammar(ConstraintKind.LARK, 'start: "a" start').matcher(), 64) is None
+
+
+def test_an_operand_after_an_operator_is_not_the_one_before_it() -> None:
+    lark = 'start: NUM ("+" NUM)+\nNUM: /[0-9]+/'
+    path = SEARCH.find(grammar(ConstraintKind.LARK, lark).matcher(), 40)
+    assert path is not None
+    assert re.fullmatch(rb"[0-9]+(\+[0-9]+)+", path.data)
