@@ -124,13 +124,6 @@ class ConstraintSession:
         except BaseException as error:
             raise self._fail(error) from error
 
-    def forced_tokens(self) -> list[int]:
-        """Tokens that must come next, in order; empty where there is a choice."""
-        try:
-            return self._matcher.forced_tokens()
-        except BaseException as error:
-            raise self._fail(error) from error
-
     def fork(self) -> ConstraintSession:
         """An independent session in the same state."""
         return ConstraintSession(self._matcher.fork(), self._keeper.fork(), self.end_token_ids, self._on_failure)

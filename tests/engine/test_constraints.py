@@ -324,12 +324,6 @@ def test_a_token_the_mask_does_not_allow_is_an_error() -> None:
         session.accept(ord("7"), 9)
 
 
-def test_forced_text_is_offered() -> None:
-    compiler, _ = make(Inline())
-    session = compiler.session(JSON, 60).result(0)
-    assert VOCABULARY.text_of(session.forced_tokens()).startswith(b'{"')
-
-
 def test_closing_cancels_what_waits_and_takes_nothing_new() -> None:
     manual = Manual()
     compiler, timers = make(manual)
