@@ -334,7 +334,9 @@ class _Place:
     score: int  # how little it promises: of its token, and of how often such a place was passed on the way
     path: ClosingPath | None
     parent: _Place | None
-    num_changes: int  # how often the signature changed on the way: an operand after an operator is not the one before it
+    num_changes: (
+        int  # how often the signature changed on the way: an operand after an operator is not the one before it
+    )
 
     @property
     def kind(self) -> tuple[bytes, int]:
