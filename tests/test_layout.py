@@ -19,6 +19,52 @@ LINE_BUDGET = 400
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "rtlang/step.py": ("tests/engine/test_scheduler.py", "plain data; what is in a step is the scheduler's doing"),
+    "kernels/rtlang_kernels/ops.py": (
+        "tests/kernels/test_attention.py",
+        "contracts; every operation is tested through them, over all columns",
+    ),
+    "kernels/rtlang_kernels/plan.py": (
+        "tests/kernels/test_cover.py",
+        "what it plans is what is covered",
+    ),
+    "kernels/rtlang_kernels/settings.py": (
+        "tests/kernels/test_sampling.py",
+        "plain data of the sampler, checked where it is used",
+    ),
+    "kernels/rtlang_kernels/reference/kv_cache.py": (
+        "tests/kernels/test_layers.py",
+        "tested with the other writes into the pool",
+    ),
+    "kernels/rtlang_kernels/reference/noise.py": (
+        "tests/kernels/test_sampling.py",
+        "the noise decides the tokens that are compared",
+    ),
+    "kernels/rtlang_kernels/cpu/attention_kernel.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/cpu/emit.py": ("tests/kernels/test_layers.py", "code for the vector files, which run it"),
+    "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
+    "rtlang/model/embedded/phrases.py": ("tests/model/embedded/test_corpus.py", "words of the corpus"),
+    "rtlang/model/embedded/tasks_extraction.py": (
+        "tests/model/embedded/test_corpus.py",
+        "every task is tested with the corpus",
+    ),
+    "rtlang/model/embedded/tasks_reasoning.py": (
+        "tests/model/embedded/test_corpus.py",
+        "every task is tested with the corpus",
+    ),
+    "rtlang/model/embedded/tasks_sheet.py": (
+        "tests/model/embedded/test_corpus.py",
+        "every task is tested with the corpus",
+    ),
+    "rtlang/model/embedded/tasks_text.py": (
+        "tests/model/embedded/test_corpus.py",
+        "every task is tested with the corpus",
+    ),
+    "rtlang/model/embedded/tokenizer_training.py": (
+        "tests/model/embedded/test_tiny.py",
+        "its result is what is tested",
+    ),
 }
 # Test files about data that lies beside the sources.
 TESTED_DATA = {"tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -245,12 +246,17 @@ def test_ctrl_c_while_waiting_for_an_event_cancels_the_graph(target: FakeTarget)
     main = threading.main_thread().ident
     assert main is not None
 
-    def interrupts(call: Call) -> str:
-        signal.pthread_kill(main, signal.SIGINT)
-        return "x"
+    def is_waiting() -> bool:
+        frame = sys._current_frames()[main]
+        return frame.f_code.co_name == "wait" and frame.f_back is not None and frame.f_back.f_code.co_name == "__next__"
 
-    target.script = interrupts
-    target.hold("second")
+    def interrupts() -> None:
+        while not (target.runs and is_waiting()):
+            pass
+        signal.pthread_kill(main, signal.SIGINT)
+
+    target.hold("first")
+    threading.Thread(target=interrupts, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         list(breaking.stream())
     assert target.runs[0].ended.wait(60)
