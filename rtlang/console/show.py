@@ -38,6 +38,11 @@ class Labels:
         self._nodes_by_name: dict[str, list[int]] = {}
         self._num_choices: dict[int, int] = {}
 
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return self._target.is_alive
+
     def submit(
         self,
         graph: RequestGraph,

@@ -103,6 +103,11 @@ class Runtime:
         return self
 
     @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`; True also before the model is loaded."""
+        return not (self._is_closed or self._is_broken)
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """The model's tokenizer; loads the model if that is not done."""
         self.start()

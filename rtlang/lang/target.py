@@ -40,6 +40,10 @@ class GraphRun(Protocol):
 class Target(Protocol):
     """Where graphs run."""
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether graphs can still be submitted: False once it is closed, or its engine or connection is gone. From any thread."""
+
     def submit(
         self,
         graph: RequestGraph,

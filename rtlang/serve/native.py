@@ -41,6 +41,8 @@ def create_app(service: StreamService) -> Starlette:
     async def ready(request: Request) -> Response:
         if service.is_draining:
             return JSONResponse({"status": "draining"}, status_code=503)
+        if not service.target.is_alive:
+            return JSONResponse({"status": "the engine has stopped"}, status_code=503)
         return JSONResponse({"status": "ready"})
 
     async def metrics(request: Request) -> Response:

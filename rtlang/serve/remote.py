@@ -66,8 +66,7 @@ class RemoteGraphRun:
         self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
         self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
         self.inputs = graph.inputs
-        self.is_open = False
-        self.has_ended = False
+        self.is_open = self.has_ended = False
         self.offsets: dict[tuple[int, int], int] = {}
         self.opening = opening
         self.extending: dict[int, _Answer] = {}
@@ -107,15 +106,19 @@ class RemoteRuntime:
         self._websocket, self._exits, self._timeout_s = websocket, exits, timeout_s
         self._lock = threading.Lock()  # of everything below, and of the order of messages
         self._runs: dict[int, RemoteGraphRun] = {}
-        self._last_id = 0
-        self._last_request = 0
+        self._last_id = self._last_request = 0
         self._is_closing = False
         self._lost: RtlangError | None = None
         self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
 
-    def start(self) -> None:
-        """Begin to read; `connect` calls it once."""
+    def start(self) -> None:  # `connect` calls it once
+        """Begin to read."""
         self._reader.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """See `Target.is_alive`."""
+        return not self._is_closing and self._lost is None
 
     def __enter__(self) -> Self:
         return self
@@ -393,6 +396,5 @@ def _check_offset(run: RemoteGraphRun, event: TextDelta, message: Mapping[str, A
 def _tell(run: RemoteGraphRun, event: Event) -> None:
     try:
         run.listener(event)
-    except Exception:
-        # The other graphs of this connection are not to pay for it.
+    except Exception:  # the other graphs of this connection are not to pay for it
         logger.exception("the listener of graph %d raised", run.graph_id)

@@ -185,8 +185,10 @@ def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:
     listeners = [Listener() for _ in range(5)]
     for listener in listeners:
         runtime.submit(graph(), listener, is_open=True)
+    assert runtime.is_alive
     runtime.close()
     runtime.close()
+    assert not runtime.is_alive
     for listener in listeners:
         last = listener.last()
         assert isinstance(last, GraphFailed | GraphFinished)
@@ -209,6 +211,7 @@ def test_a_dead_engine_tells_everyone(runner: list[SlowRunner]) -> None:
         dead = [event for event in told if isinstance(event, GraphFailed)]
         assert dead
         assert all(isinstance(event.error, EngineDeadError) for event in dead)
+        assert not runtime.is_alive
         with pytest.raises(EngineDeadError, match="device is gone"):
             runtime.submit(graph(), Listener())
 

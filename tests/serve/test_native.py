@@ -49,6 +49,15 @@ def test_probes_need_no_key(routes: Routes) -> None:
     assert json.loads(routes.get("/ready")[2]) == {"status": "ready"}
 
 
+def test_a_server_whose_engine_is_gone_is_not_ready() -> None:
+    target = ScriptedTarget()
+    with running_server(target, ServeConfig(port=0)) as url:
+        routes = Routes(url, Metrics())
+        assert routes.get("/ready")[0] == 200
+        target.close()
+        assert (routes.get("/ready")[0], routes.get("/health")[0]) == (503, 200)
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/version", "/", "/nowhere", "/health/", "//health", "/health%20"])
 @pytest.mark.parametrize("key", [None, "Bearer wrong", "Basic secret", "Bearer"])
 def test_every_other_path_needs_the_key(routes: Routes, path: str, key: str | None) -> None:

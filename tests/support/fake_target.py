@@ -306,6 +306,10 @@ class FakeTarget:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_alive(self) -> bool:
+        return self._dead is None
+
     def submit(
         self,
         graph: RequestGraph,

@@ -77,6 +77,10 @@ class ScriptedTarget:
         self.was_closed = False
         self._arrived = threading.Condition()
 
+    @property
+    def is_alive(self) -> bool:
+        return not self.was_closed
+
     def submit(
         self,
         graph: RequestGraph,
