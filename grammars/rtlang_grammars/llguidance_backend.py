@@ -15,6 +15,7 @@ import tokenizers
 from numpy.typing import NDArray
 
 from rtlang_grammars.closing import CompletionSearch
+from rtlang_grammars.deep_stack import on_deep_stack
 from rtlang_grammars.llguidance_sources import library_source, read_error
 from rtlang_grammars.samples import samples
 from rtlang_grammars.spec import Constraint, GrammarError
@@ -46,6 +47,9 @@ class LLGuidanceBackend:
 
     def compile(self, constraint: Constraint) -> LLGuidanceGrammar:
         """See `GrammarBackend.compile`. The interpreter lock is free while the library works."""
+        return on_deep_stack(lambda: self._compile(constraint))
+
+    def _compile(self, constraint: Constraint) -> LLGuidanceGrammar:
         grammar = library_source(constraint, self._matcher_class)
         matcher = self._matcher_class(self._tokenizer, grammar, log_level=0, limits=self._limits)
         error = matcher.get_error()

@@ -14,6 +14,7 @@ from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 
 MAX_SOURCE_CHARS = 2 << 20
 MAX_REGEX_CHARS = 64 << 10
+MAX_LARK_CHARS = 256 << 10
 MAX_DEPTH = 100
 MAX_CHOICES = 50_000
 
@@ -54,6 +55,8 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
         case ConstraintKind.CHOICE:
             return _choice_source(source, matcher_class)
         case ConstraintKind.LARK:
+            if len(source) > MAX_LARK_CHARS:
+                raise GrammarError(f"the grammar has {len(source)} characters; at most {MAX_LARK_CHARS} are allowed")
             _check_lark(source)
             return str(matcher_class.grammar_from_lark(source))
     raise GrammarError(f"kind {constraint.kind!r}: allowed are {', '.join(ConstraintKind)}")
@@ -61,6 +64,8 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
 
 def read_error(constraint: Constraint, message: str) -> GrammarError:
     """The library's message, with the location that it names or that can be found for it."""
+    if "panic:" in message:  # an assertion of the library about sizes; its text is for its authors
+        return GrammarError("the constraint is too large or too complex for the grammar library")
     match constraint.kind:
         case ConstraintKind.REGEX:
             reason = re.findall(r"error: (.*)", message) or re.findall(r"\(in regex\): ([^;\n]*)", message)

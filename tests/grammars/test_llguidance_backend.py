@@ -239,3 +239,31 @@ def test_one_grammar_serves_many_threads(backend: GrammarBackend) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(run, range(40))) == [run(seed) for seed in range(40)]
+
+
+def _lark_chain(count: int) -> Constraint:
+    rules = ["start: a0", *(f"a{i}: a{i + 1}" for i in range(count)), f'a{count}: "x"']
+    return Constraint(ConstraintKind.LARK, "\n".join(rules))
+
+
+def _chain_of_references(count: int) -> Constraint:
+    links = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(count)}
+    schema = {"$ref": "#/$defs/a0", "$defs": {**links, f"a{count}": {"const": "x"}}}
+    return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
+
+
+@pytest.mark.parametrize("constraint", [_lark_chain(15_000), _chain_of_references(30_000)], ids=["rules", "references"])
+def test_long_chains_do_not_run_over_the_stack(backend: GrammarBackend, constraint: Constraint) -> None:
+    matcher = backend.compile(constraint).matcher()
+    assert not matcher.is_accepting
+    assert mask(matcher)
+
+
+def test_what_makes_the_library_panic_is_a_short_error(backend: GrammarBackend) -> None:
+    count = 10_000
+    link = {"type": "object", "required": ["x"]}
+    links = {f"a{i}": {**link, "properties": {"x": {"$ref": f"#/$defs/a{i + 1}"}}} for i in range(count)}
+    schema = {"$ref": "#/$defs/a0", "$defs": {**links, f"a{count}": {"const": "x"}}}
+    with pytest.raises(GrammarError, match="too large or too complex") as caught:
+        backend.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+    assert len(str(caught.value)) < 200
