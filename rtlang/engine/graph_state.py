@@ -69,6 +69,7 @@ class GraphState:
     Args:
         listener: gets the events; exactly one final one.
         on_end: called once, after the final event.
+        max_model_len: most tokens of a sequence.
         clock: seconds.
     """
 
@@ -79,6 +80,7 @@ class GraphState:
         listener: Callable[[Event], None],
         *,
         tokenizer: Tokenizer,
+        max_model_len: int,
         submit: Submit,
         abort: Callable[[Request], None],
         clock: Callable[[], float],
@@ -90,6 +92,7 @@ class GraphState:
         self.is_ended = False
         self._inputs, self._listener = inputs, listener
         self._tokenizer, self._submit, self._abort = tokenizer, submit, abort
+        self._max_model_len = max_model_len
         self._clock, self._on_end = clock, on_end
         self._nodes: dict[int, Node] = {}
         self._num_missing: dict[int, int] = {}  # unfinished dependencies of nodes that have not started
@@ -163,11 +166,16 @@ class GraphState:
         return DependencyError(node_id, error.code, error.message)
 
     def _start(self, node: Node) -> None:
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence(())
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
         match node:
             case Text():
                 after = append_text(
-                    before, node.parts, self._tokenizer, self._inputs, lambda ref: self._texts[ref.node_id][ref.choice]
+                    before,
+                    node.parts,
+                    self._tokenizer,
+                    self._inputs,
+                    lambda ref: self._texts[ref.node_id][ref.choice],
+                    self._max_model_len,
                 )
                 self._end_node(node, after, ())
             case Generate():
@@ -215,8 +223,12 @@ class GraphState:
 
     # -- generate
 
-    def _prompt(self, sequence: TokenSequence) -> Sequence[int]:
-        return sequence.token_ids or self._tokenizer.start_ids()
+    def _begun(self, sequence: TokenSequence) -> TokenSequence:
+        """The sequence, with the model's start tokens where it is empty."""
+        return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
+
+    def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
+        return self._begun(sequence).token_ids
 
     def _start_generate(self, node: Generate, before: TokenSequence) -> None:
         params = node.params
@@ -270,9 +282,8 @@ class GraphState:
     def _finish_generate(self, node: Generate, work: _Work) -> None:
         del self._work[node.node_id]
         completions = tuple(work.completions[choice] for choice in range(node.params.n))
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence(())
-        prompt = tuple(self._prompt(before))
-        after = TokenSequence(prompt + completions[0].token_ids, before.roles, before.is_open)
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
+        after = self._begun(before).followed_by(completions[0].token_ids)
         scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
         self._report(node, work, completions, prompt_logprobs=scores)
         self._end_node(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
@@ -318,7 +329,7 @@ class GraphState:
 
     def _start_select(self, node: Select, before: TokenSequence) -> None:
         work = self._work[node.node_id] = _Work(node, self._clock())
-        prompt = tuple(self._prompt(before))
+        prompt = self._prompt(before)
         choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
         work.has_unconditional = node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED
         prefixes = [prompt, tuple(self._tokenizer.start_ids())] if work.has_unconditional else [prompt]
@@ -357,12 +368,12 @@ class GraphState:
         tokens = [tuple(r.token_ids[work.num_prefix_tokens[i] :]) for i, r in enumerate(work.requests[:num_choices])]
         scores = select_scores(node.method, tokens, conditional, unconditional)
         best = max(range(num_choices), key=lambda index: scores[index])
-        before = self._sequences[node.parent] if node.parent is not None else TokenSequence(())
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
         token_logprobs = tuple(work.requests[best].scores)
         completion = Completion(node.choices[best], tokens[best], FinishReason.STOP, None, token_logprobs)
         probabilities = softmax([sum(values) for values in conditional])
         self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
-        after = TokenSequence(tuple(self._prompt(before)) + tokens[best], before.roles, before.is_open)
+        after = self._begun(before).followed_by(tokens[best])
         self._end_node(node, after, (node.choices[best],))
 
 

@@ -253,6 +253,7 @@ class Runtime:
             inputs,
             tell,
             tokenizer=self._runner.tokenizer,
+            max_model_len=self._runner.max_model_len,
             submit=submit,
             abort=abort,
             clock=loop.clock,

@@ -66,6 +66,7 @@ class Tokenizer:
         vocab_size: one more than the highest token id. The model's logits may be wider.
         bos_token_id: the token that begins a text, None where the model has none. `start_ids` says whether it is used.
         eos_token_ids: the tokens that end a text.
+        longest_token: bytes of the longest token; a text has at least as many tokens as it has bytes over this.
         special_token_ids: control tokens: no text, and never made from a user's text.
         chat: what stands around the messages of a conversation.
     """
@@ -78,6 +79,7 @@ class Tokenizer:
         self._start_ids: tuple[int, ...] = ()
         self._start_json = self._continuation_json = ""
         self.vocab_size = 0
+        self.longest_token = 1
         self.bos_token_id: int | None = None
         self.eos_token_ids: frozenset[int] = frozenset()
         self.special_token_ids: frozenset[int] = frozenset()
@@ -195,6 +197,7 @@ class Tokenizer:
         silent = self.special_token_ids | self.eos_token_ids
         table = token_bytes_of(content, self.vocab_size)
         self._token_bytes = tuple(b"" if token_id in silent else text for token_id, text in enumerate(table))
+        self.longest_token = max(map(len, self._token_bytes), default=0) or 1
         bos = _token_name(settings.get("bos_token"))
         self.bos_token_id = encoder.token_to_id(bos) if bos else None
         self._start_ids = self._find_start_ids(encoder)

@@ -51,6 +51,7 @@ class World:
             inputs or {},
             tell,
             tokenizer=TOKENIZER,  # type: ignore[arg-type]
+            max_model_len=self.runner.max_model_len,
             submit=lambda tokens, params, listener, **rest: self.engine.add(
                 tokens, params, listener, now=self.now, **rest
             ),

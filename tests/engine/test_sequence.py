@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from rtlang.engine.sequence import TokenSequence, append_text
-from rtlang.errors import RequestError
+from rtlang.errors import ContextLengthError, RequestError
 from rtlang.lang.graph import Arg, Ref, RoleEnd, RoleStart
 from tests.support.fake_runner import FakeTokenizer
 
 TOKENIZER: Any = FakeTokenizer()
-EMPTY = TokenSequence(())
+EMPTY = TokenSequence()
+LIMIT = 100
 
 
 def grow(before: TokenSequence, *parts: Any) -> TokenSequence:
-    return append_text(before, parts, TOKENIZER, {"who": "you"}, lambda ref: f"text {ref.node_id}/{ref.choice}")
+    return append_text(before, parts, TOKENIZER, {"who": "you"}, lambda ref: f"text {ref.node_id}/{ref.choice}", LIMIT)
 
 
 def ids(text: str) -> tuple[int, ...]:
@@ -56,3 +57,33 @@ def test_what_was_there_is_never_changed() -> None:
     before = TokenSequence((7, 8, 9), ("user",), False)
     assert grow(before, "a").token_ids[:3] == (7, 8, 9)
     assert before.token_ids == (7, 8, 9)
+
+
+def test_what_is_too_long_is_refused_before_it_is_put_together() -> None:
+    class Encoding(FakeTokenizer):
+        def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
+            raise AssertionError("a text that cannot fit is not encoded")
+
+    for part in ("x" * 50, Arg("long"), Ref(0)):
+        with pytest.raises(ContextLengthError) as caught:
+            append_text(EMPTY, [part] * 100_000, Encoding(), {"long": "x" * 50}, lambda ref: "x" * 50, LIMIT)  # type: ignore[arg-type]
+        assert caught.value.num_prompt_tokens == 150  # looked at no further than it had to
+    with pytest.raises(ContextLengthError):
+        grow(EMPTY, *[RoleStart("user"), RoleEnd()] * 100_000)
+
+
+def test_a_sequence_may_be_exactly_as_long_as_the_model_takes() -> None:
+    full = grow(grow(EMPTY, "x" * 50), "x" * 49)
+    assert len(full) == len(full.token_ids) == LIMIT
+    assert grow(full).token_ids == full.token_ids
+    with pytest.raises(ContextLengthError, match="has 101 tokens"):
+        grow(full, "x")
+
+
+def test_a_long_chain_holds_every_token_once() -> None:
+    chain = grow(EMPTY, "start")
+    for _ in range(20_000):  # folding would make them one; what comes over the wire need not be folded
+        chain = grow(chain)
+    assert chain.token_ids == (1, *ids("start"))
+    assert len(grow(chain, "x").own_ids) == 1
+    del chain  # neither does letting go of it recurse

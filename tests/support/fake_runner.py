@@ -62,6 +62,7 @@ class FakeTokenizer:
 
     vocab_size = 259
     eos_token_ids = frozenset({EOS})
+    longest_token = 1
     chat = FakeChat()
 
     def start_ids(self) -> list[int]:
