@@ -125,7 +125,9 @@ class LeanDecoder:
             attend(q, k_pool, v_pool, plan, scale, layer.sliding_window, None, None, None, out, lse)
             h = norm(layer.output(flat_out), residual, layer.post_norm, eps)
             x = layer.down(gate(layer.gate_up(h)))
-        if len(batch.logit_indices) != num_tokens:
+        if (
+            batch.scoring_rows or len(batch.logit_indices) != num_tokens
+        ):  # else all rows sample one token, in their order
             x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
         return norm(x, residual, self._norm, eps)
 

@@ -124,6 +124,22 @@ def test_scores_equal_the_log_probabilities_of_transformers(checkpoint: Path, mo
     )
 
 
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+def test_a_scoring_row_before_a_sampling_one_keeps_its_logits(checkpoint: Path, decoder: str) -> None:
+    runner = load_runner(checkpoint, decoder=decoder)
+    scored, sampled = [30, 31, 32], [40, 41, 42, 43]
+    runner.launch(
+        Step(0, (Row(0, scored[:2], 0, (0,), 0, False, PARAMS), Row(1, sampled[:3], 0, (1,), 0, False, PARAMS)))
+    )
+    rows = (  # as many logits as tokens, in another order
+        Row(0, scored[2:], 2, (0,), 0, False, PARAMS, score_token_ids=[77]),
+        Row(1, sampled[3:], 3, (1,), 0, True, PARAMS),
+    )
+    output = runner.collect(runner.launch(Step(1, rows)))
+    assert output.rows[0].scores[0].logprob == pytest.approx(float(expected_logprobs(scored)[-1, 77]), abs=2e-4)
+    assert output.rows[1].token_id == int(expected_logprobs(sampled)[-1].argmax())
+
+
 def test_rows_that_neither_sample_nor_score_cost_no_logits(checkpoint: Path) -> None:
     runner = load_runner(checkpoint)
     projected: list[int] = []
