@@ -8,7 +8,17 @@ but the standard library.
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, ClassVar
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 200
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = _REPR.maxdict = 20
+
+
+def _shown(value: object) -> str:
+    """A value as a message shows it: whole where it is short, the beginning of what is large or deep."""
+    return _REPR.repr(value)
 
 
 class RtlangError(Exception):
@@ -25,6 +35,13 @@ class RtlangError(Exception):
         """The error's attributes besides its message, as plain data."""
         return {name: value for name, value in vars(self).items() if name != "message"}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (
+            self.code,
+            self.message,
+            self.facts,
+        )  # else copying and pickling call __init__ with the message
+
 
 class ConfigError(RtlangError):
     """A setting is wrong, or cannot be met on this machine. Names the field, its value and what is allowed."""
@@ -32,8 +49,10 @@ class ConfigError(RtlangError):
     code = "config"
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field} = {value!r}: {allowed}")
-        self.field, self.value, self.allowed = field, str(value), allowed
+        shown = _shown(value)
+        super().__init__(f"{field} = {shown}: {allowed}")
+        self.field, self.allowed = field, allowed
+        self.value = value if isinstance(value, str) and len(value) <= _REPR.maxstring else shown
 
 
 class ModelLoadError(RtlangError):
@@ -58,8 +77,10 @@ class ParameterError(ProgramError):
     code = "parameter"
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field} = {value!r}: {allowed}")
-        self.field, self.value, self.allowed = field, str(value), allowed
+        shown = _shown(value)
+        super().__init__(f"{field} = {shown}: {allowed}")
+        self.field, self.allowed = field, allowed
+        self.value = value if isinstance(value, str) and len(value) <= _REPR.maxstring else shown
 
 
 class TraceError(ProgramError):

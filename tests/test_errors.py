@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+from typing import Any
 
 import pytest
 
@@ -53,6 +56,24 @@ def test_an_error_comes_back_from_its_plain_form(error: RtlangError) -> None:
     assert again.facts == error.facts
     with pytest.raises(type(error)):
         raise again
+
+
+@pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
+def test_an_error_can_be_pickled_and_copied(error: RtlangError) -> None:
+    for again in (pickle.loads(pickle.dumps(error)), copy.deepcopy(error)):
+        assert type(again) is type(error)
+        assert (str(again), again.facts) == (str(error), error.facts)
+
+
+@pytest.mark.parametrize("kind", [errors.ConfigError, errors.ParameterError])
+def test_a_large_or_deep_value_is_shown_in_part(kind: type[errors.ParameterError]) -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in ("x" * 10**6, [0] * 10**6, {i: i for i in range(10**5)}, deep):
+        error = kind("schema", value, "something smaller is allowed")
+        assert len(str(error)) < 500
+        assert len(error.value) < 400
 
 
 def test_an_unknown_code_gives_the_root_class() -> None:
