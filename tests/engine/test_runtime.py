@@ -141,10 +141,12 @@ def test_wrong_inputs_are_refused_where_they_are_given(
 def test_cancel_ends_a_running_graph_and_frees_its_pages(runner: list[SlowRunner]) -> None:
     with Runtime(page_size=4) as runtime:
         listener = Listener()
+        runner[0].gate.clear()
         run = runtime.submit(graph(max_tokens=1000), listener)
-        assert listener.first.wait(LIMIT_S)
+        assert runner[0].in_step.wait(LIMIT_S)
         run.cancel()
         run.cancel()
+        runner[0].gate.set()
         last = listener.last()
         assert isinstance(last, GraphFailed)
         assert isinstance(last.error, AbortedError)
