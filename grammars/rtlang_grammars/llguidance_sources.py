@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from rtlang_grammars.schema_limits import MAX_PATTERNS, check_limits
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 
 MAX_SOURCE_CHARS = 2 << 20
@@ -28,6 +29,7 @@ _JSON_STYLE = {
 """JSON is written as `json.dumps` writes it, the form that models saw most. Nothing is ignored or approximated."""
 
 _LARK_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|\#[^\n]*')
+_LARK_DEFINITION = re.compile(r"^[ \t]*[?!]?(\w+)[ \t]*(?:\.-?\d+)?[ \t]*(?:\[[^\]]*\])?[ \t]*:", re.MULTILINE)
 _PLACE = re.compile(r"^(?:at )?(\d+)\((\d+)\): ?")
 _REGEX_CARET = re.compile(r"\n    ([^\n]*)\n    ( *)\^")
 
@@ -95,6 +97,7 @@ def _schema_source(source: str, matcher_class: Any) -> str:
         raise GrammarError("JSON schema: false allows no value", "")
     if not isinstance(schema, dict):
         raise GrammarError("JSON schema: an object is needed, or true", "")
+    check_limits(schema)
     try:
         return str(
             matcher_class.grammar_from_json_schema(json.dumps(schema, ensure_ascii=False), overrides=_JSON_STYLE)
@@ -138,9 +141,52 @@ def _check_lark(source: str) -> None:
     ):
         found = re.search(pattern, plain)
         if found is not None:
-            line = source.count("\n", 0, found.start()) + 1
-            column = found.start() - (source.rfind("\n", 0, found.start()) + 1) + 1
-            raise GrammarError(f"Lark grammar: {what}", f"{line}:{column}")
+            raise GrammarError(f"Lark grammar: {what}", _line_and_column(source, found.start()))
+    _check_intersections(source, plain)
+    for embedded in re.finditer(r"%json\b\s*", plain):
+        try:
+            schema, _ = json.JSONDecoder().raw_decode(source, embedded.end())
+        except (ValueError, RecursionError):
+            continue  # the library says what is wrong with it
+        try:
+            check_limits(schema)
+        except GrammarError as error:
+            raise GrammarError(f"Lark grammar: {error}", _line_and_column(source, embedded.start())) from None
+
+
+def _check_intersections(source: str, plain: str) -> None:
+    """Refuse terminals that join too many patterns by `&`: see `schema_limits`; those of the terminals that they use count too."""
+    if plain.count("&") < MAX_PATTERNS:
+        return
+    starts = list(_LARK_DEFINITION.finditer(plain))
+    ends = [*(start.start() for start in starts[1:]), len(plain)]
+    bodies = {start[1]: plain[start.end() : end] for start, end in zip(starts, ends, strict=False)}
+    counts = {name: body.count("&") for name, body in bodies.items()}
+    users: dict[str, list[str]] = {}
+    for name, body in bodies.items():
+        for used in re.findall(r"\b[A-Z_]\w*", body):
+            users.setdefault(used, []).append(name)
+    changed = [name for name, count in counts.items() if count]
+    added = dict(counts)
+    while changed:  # what each brings is passed on to its users; a limit that is passed ends it
+        name = changed.pop()
+        amount, added[name] = added[name], 0
+        if counts[name] >= MAX_PATTERNS:
+            place = next(start for start in starts if start[1] == name)
+            raise GrammarError(
+                f"Lark grammar: {name} joins more than {MAX_PATTERNS} patterns by &, with the terminals that it uses; "
+                f"at most {MAX_PATTERNS} are allowed",
+                _line_and_column(source, place.start(1)),
+            )
+        for user in users.get(name, ()) if amount else ():
+            if user.isupper() or user.startswith("_"):
+                counts[user] += amount
+                added[user] += amount
+                changed.append(user)
+
+
+def _line_and_column(source: str, at: int) -> str:
+    return f"{source.count(chr(10), 0, at) + 1}:{at - source.rfind(chr(10), 0, at)}"
 
 
 def _read_json(source: str, what: str) -> Any:

@@ -81,3 +81,27 @@ def test_special_tokens_named_in_a_string_are_plain_text(backend: GrammarBackend
     special = VOCABULARY.token_bytes.index(b"<|tool|>")
     assert not matcher.accept_token(special)
     assert matcher.accepts(spell(VOCABULARY, "<|tool|>"))
+
+
+MANY_WORDS = [f"/.*x{index}.*/" for index in range(30)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "start: T\nT: " + " & ".join(MANY_WORDS),
+        "start: A0\n" + "\n".join(f"A{i}: {word} & A{i + 1}" for i, word in enumerate(MANY_WORDS)) + "\nA30: /x/",
+        "start: T\nT: " + "/a/ & " * 9 + "T",
+        'start: %json {"type": "string", "allOf": [' + ", ".join(f'{{"pattern": "x{i}"}}' for i in range(30)) + "]}",
+    ],
+)
+def test_a_lark_grammar_that_joins_many_patterns_is_refused_at_once(backend: GrammarBackend, source: str) -> None:
+    with pytest.raises(GrammarError, match="at most 8 are allowed") as caught:
+        backend.compile(Constraint(ConstraintKind.LARK, source))
+    assert caught.value.location is not None
+
+
+def test_lark_patterns_joined_at_different_places_are_served(backend: GrammarBackend) -> None:
+    terminals = "\n".join(f"T{i}: /[a-{letter}&]+/ & /..?/" for i, letter in enumerate("bcdefghijklmnop"))
+    source = f'start: {" ".join(f"T{i}" for i in range(15))} "&&&&&&&&&"\n{terminals}'
+    assert backend.compile(Constraint(ConstraintKind.LARK, source)).matcher().accept_token(ord("a"))
