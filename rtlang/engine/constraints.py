@@ -8,10 +8,11 @@ one constraint becomes the error of the requests that asked for it, and of no ot
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
@@ -20,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.config import RuntimeConfig
-from rtlang.errors import BudgetError, ConstraintError
+from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
+from rtlang.errors import BudgetError, ConstraintError, OverloadError, RtlangError
 from rtlang.metrics import Metrics
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
@@ -32,6 +34,8 @@ from rtlang_grammars.vocabulary import Vocabulary
 _SEARCH_LIMIT = 4096
 """Tokens of the longest way to the end that is looked for when a constraint is compiled."""
 _ERROR_BYTES = 1024
+MAX_LATE = 4
+"""Compilations that may go on after their time. A compilation cannot be stopped from outside, and each takes a core."""
 
 
 class VocabularySource(Protocol):
@@ -39,13 +43,6 @@ class VocabularySource(Protocol):
 
     def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
         """The tokens as grammars see them, for logits `vocab_size` wide."""
-
-
-class Timer(Protocol):
-    """A running timer."""
-
-    def cancel(self) -> None:
-        """Do not fire, if that has not happened."""
 
 
 class ConstraintSession:
@@ -76,11 +73,6 @@ class ConstraintSession:
     def is_complete(self) -> bool:
         """The text so far is complete and nothing can follow."""
         return self._matcher.is_terminated
-
-    @property
-    def num_steered(self) -> int:
-        """Tokens that were replaced so that the text ends in time."""
-        return self._keeper.num_steered
 
     def fill(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into a row of the bitmask, [ceil(vocab_size / 32)] int32.
@@ -124,10 +116,6 @@ class ConstraintSession:
         except BaseException as error:
             raise self._fail(error) from error
 
-    def fork(self) -> ConstraintSession:
-        """An independent session in the same state."""
-        return ConstraintSession(self._matcher.fork(), self._keeper.fork(), self.end_token_ids, self._on_failure)
-
     def _fail(self, error: BaseException) -> ConstraintError:
         self._error = _as_constraint_error(error)
         self._on_failure()
@@ -162,13 +150,6 @@ class _Waiting:
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
 
 
-def _start_timer(seconds: float, action: Callable[[], None]) -> Timer:
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
 class ConstraintCompiler:
     """Compiles constraints and fills masks, on threads of its own. Safe to use from several threads.
 
@@ -189,14 +170,14 @@ class ConstraintCompiler:
         metrics: Metrics | None = None,
         *,
         executor: Executor | None = None,
-        timer: Callable[[float, Callable[[], None]], Timer] = _start_timer,
+        timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
         self._metrics = metrics or Metrics()
         self._own_threads = executor is None
         # Masks have threads of their own: a step must never stand behind a compilation.
-        self._compile_pool = executor or self._make_pool("constraint-compile")
-        self._fill_pool = executor or self._make_pool("constraint-fill")
+        self._compile_pool = executor or DaemonPool(config.grammar_threads, "constraint-compile")
+        self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
         self._start_timer = timer
         self._lock = threading.Lock()
         self._backend_lock = threading.Lock()
@@ -204,6 +185,10 @@ class ConstraintCompiler:
         self._search: CompletionSearch | None = None
         self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._waiting: dict[Constraint, _Waiting] = {}
+        self._running: set[Constraint] = set()
+        self._late: set[Constraint] = (
+            set()
+        )  # of those running, the ones whose requests were told that it takes too long
         self._is_closed = False
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
@@ -213,6 +198,7 @@ class ConstraintCompiler:
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not in time.
             BudgetError: no complete text of at most max_tokens tokens was found.
+            OverloadError: too many compilations go on after their time.
         """
         future: Future[ConstraintSession] = Future()
         with self._lock:
@@ -227,10 +213,12 @@ class ConstraintCompiler:
                 self._cache.move_to_end(constraint)
                 self.num_cache_hits += 1
                 is_new = False
+            elif constraint in self._late or len(self._late) >= MAX_LATE:
+                future.set_exception(self._too_late(constraint))
+                return future
             else:
                 is_new = constraint not in self._waiting
                 self._waiting.setdefault(constraint, _Waiting()).requests.append((future, max_tokens))
-                pool = self._compile_pool
         if compiled is not None:
             if compiled.error is not None or (compiled.path is not None and compiled.path.cost() <= max_tokens):
                 self._answer(future, compiled, max_tokens)
@@ -242,7 +230,7 @@ class ConstraintCompiler:
                 waiting = self._waiting.get(constraint)
                 if waiting is not None:
                     waiting.timer = timer
-            self._submit(pool, lambda: self._compile(constraint))
+            self._submit(self._compile_pool, lambda: self._compile(constraint))
         return future
 
     def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
@@ -292,11 +280,20 @@ class ConstraintCompiler:
         with self._lock:
             if constraint not in self._waiting:  # timed out or closed before its turn
                 return
+            refused = self._waiting.pop(constraint) if len(self._late) >= MAX_LATE else None
+            if refused is None:
+                self._running.add(constraint)
+        if refused is not None:
+            self._refuse(constraint, refused)
+            return
         started = perf_counter()
         compiled = self._compiled(constraint)
         self._metrics.grammar_compile.observe(perf_counter() - started)
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
+            self._running.discard(constraint)
+            self._late.discard(constraint)
+            self._make_room()
             if compiled.size_bytes <= self._config.grammar_cache_bytes:
                 replaced = self._cache.pop(constraint, None)
                 self._cache[constraint] = compiled
@@ -357,31 +354,32 @@ class ConstraintCompiler:
             waiting = self._waiting.pop(constraint, None)
             if waiting is None:
                 return
-            stuck = self._compile_pool
-            if self._own_threads and not self._is_closed:
-                # A compilation cannot be stopped from outside. It ends by the library's own bounds; others need not wait for that.
-                self._compile_pool = self._make_pool("constraint-compile")
-            moved = [other for other, entry in self._waiting.items() if entry is not waiting]
-        if self._own_threads:
-            stuck.shutdown(wait=False)
-        timeout = self._config.grammar_timeout_s
+            if constraint in self._running:
+                self._late.add(constraint)
+                self._make_room()
+        self._refuse(constraint, waiting)
+
+    def _make_room(self) -> None:
+        """Have as many threads as there should be besides those that work on what is late. The lock is held."""
+        if isinstance(self._compile_pool, DaemonPool):
+            self._compile_pool.resize(self._config.grammar_threads + len(self._late))
+
+    def _refuse(self, constraint: Constraint, waiting: _Waiting) -> None:
+        if waiting.timer is not None:
+            waiting.timer.cancel()
         for future, _ in waiting.requests:
             if future.set_running_or_notify_cancel():
-                future.set_exception(ConstraintError(f"the constraint was not compiled within {timeout:g} s"))
-        for other in moved:
-            self._submit(self._compile_pool, lambda other=other: self._compile(other))  # type: ignore[misc]
+                future.set_exception(self._too_late(constraint))
 
-    def _make_pool(self, name: str) -> Executor:
-        return ThreadPoolExecutor(self._config.grammar_threads, thread_name_prefix=name)
+    def _too_late(self, constraint: Constraint) -> RtlangError:
+        timeout = self._config.grammar_timeout_s
+        if constraint not in self._late and len(self._late) >= MAX_LATE:
+            return OverloadError(f"{MAX_LATE} constraints are still being compiled after {timeout:g} s", timeout)
+        return ConstraintError(f"the constraint was not compiled within {timeout:g} s")
 
     def _submit(self, pool: Executor, job: Callable[[], None]) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # shut down in the meantime
             pool.submit(job)
-        except RuntimeError:  # shut down in the meantime
-            with self._lock:
-                is_closed, current = self._is_closed, self._compile_pool
-            if not is_closed and pool is not current:
-                current.submit(job)
 
 
 def _as_constraint_error(error: BaseException) -> ConstraintError:

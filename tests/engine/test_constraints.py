@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ import numpy as np
 import pytest
 
 from rtlang.config import RuntimeConfig
-from rtlang.engine.constraints import ConstraintCompiler, ConstraintSession
-from rtlang.errors import BudgetError, ConstraintError
+from rtlang.engine.constraints import MAX_LATE, ConstraintCompiler, ConstraintSession
+from rtlang.errors import BudgetError, ConstraintError, OverloadError
 from rtlang.metrics import Metrics
-from rtlang_grammars.spec import Constraint, ConstraintKind
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
@@ -150,7 +151,6 @@ def test_one_token_that_decides_for_something_long_is_replaced() -> None:
     session = compiler.session(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)), 12).result(0)
     (bracket,) = spell(VOCABULARY, "[")
     assert session.accept(bracket, 12) != bracket
-    assert session.num_steered == 1
     assert session.is_accepting
 
 
@@ -225,6 +225,60 @@ def test_a_compilation_that_takes_too_long_fails_and_may_still_arrive_in_the_cac
     assert again.result(0).is_accepting is False
 
 
+class StuckBackend:
+    """Compiles nothing until `release`; `begun` is released once for each compilation that begins."""
+
+    def __init__(self) -> None:
+        self.begun, self.release = threading.Semaphore(0), threading.Event()
+
+    def compile(self, constraint: Constraint) -> Any:
+        self.begun.release()
+        assert self.release.wait(60)
+        raise GrammarError("released")
+
+
+def test_compilations_that_are_stuck_are_bounded_and_leave_room_for_others() -> None:
+    compiler, timers = make()
+    assert compiler.session(JSON, 60).exception(60) is None
+    working, stuck = compiler._make_backend(), StuckBackend()
+    compiler._backend = stuck
+    sources = [Constraint(ConstraintKind.REGEX, f"a{{{index}}}") for index in range(MAX_LATE + 2)]
+    for source in sources[:MAX_LATE]:
+        future = compiler.session(source, 60)
+        assert stuck.begun.acquire(timeout=60)
+        timers.started[-1].action()
+        assert isinstance(future.exception(0), ConstraintError)
+        # The same constraint is not begun once more.
+        assert isinstance(compiler.session(source, 60).exception(0), ConstraintError)
+    refused = compiler.session(sources[-1], 60).exception(0)
+    assert isinstance(refused, OverloadError)
+    assert str(MAX_LATE) in str(refused)
+    assert compiler.session(JSON, 60).exception(60) is None  # what is compiled is served as ever
+    compiler._backend = working[0]
+    stuck.release.set()
+    while isinstance(compiler.session(sources[-1], 60).exception(60), OverloadError):
+        pass
+    assert compiler.session(WORD, 60).exception(60) is None
+    compiler.close()
+
+
+def test_what_waits_behind_compilations_that_are_stuck_is_refused_in_its_turn() -> None:
+    compiler, timers = make()
+    assert compiler.session(JSON, 60).exception(60) is None
+    stuck = StuckBackend()
+    compiler._backend = stuck
+    sources = [Constraint(ConstraintKind.REGEX, f"a{{{index}}}") for index in range(MAX_LATE + 1)]
+    futures = [compiler.session(source, 60) for source in sources]
+    for index in range(MAX_LATE):
+        assert stuck.begun.acquire(timeout=60)
+        timers.started[1 + index].action()
+    assert [type(future.exception(60)) for future in futures] == [ConstraintError] * MAX_LATE + [OverloadError]
+    assert not stuck.begun.acquire(blocking=False)
+    assert all(timer.is_cancelled for timer in (timers.started[0], timers.started[-1]))
+    stuck.release.set()
+    compiler.close()
+
+
 def test_the_cache_holds_no_more_bytes_than_it_may_and_drops_the_least_recently_used() -> None:
     sources = [Constraint(ConstraintKind.REGEX, f"[a-z]{{{n}}}") for n in range(1, 9)]
     probe, _ = make(Inline())
@@ -295,7 +349,7 @@ def test_masks_filled_on_threads_equal_masks_filled_here(num_threads: int) -> No
         bitmask = np.zeros((len(sessions), VOCABULARY.num_mask_words), dtype=np.int32)
         compiler.fill(sessions, bitmask).result(60)
         for index, session in enumerate(sessions):
-            session.fork().fill(mask)
+            session.fill(mask)
             assert (bitmask[index] == mask).all()
             drawn = [token for token in allowed_ids(mask) if token not in session.end_token_ids]
             if drawn:

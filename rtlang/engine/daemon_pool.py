@@ -1,0 +1,113 @@
+"""Jobs and timers on threads that never keep the process from exiting.
+
+The executor of the standard library joins its threads when the interpreter exits, so one call into native code that does not return
+would hold the process for ever. The threads here are daemons, and their number can change while they run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+
+class DaemonPool(Executor):
+    """Runs jobs in order of submission. Safe to use from several threads.
+
+    Args:
+        num_threads: most threads at a time; each is started when a job needs it.
+        name: of the threads.
+    """
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._num_threads, self._name = num_threads, name
+        self._condition = threading.Condition()
+        self._jobs: deque[Callable[[], None]] = deque()
+        self._threads: set[threading.Thread] = set()
+        self._num_idle = 0
+        self._is_shut_down = False
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        """Run `fn` on a thread of the pool.
+
+        Raises:
+            RuntimeError: the pool was shut down.
+        """
+        future: Future[_T] = Future()
+
+        def job() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        with self._condition:
+            if self._is_shut_down:
+                raise RuntimeError("the pool was shut down")
+            self._jobs.append(job)
+            self._serve()
+        return future
+
+    def resize(self, num_threads: int) -> None:
+        """Have another number of threads at most. A thread beyond that ends after its job."""
+        with self._condition:
+            self._num_threads = num_threads
+            self._serve()
+            self._condition.notify_all()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more jobs; `wait` until those taken are done, unless `cancel_futures` drops the ones that have not begun."""
+        with self._condition:
+            self._is_shut_down = True
+            if cancel_futures:
+                self._jobs.clear()
+            self._condition.notify_all()
+            threads = list(self._threads)
+        if wait:
+            for thread in threads:
+                thread.join()
+
+    def _serve(self) -> None:
+        if len(self._jobs) > self._num_idle and len(self._threads) < self._num_threads:
+            thread = threading.Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True)
+            self._threads.add(thread)
+            thread.start()
+        self._condition.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                while len(self._threads) <= self._num_threads and not self._jobs and not self._is_shut_down:
+                    self._num_idle += 1
+                    self._condition.wait()
+                    self._num_idle -= 1
+                if len(self._threads) > self._num_threads or not self._jobs:
+                    self._threads.discard(threading.current_thread())
+                    self._condition.notify()
+                    return
+                job = self._jobs.popleft()
+            job()
+            del job
+
+
+class Timer(Protocol):
+    """A running timer."""
+
+    def cancel(self) -> None:
+        """Do not fire, if that has not happened."""
+
+
+def start_timer(seconds: float, action: Callable[[], None]) -> Timer:
+    """Call `action` once, after so many seconds, on a thread of its own that keeps no process from exiting."""
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    return timer
