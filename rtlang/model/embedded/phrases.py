@@ -1,137 +1,42 @@
-"""Phrases of the training corpus: what reviews, requests and headlines say, and what suits a character's role."""
+"""Phrases with a part held back for the test split, and what suits a character's role.
 
-from rtlang.model.embedded.words import ANIMALS, CITIES, COLORS, FIRST_NAMES, HOBBIES, INGREDIENTS, ITEMS, JOBS, words
+A list of phrases is written in one string, `known|known||held|held`: training draws from the known ones only, the test split
+from the held ones only.
+"""
 
-OPINIONS = {
-    "positive": words(
-        "I love it|it works great|the quality is excellent|I am very happy|best purchase this year|"
-        "it arrived early and looks beautiful|my family enjoys it|highly recommended|"
-        "it is comfortable and strong|the staff was kind|a wonderful film|the food was delicious|great service|"
-        "I would buy it again|it made me smile|simply perfect|amazing value",
-        "|",
-    ),
-    "negative": words(
-        "I hate it|it broke after a day|the quality is terrible|I am very disappointed|a waste of money|"
-        "it arrived late and damaged|it is too noisy|I want a refund|it feels cheap and weak|the staff was rude|"
-        "a boring film|the food was cold|awful service|I would not buy it again|it made me angry|simply bad|"
-        "the worst I have seen",
-        "|",
-    ),
-    "neutral": words(
-        "it is okay|it does the job|nothing special|it is average|it is what I expected|not good and not bad|"
-        "it is fine for the price|I have no strong opinion|it is neither good nor bad",
-        "|",
-    ),
-}
-INTENTS = {
-    "billing": words(
-        "I was charged twice|my invoice is wrong|how do I pay my bill|there is an extra fee on my card|"
-        "I need a receipt for my payment",
-        "|",
-    ),
-    "shipping": words(
-        "my package has not arrived|where is my order|can you deliver faster|the tracking number does not work|"
-        "please change the delivery address",
-        "|",
-    ),
-    "returns": words(
-        "I want to send it back|how do I return this item|I need a refund for a broken item|"
-        "can I exchange it for another size|the wrong item came",
-        "|",
-    ),
-    "technical": words(
-        "the app crashes|the screen stays black|I cannot connect to the network|"
-        "it shows an error when I start it|the update failed",
-        "|",
-    ),
-    "account": words(
-        "I forgot my password|how do I change my email|please delete my profile|I cannot log in|"
-        "I want to update my user name",
-        "|",
-    ),
-}
-TOPICS = {
-    "sports": words(
-        "the team won the match|she scored two goals|the race starts at noon|he trained for the marathon|"
-        "the coach was proud",
-        "|",
-    ),
-    "food": words(
-        "the soup needs more salt|bake the bread for an hour|the pasta was delicious|add two eggs and some milk|"
-        "the cook used fresh basil",
-        "|",
-    ),
-    "music": words(
-        "the band played a new song|she tuned her guitar|the choir sang softly|he wrote a tune for the flute|"
-        "the drums were loud",
-        "|",
-    ),
-    "travel": words(
-        "the train leaves at nine|we booked a hotel by the sea|her flight was delayed|they packed their bags|"
-        "the border was open",
-        "|",
-    ),
-    "weather": words(
-        "it rained all day|the wind is strong tonight|snow fell on the hills|the sun came out|a storm is coming",
-        "|",
-    ),
-    "money": words(
-        "the bank raised the rate|he paid his rent|prices went up again|she saved ten dollars|the loan was approved",
-        "|",
-    ),
-}
-TIPS = {
-    "sleeping": words(
-        "go to bed at the same time|keep the room dark|drink no coffee in the evening|read a book before bed",
-        "|",
-    ),
-    "studying": words(
-        "take short breaks|make a plan for the day|explain it to a friend|sleep well before the test",
-        "|",
-    ),
-    "cooking": words(
-        "taste as you go|use fresh herbs|keep your knives sharp|read the recipe first",
-        "|",
-    ),
-    "traveling": words(
-        "pack light|learn a few words|keep your papers safe|arrive early",
-        "|",
-    ),
-    "saving money": words(
-        "write down what you spend|cook at home|wait a day before you buy|compare prices",
-        "|",
-    ),
-    "staying healthy": words(
-        "walk every day|drink enough water|eat more fruit|sleep eight hours",
-        "|",
-    ),
-    "writing": words(
-        "use short sentences|read it aloud|write every day|remove what is not needed",
-        "|",
-    ),
-    "gardening": words(
-        "water in the morning|choose a sunny place|pull the weeds early|feed the soil",
-        "|",
-    ),
-}
-LISTS = {
-    "colors": COLORS,
-    "animals": ANIMALS,
-    "cities": CITIES,
-    "jobs": JOBS,
-    "hobbies": HOBBIES,
-    "names": FIRST_NAMES,
-    "ingredients": INGREDIENTS,
-    "things in a shop": ITEMS,
-}
+import zlib
+from typing import NamedTuple
 
-TRAITS = words("brave shy clever kind lazy curious tiny proud gentle noisy lonely happy")
-SPOTS = words("forest river mountain village garden beach castle cave meadow lake desert island")
-FINDS = words(
-    "lost key|broken bridge|golden egg|strange map|sleeping giant|hidden door|crying bird|magic lamp|old book|"
-    "bright star|small boat|silver bell",
-    "|",
-)
+from rtlang.model.embedded.words import Draw, words
+
+
+class Phrases(NamedTuple):
+    """Phrases, or wordings with `{}` fields, of one meaning."""
+
+    known: tuple[str, ...]
+    held: tuple[str, ...]
+
+
+def phrases(text: str) -> Phrases:
+    """`known|known||held|held` as phrases."""
+    known, held = text.split("||")
+    return Phrases(tuple(known.split("|")), tuple(held.split("|")))
+
+
+def say(draw: Draw, options: Phrases) -> str:
+    """One of the phrases, of the part that the draw's split of texts may use."""
+    return draw.template(options.known, options.held)
+
+
+def say_wording(draw: Draw, options: Phrases) -> str:
+    """One of the instruction wordings, of the part that the draw's split of wordings may use."""
+    return draw.wording(options.known, options.held)
+
+
+def is_held(text: str) -> bool:
+    """Whether a composed phrase belongs to the fifth that only the test split may use. The same in every process."""
+    return zlib.crc32(text.encode()) % 5 == 0
+
 
 # A role of a character: the traits, then the mottos, that suit it.
 ROLES = {

@@ -1,275 +1,257 @@
-"""Corpus tasks: classification, stories and small talk.
+"""Corpus tasks: choose a label for a text. Sentiment, routing, any family of classes, and whether a claim follows.
 
 Each task function takes a `Draw` and returns the messages of one conversation, ending with the answer; a single message
-with the role `text` is a plain completion without chat framing.
+with the role `text` is a plain completion without chat framing. Phrases and wordings follow the split of the draw.
 """
 
-from rtlang.model.embedded.phrases import FINDS, INTENTS, LISTS, OPINIONS, SPOTS, TIPS, TOPICS, TRAITS
-from rtlang.model.embedded.words import (
-    ANIMALS,
-    COLORS,
-    FIRST_NAMES,
-    JOBS,
-    Draw,
-    Messages,
-    article,
-    listing,
-    plural,
-    sentence,
-)
+from collections.abc import Callable, Sequence
 
-NUMBER_WORDS = {2: "two", 3: "three", 4: "four"}
+from rtlang.model.embedded.classes import Family
+from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
+from rtlang.model.embedded.opinions import domain, mixed, verdict
+from rtlang.model.embedded.phrases import Phrases, phrases, say, say_wording
+from rtlang.model.embedded.stories import story as story
+from rtlang.model.embedded.tasks_chat import chat as chat
+from rtlang.model.embedded.words import HOBBIES, JOBS, Draw, Messages, article, sentence
+
+LETTERS = "ABCDEFGH"
+SENTIMENT_ASKS = phrases(
+    "Is this review {either}?\n{text}|Classify the sentiment of the review as {either}.\nReview: {text}|{text}\nSentiment:|"
+    "{text}\nIs that {either}?|What is the sentiment, {either}?\n{text}|Sentiment of: {text}|{text}\nThe sentiment is\n|"
+    "Review: {text}\nOne word: {either}?|Label the mood of this text ({options}): {text}|Review: {text}\nSentiment ({options}):|"
+    "Is the following {either}?\n{text}|Options: {options}\nReview: {text}\nSentiment:|Review: {text}\nSentiment:|"
+    "Rate this review. Answer with {either}.\n{text}|How does the writer feel, {either}?\nText: {text}|"
+    "Classify as {either}: {text}|Sentiment analysis.\nText: {text}\nLabels: {options}||Decide if this review is {either}.\n{text}|"
+    "Here is a review: {text}\nIs the sentiment {either}?|What is the mood of this review, {either}?\nReview: {text}|"
+    "Review: {text}\nLabels: {options}\nSentiment:"
+)
+NAMING_ASKS = Phrases(
+    *(tuple(ask for ask in asks if "{either}" in ask or "{options}" in ask) for asks in SENTIMENT_ASKS)
+)
+CHOICE_ASKS = phrases(
+    "What is the {noun}: {options}?\n{text}|Text: {text}\n{Noun} ({options}):|Choose one {noun} of {options}.\n{text}|"
+    "Classify the text as {options}.\nText: {text}|{text}\n{Noun} ({options}):|Which {noun} fits, {either}?\n{text}|"
+    "Options: {options}\nText: {text}\n{Noun}:|{Noun}s: {options}\n{text}\nWhich one?|Is this {either}?\n{text}|"
+    "Pick the {noun} of this text.\n{bullets}\nText: {text}|Label the text with one of: {options}.\n{text}|"
+    "Classify the message as {options}.\n{text}|Text: {text}\nPossible {noun}s: {options}\nAnswer:|"
+    "Read the text and name its {noun}: {either}.\n{text}|{text}\n\nChoose: {options}|{bullets}\nWhich {noun} is it?\n{text}||"
+    "Decide which {noun} fits.\n{bullets}\nText: {text}|Read this: {text}\nWhat is its {noun}, {either}?|"
+    "One of {options} is the {noun} of this text.\n{text}|Text: {text}\nChoose the {noun}: {options}\nAnswer:"
+)
+TEAM_ASKS = phrases(
+    "Route this message to one of: {options}.\nMessage: {text}|Message: {text}\nWhich team should answer: {options}?|"
+    "{text}\nIntent ({options}):|Classify the message as {options}.\n{text}|Choose the team: {options}.\n{text}|"
+    "Who should handle this, {either}?\n{text}|Teams: {options}\nMessage: {text}\nTeam:|Message: {text}\nIntent:{gap}{options}|"
+    "Message: {text}\nTeam ({options}):|Send this to {either}.\n{text}|{bullets}\nWhich team should answer this message?\n{text}||"
+    "Which team should get this message, {either}?\n{text}|Choose one of {options} for this message.\nMessage: {text}|"
+    "Teams:\n{bullets}\nMessage: {text}\nAnswer:"
+)
+SHOT_NAMES = phrases("Text|Input|Message|Sentence|Q||Example|Comment")
+SENTIMENT_SHOTS = (("Review", "Sentiment"), ("Text", "Sentiment"), ("Review", "Label"), ("Comment", "Mood"))
+SYSTEMS = phrases(
+    "Route each message to one of: {options}.|Answer with one of: {options}.|Classify each message as {options}.|"
+    "You label texts. Labels: {options}.||Label each message with one of: {options}."
+)
+SENTIMENT_LABELS = (
+    ("positive", "negative"),
+    ("positive", "negative"),
+    ("positive", "negative", "neutral"),
+    ("positive", "negative", "neutral"),
+    ("positive", "negative", "neutral", "mixed"),
+    ("good", "bad"),
+    ("happy", "unhappy"),
+)
+MEANING = {"good": "positive", "bad": "negative", "happy": "positive", "unhappy": "negative"}
 
 
 def opinion(draw: Draw, label: str) -> str:
-    first, *rest = draw.sample(OPINIONS[label], draw.pick((1, 1, 2)))
-    subject = draw.item()
-    if label != "neutral" and draw.chance(0.15):
-        other = draw.pick(OPINIONS["negative" if label == "positive" else "positive"])
-        return f"{sentence(other)}, but in the end {first}."
-    clauses = [first, *rest]
+    """A review of the label, in one of several forms."""
+    kind, subject = domain(draw)
+    meaning = MEANING.get(label, label)
+    text = mixed(draw, kind) if meaning == "mixed" else verdict(draw, meaning, kind)
     return draw.pick(
         (
-            f"I bought the {subject}. " + ". ".join(map(sentence, clauses)) + ".",
-            ". ".join(map(sentence, clauses)) + ".",
-            f"About the {subject}: " + " and ".join(clauses) + ".",
-            f"The {subject}? " + sentence(" and ".join(clauses)) + "!",
-            f"{sentence(first)}, said {draw.first_name()}.",
+            f"{sentence(text)}.",
+            f"{sentence(text)}.",
+            f"I bought the {subject}. {sentence(text)}."
+            if kind == "product"
+            else f"We tried the {subject}. {sentence(text)}.",
+            f"About the {subject}: {text}.",
+            f"The {subject}? {sentence(text)}!",
+            f"{sentence(text)}, said {draw.first_name()}.",
+            f"{subject}: {text}",
+            f"{text}",
+            f"{sentence(text)}!",
         )
     )
+
+
+def either(labels: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return ", ".join(labels[:-1]) + " or " + labels[-1]
+
+
+def asked(draw: Draw, wordings: Phrases, labels: Sequence[str], text: str, noun: str = "label") -> str:
+    """The question for the label of a text, with the labels as the wording lists them."""
+    options = draw.pick((", ", ", ", " / ", "; ")).join(labels)
+    return say_wording(draw, wordings).format(
+        text=text,
+        noun=noun,
+        Noun=sentence(noun),
+        options=options,
+        either=either(labels),
+        gap=draw.pick(("\n", " ")),
+        bullets="\n".join(f"- {label}" for label in labels),
+    )
+
+
+def few_shot(
+    draw: Draw, labels: Sequence[str], example: Callable[[str], str], names: tuple[str, str], opening: str = ""
+) -> Messages:
+    """A plain text of none to four labelled examples and one more, or a chat with the same examples as turns."""
+    shown = [draw.pick(labels) for _ in range(draw.number(0, 2))]
+    if draw.chance(0.6) or labels[0] in MEANING:  # labels that are unusual have to be shown
+        shown = draw.shuffled([*labels[:3], *shown[:1]])
+    shots = [(example(label), label) for label in [*shown, draw.pick(labels)]]
+    if draw.chance(0.25) and (opening or shots[-1][1] in shown):
+        turns = [turn for text, label in shots for turn in (("user", text), ("assistant", label))]
+        return [("system", opening), *turns] if opening else turns
+    gap = draw.pick(("\n", "\n\n", "\n"))
+    head = f"{opening}{gap}" if opening and draw.chance(0.5) else ""
+    return [("text", head + gap.join(f"{names[0]}: {text}\n{names[1]}: {label}" for text, label in shots) + "\n")]
+
+
+def lettered(draw: Draw, question: str, options: Sequence[str], label: str) -> Messages:
+    """The question with options A, B, C; the answer is the letter."""
+    mark = draw.pick((". ", ") ", ": "))
+    listed = "\n".join(f"{letter}{mark}{option}" for letter, option in zip(LETTERS, options, strict=False))
+    end = draw.pick(
+        ("\nAnswer with one letter.", "\nAnswer:", "\nA, B or C?" if len(options) == 3 else "\nWhich letter?")
+    )
+    return [("user", f"{question}\n{listed}{end}"), ("assistant", LETTERS[options.index(label)])]
 
 
 def sentiment(draw: Draw) -> Messages:
-    labels = ["positive", "negative", "neutral"] if draw.chance(0.6) else ["positive", "negative"]
+    """Is an opinion positive or negative, in one word."""
+    listed = draw.pick(SENTIMENT_LABELS)
+    labels = draw.shuffled(listed) if draw.chance(0.4) else list(listed)
+    chance = draw.random.random()
+    if chance < 0.3:
+        return few_shot(draw, labels, lambda label: opinion(draw, label), draw.pick(SENTIMENT_SHOTS))
     label = draw.pick(labels)
     text = opinion(draw, label)
-    if draw.chance(0.35):
-        subject, verdict = draw.pick(
-            (("Review", "Sentiment"), ("Text", "Sentiment"), ("Review", "Label"), ("Comment", "Mood"))
-        )
-        shots = []
-        for shot_label in [*draw.sample(labels, draw.number(0, len(labels))), label]:
-            shots.append((opinion(draw, shot_label), shot_label))
-        gap = draw.pick(("\n", "\n\n"))
-        return [("text", gap.join(f"{subject}: {shot}\n{verdict}: {shot_label}" for shot, shot_label in shots) + "\n")]
-    options = listing(labels).replace(" and ", " or ")
-    ask = draw.pick(
-        (
-            f"Is this review {options}?\n{text}",
-            f"Classify the sentiment of the review as {options}.\nReview: {text}",
-            f"{text}\nSentiment:",
-            f"{text}\nIs that {options}?",
-            f"What is the sentiment, {options}?\n{text}",
-            f"Sentiment of: {text}",
-            f"Review: {text}\nOne word: {options}?",
-            f"Label the mood of this text ({', '.join(labels)}): {text}",
-        )
-    )
-    return [("user", ask), ("assistant", label)]
+    if chance < 0.36:
+        return lettered(draw, f"What is the sentiment?\n{text}", labels, label)
+    if chance < 0.42:
+        return [
+            ("system", say_wording(draw, SYSTEMS).format(options=", ".join(labels))),
+            ("user", text),
+            ("assistant", label),
+        ]
+    wordings = SENTIMENT_ASKS if listed == SENTIMENT_LABELS[0] else NAMING_ASKS  # other labels must be named
+    return [("user", asked(draw, wordings, labels, text, "sentiment").rstrip("\n")), ("assistant", label)]
+
+
+def message(draw: Draw, family: Family, label: str) -> str:
+    """A phrase of the label in a sentence."""
+    phrase = say(draw, family.labels[label])
+    return say(draw, family.frames).format(phrase, cap=sentence(phrase), name=draw.first_name())
+
+
+def choose(draw: Draw, family: Family, wordings: Phrases) -> Messages:
+    """One label of a family, or of some of its labels, for a message."""
+    count = draw.number(2, min(7, len(family.labels)))
+    if draw.chance(0.25):
+        count = min(5, len(family.labels))
+    labels = draw.sample(tuple(family.labels), count)
+    label = draw.pick(labels)
+    chance = draw.random.random()
+    if chance < 0.15:
+        names = (say_wording(draw, SHOT_NAMES), draw.pick((sentence(family.noun), "Label", sentence(family.noun))))
+        opening = f"{sentence(family.noun)}: {either(labels)}."
+        return few_shot(draw, labels[:4], lambda label: message(draw, family, label), names, opening)
+    text = message(draw, family, label)
+    if chance < 0.25:
+        return lettered(draw, f"{draw.pick((f'Which {family.noun} fits?', 'Choose.'))}\n{text}", labels, label)
+    if chance < 0.33:
+        return [
+            ("system", say_wording(draw, SYSTEMS).format(options=", ".join(labels))),
+            ("user", text),
+            ("assistant", label),
+        ]
+    return [("user", asked(draw, wordings, labels, text, family.noun)), ("assistant", label)]
 
 
 def routing(draw: Draw) -> Messages:
-    table = draw.pick((INTENTS, INTENTS, TOPICS))
-    labels = draw.shuffled(tuple(table)) if draw.chance(0.6) else draw.sample(tuple(table), 3)
-    label = draw.pick(labels)
-    phrase, name, options = draw.pick(table[label]), draw.first_name(), ", ".join(labels)
-    if table is TOPICS:
-        text = draw.pick((f"{sentence(phrase)}.", f"{name} said that {phrase}.", f"Today {phrase}."))
-        ask = draw.pick(
-            (
-                f"What is the topic: {options}?\n{text}",
-                f"Text: {text}\nTopic ({options}):",
-                f"Choose one topic of {options}.\n{text}",
-            )
-        )
-    else:
-        text = draw.pick(
-            (
-                f"Hi, {phrase}.",
-                f"{sentence(phrase)}. Please help, thanks, {name}.",
-                f"Hello, I am {name} and {phrase}.",
-                f"{sentence(phrase)}!",
-            )
-        )
-        ask = draw.pick(
-            (
-                f"Route this message to one of: {options}.\nMessage: {text}",
-                f"Message: {text}\nWhich team should answer: {options}?",
-                f"{text}\nIntent ({options}):",
-                f"Classify the message as {options}.\n{text}",
-                f"Choose the team: {options}.\n{text}",
-            )
-        )
-        if draw.chance(0.15):
-            return [("system", f"Route each message to one of: {options}."), ("user", text), ("assistant", label)]
-    return [("user", ask), ("assistant", label)]
+    """The team for a message, or the topic of a text."""
+    family = draw.pick((TEAMS, TEAMS, INTENTS, TOPICS))
+    return choose(draw, family, TEAM_ASKS if family is TEAMS else CHOICE_ASKS)
 
 
-def story(draw: Draw) -> Messages:
-    animal = draw.pick(ANIMALS) if draw.chance(0.7) else draw.pick(JOBS)
-    name, friend, trait, spot, find = (
-        draw.first_name(),
-        draw.pick(FIRST_NAMES),
-        draw.pick(TRAITS),
-        draw.pick(SPOTS),
-        draw.pick(FINDS),
-    )
-    other = draw.pick([option for option in ANIMALS if option != animal])
-    he, his, him = draw.pick((("he", "his", "him"), ("she", "her", "her")))
-    beginning = [
-        draw.pick(
-            (
-                f"Once upon a time there was {article(trait)} {animal} named {name}.",
-                f"There once lived {article(trait)} {animal} called {name}.",
-                f"{name} was {article(trait)} {animal}.",
-            )
-        ),
-        draw.pick(
-            (
-                f"{name} lived near the {spot}.",
-                f"{sentence(he)} loved the {spot} more than any other place.",
-                f"Every morning {he} walked to the {spot}.",
-            )
-        ),
-        draw.pick(
-            (
-                f"One day {name} found {article(find)} by the {spot}.",
-                f"One night {he} saw {article(find)} in the {spot}.",
-                f"But one day there was {article(find)} in the {spot}.",
-            )
-        ),
-        draw.pick(
-            (
-                f"{name} did not know what to do, so {he} asked {friend} the {other}.",
-                f"{sentence(he)} ran to {his} friend {friend}, {article(other)}.",
-                f'"What is this?" asked {name}. {friend} the {other} came to look.',
-            )
-        ),
-        draw.pick(
-            (
-                '"We can do it together," said ' + f"{friend}.",
-                f'{friend} looked at the {find.split()[-1]} and smiled. "Do not be afraid," said the {other}.',
-                f'"Let us try," said {friend}.',
-            )
-        ),
-        draw.pick(
-            (
-                "They worked all day until the sun went down.",
-                "They tried three times, and the third time it worked.",
-                "It was hard, but they did not stop.",
-                "The rain came, but they sang and went on.",
-            )
-        ),
-        draw.pick(
-            (
-                f"In the end the {find} made everyone in the {spot} happy.",
-                f"After that, {name} was never alone again.",
-                f"From that day on, {name} and {friend} were best friends.",
-                f"And {name} the {animal} never forgot what {friend} had taught {him}.",
-            )
-        ),
-    ]
-    about = draw.pick(
-        (
-            article(animal),
-            f"{article(trait)} {animal}",
-            f"{article(animal)} named {name}",
-            f"{name} the {animal}",
-            f"{article(animal)} and {article(find)}",
-            f"{name}",
-            f"{article(animal)} near the {spot}",
-            f"{article(trait)} {animal} called {name}",
-        )
-    )
-    text = " ".join(beginning)
-    if draw.chance(0.1):
-        return [("text", text + "\n")]
-    ask = draw.pick(
-        (
-            f"Write a short story about {about}.",
-            f"Write a short story about {about}.",
-            f"Tell me a story about {about}.",
-            f"Tell a story about {about}.",
-            f"A story about {about}, please.",
-        )
-    )
-    messages = [("user", ask), ("assistant", text)]
-    return (
-        [("system", draw.pick(("You tell stories.", "You are a helpful assistant."))), *messages]
-        if draw.chance(0.2)
-        else messages
-    )
+def choice(draw: Draw) -> Messages:
+    """One label of any family; or which of some families' nouns and labels, or a claim to confirm."""
+    chance = draw.random.random()
+    if chance < 0.2:
+        return confirm(draw)
+    if chance < 0.4:
+        return entailment(draw)
+    return choose(draw, draw.pick(FAMILIES), CHOICE_ASKS)
 
 
-def chat(draw: Draw) -> Messages:
-    """Greetings, names that are told and asked for, tips, lists, slogans."""
-    kind = draw.number(0, 5)
+CONFIRM_ASKS = phrases(
+    "{text}\nIs the {noun} {label}? yes or no|Is {label} right for this text? Answer yes or no.\n{text}|Text: {text}\nIs this {label}?|"
+    "Does the label {label} fit this text?\n{text}|{text}\n{label}, yes or no?|Text: {text}\nQuestion: Is it {label}?\nAnswer:||"
+    "Yes or no: is the {noun} of this text {label}?\n{text}|{text}\nWould you say {label}? yes or no"
+)
+FOLLOW_ASKS = phrases(
+    "{facts}\nIs it true that {claim}? yes or no|{facts}\nTrue or false: {Claim}.|Facts: {facts}\nClaim: {Claim}.\nTrue or false?|"
+    "{facts}\nIs it true that {claim}?|Read: {facts}\nDoes it follow that {claim}? yes or no|"
+    "Premise: {facts}\nHypothesis: {Claim}.\nyes or no?||{facts}\nDoes that mean that {claim}? yes or no|"
+    "Given: {facts}\nTrue or false? {Claim}."
+)
+
+
+def confirm(draw: Draw) -> Messages:
+    """Whether one label fits a text, yes or no."""
+    family = draw.pick(FAMILIES)
+    labels = draw.sample(tuple(family.labels), 2)
+    is_right = draw.chance(0.5)
+    ask = say_wording(draw, CONFIRM_ASKS).format(
+        text=message(draw, family, labels[0]), label=labels[0 if is_right else 1], noun=family.noun
+    )
+    return [("user", ask), ("assistant", "yes" if is_right else "no")]
+
+
+def claims(draw: Draw, name: str) -> tuple[str, str]:
+    """A claim about a person, and one of the same kind that differs."""
+    kind = draw.number(0, 4)
     if kind == 0:
-        name, thing = draw.first_name(), draw.pick((draw.city(), draw.pick(COLORS), plural(draw.item(0))))
-        told = draw.pick((f"My name is {name} and I like {thing}.", f"Hi, I am {name}. I like {thing}."))
-        messages = [("user", told), ("assistant", f"Nice to meet you, {name}!")]
-        turns = [("What is my name?", f"Your name is {name}."), ("What do I like?", f"You like {thing}.")]
-        for ask, answer in draw.sample(turns, draw.number(1, 2)):
-            messages += [("user", ask), ("assistant", answer)]
-        return messages
+        first, second = draw.city(), draw.city()
+        verb = draw.pick(("lives in", "comes from", "works in"))
+        return f"{name} {verb} {first}", f"{name} {verb} {second}"
     if kind == 1:
-        topic = draw.pick(tuple(TIPS))
-        count = draw.pick((1, 1, 2, 3))
-        tips = draw.sample(TIPS[topic], count)
-        if count == 1:
-            return [
-                (
-                    "user",
-                    draw.pick((f"Give me a tip about {topic}.", f"One tip for {topic}?", f"Give one tip for {topic}.")),
-                ),
-                ("assistant", f"{sentence(tips[0])}."),
-            ]
-        numbered = "\n".join(f"{index}. {sentence(tip)}." for index, tip in enumerate(tips, 1))
-        return [
-            ("user", f"Give me {NUMBER_WORDS[count]} tips {draw.pick(('about', 'for'))} {topic}."),
-            ("assistant", numbered),
-        ]
+        jobs = draw.sample(JOBS, 2)
+        return f"{name} is {article(jobs[0])}", f"{name} is {article(jobs[1])}"
     if kind == 2:
-        what, count = draw.pick(tuple(LISTS)), draw.number(2, 4)
-        return [
-            ("user", f"{draw.pick(('List', 'Name', 'Give me'))} {NUMBER_WORDS[count]} {what}."),
-            ("assistant", ", ".join(draw.subset(LISTS[what], count))),
-        ]
+        hobbies, verb = draw.sample(HOBBIES, 2), draw.pick(("likes", "loves"))
+        return f"{name} {verb} {hobbies[0]}", f"{name} {verb} {hobbies[1]}"
     if kind == 3:
-        return draw.pick(
-            (
-                [
-                    ("user", draw.pick(("Hello!", "Hi", "Hello, who are you?", "Who are you?"))),
-                    ("assistant", "Hello! I am a tiny language model. I read short texts and fill in forms."),
-                ],
-                [
-                    ("user", draw.pick(("What can you do?", "How can you help me?"))),
-                    (
-                        "assistant",
-                        "I can extract data, describe characters, sort messages, solve small sums and tell stories.",
-                    ),
-                ],
-                [("user", draw.pick(("Thank you!", "Thanks"))), ("assistant", "You are welcome!")],
-            )
-        )
-    if kind == 4:
-        words = " ".join(
-            draw.pick(
-                (draw.made_up(), draw.made_up().capitalize(), str(draw.number(0, 9999)), draw.item(0), draw.city())
-            )
-            for _ in range(draw.number(2, 10))
-        )
-        return [
-            ("user", draw.pick((f"Repeat: {words}", f"Say this again: {words}", f"Copy the text.\n{words}"))),
-            ("assistant", words),
-        ]
-    name, job, city = draw.person(), draw.pick(JOBS), draw.city()
-    return [
-        ("user", f"Write one sentence about {name}, {article(job)} from {city}."),
-        (
-            "assistant",
-            draw.pick(
-                (f"{name} is {article(job)} who lives in {city}.", f"In {city}, everyone knows {name} the {job}.")
-            ),
-        ),
-    ]
+        ages = draw.sample(range(18, 80), 2)
+        return f"{name} is {ages[0]} years old", f"{name} is {ages[1]} years old"
+    items = draw.item(), draw.item()
+    return f"{name} has {article(items[0])}", f"{name} has {article(items[1])}"
+
+
+def entailment(draw: Draw) -> Messages:
+    """Whether a claim is what the given sentences say; a wrong claim changes one thing, or the person."""
+    names = [draw.first_name() for _ in range(draw.pick((1, 2, 2, 3)))]
+    given = [claims(draw, name) for name in names]
+    index, is_right = draw.number(0, len(given) - 1), draw.chance(0.5)
+    claim = given[index][0 if is_right else 1]
+    if not is_right and len(given) > 1 and draw.chance(0.5):  # what is true of another person
+        claim = names[index] + given[index - 1][0].removeprefix(names[index - 1])
+    is_right = claim in [fact for fact, _ in given]
+    facts = " ".join(f"{fact}." for fact, _ in given)
+    ask = say_wording(draw, FOLLOW_ASKS).format(facts=facts, claim=claim, Claim=sentence(claim))
+    words = ("true", "false") if "rue or false" in ask else ("yes", "no")
+    return [("user", ask), ("assistant", words[0 if is_right else 1])]

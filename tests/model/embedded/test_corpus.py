@@ -148,13 +148,6 @@ def test_a_catalogue_answer_agrees_with_the_list() -> None:
                 assert prices[costs[1]] == costs[2]
 
 
-def test_a_label_is_one_of_the_options_that_the_prompt_names() -> None:
-    draw = Draw(18)
-    for _ in range(200):
-        messages = tasks_text.routing(draw)
-        assert messages[-1][1] in " ".join(content for _, content in messages[:-1])
-
-
 def test_some_chats_are_long() -> None:
     draw = Draw(19)
     lengths = [len(corpus.conversation(draw)) for _ in range(400)]

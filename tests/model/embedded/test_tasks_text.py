@@ -1,0 +1,67 @@
+"""Classification tasks: labels that the prompt offers, and answers that are true to the phrase."""
+
+import re
+
+import pytest
+
+from rtlang.model.embedded import tasks_text
+from rtlang.model.embedded.classes_of_text import FAMILIES
+from rtlang.model.embedded.opinions import OPINIONS
+from rtlang.model.embedded.words import Draw, Messages, Split
+
+LABELS = {label for family in FAMILIES for label in family.labels}
+SPLITS: tuple[Split, ...] = ("train", "test")
+
+
+def chats(task: object, draw: Draw, count: int) -> list[Messages]:
+    found: list[Messages] = []
+    while len(found) < count:
+        messages: Messages = task(draw)  # type: ignore[operator]
+        if messages[-1][0] == "assistant":
+            found.append(messages)
+    return found
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", [tasks_text.routing, tasks_text.choice, tasks_text.sentiment])
+def test_an_answer_is_one_of_the_options_that_the_prompt_names(task: object, split: Split) -> None:
+    for messages in chats(task, Draw(18, split), 400):
+        prompt, answer = " ".join(content for _, content in messages[:-1]), messages[-1][1]
+        if re.fullmatch("[A-H]", answer):
+            assert re.search(rf"^{answer}[.):] \w", prompt, re.MULTILINE)
+        elif answer not in ("positive", "negative", "yes", "no", "true", "false"):  # these may go without saying
+            assert answer in prompt
+
+
+def labels_of(sentence: str) -> set[str]:
+    """The labels whose phrases occur in a text."""
+    return {
+        label
+        for family in FAMILIES
+        for label, options in family.labels.items()
+        if any(phrase.lower() in sentence for phrase in (*options.known, *options.held))
+    }
+
+
+def test_a_label_belongs_to_a_phrase_of_the_text() -> None:
+    for messages in chats(tasks_text.routing, Draw(4), 300):
+        if messages[-1][1] in LABELS:
+            assert messages[-1][1] in labels_of(messages[-2][1].lower())
+
+
+def test_no_phrase_has_two_labels_of_a_family_and_none_is_both_known_and_held() -> None:
+    for family in [*[family.labels for family in FAMILIES], OPINIONS]:
+        every = [phrase for options in family.values() for phrase in (*options.known, *options.held)]
+        assert len(every) == len(set(every))
+        assert all(len(options.held) >= len(options.known) // 6 for options in family.values())
+
+
+def test_a_followed_claim_stands_in_the_facts_and_another_does_not() -> None:
+    draw, answers = Draw(6), set()
+    for _ in range(400):
+        ((_, ask), (_, answer)) = tasks_text.entailment(draw)
+        claim = re.search(r"(?:that|false:|Claim:|Hypothesis:) (.*?)[?.](?: yes or no)?(?:\n|$)", ask)
+        assert claim is not None, ask
+        answers.add(answer)
+        assert (f"{claim[1]}." in ask.replace(claim[0], "", 1)) == (answer in ("yes", "true")), ask
+    assert answers == {"yes", "no", "true", "false"}
