@@ -1,237 +1,143 @@
-"""Corpus tasks: questions about given facts, a shop's catalogue, word problems in steps, sums."""
+"""Corpus tasks: word problems solved in steps, the next step of one, and whether a proposed step is right."""
 
-from rtlang.model.embedded.words import (
-    ANIMALS,
-    COLORS,
-    FIRST_NAMES,
-    HOBBIES,
-    JOBS,
-    THINGS,
-    Draw,
-    Messages,
-    article,
-    listing,
+from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, arithmetic, eval_step, wording, wrong
+from rtlang.model.embedded.tasks_catalogue import catalogue
+from rtlang.model.embedded.tasks_facts import facts
+from rtlang.model.embedded.word_problems import FAMILIES, LONG_FAMILIES, Problem
+from rtlang.model.embedded.words import Draw, Messages
+
+__all__ = [
+    "MAX_RESULT",
+    "arithmetic",
+    "catalogue",
+    "chained",
+    "eval_step",
+    "facts",
+    "hard_word_problem",
+    "judged_step",
+    "next_steps",
+    "sum_steps",
+    "word_problem",
+    "wrong",
+]
+
+ASK_SOLVE = (
+    "{problem} Think step by step.",
+    "{problem} Think step by step.",
+    "Solve step by step.\n{problem}",
+    "Problem: {problem}\nThink step by step.",
 )
-
-
-def facts(draw: Draw) -> Messages:
-    """Two or three people, what is known of each, and questions about one of them at a time."""
-    names: list[str] = []
-    while len(names) < draw.pick((1, 2, 2, 3)):
-        name = draw.first_name()
-        if name not in names:
-            names.append(name)
-    people, text = {}, []
-    for name in names:
-        city, job, pet, pet_name, age, hobby = (
-            draw.city(),
-            draw.pick(JOBS),
-            draw.pick(ANIMALS),
-            draw.first_name(),
-            draw.number(18, 80),
-            draw.pick(HOBBIES),
-        )
-        color = draw.pick(COLORS)
-        claims = [
-            (f"{name} lives in {city}.", f"Where does {name} live?", city),
-            (f"{name} is {article(job)}.", f"What is the job of {name}?", job),
-            (f"{name} has {article(pet)} called {pet_name}.", f"What is the {pet} of {name} called?", pet_name),
-            (f"{name} is {age} years old.", f"How old is {name}?", str(age)),
-            (f"{name} likes {hobby}.", f"What does {name} like?", hobby),
-            (f"The favorite color of {name} is {color}.", f"What is the favorite color of {name}?", color),
-        ]
-        chosen = draw.sample(claims, draw.number(2, 4))
-        people[name] = chosen
-        text += [claim for claim, _, _ in chosen]
-    if draw.chance(0.3):
-        text = draw.shuffled(text)
-    story = " ".join(text)
-    questions = [(question, answer) for chosen in people.values() for _, question, answer in chosen]
-    asked = draw.sample(questions, min(len(questions), draw.pick((1, 1, 2, 3))))
-    (question, answer), *more = asked
-    if draw.chance(0.15):
-        return [("text", f"{story}\nQuestion: {question}\nAnswer: {answer}\n")]
-    if draw.chance(0.3):
-        messages = [
-            ("system", draw.pick((story, f"Facts: {story}", f"Answer from these facts. {story}"))),
-            ("user", question),
-        ]
-    else:
-        ask = draw.pick(
-            (
-                f"{story}\n{question}",
-                f"{story} {question}",
-                f"Facts: {story}\nQuestion: {question}",
-                f"Read: {story}\n{question}",
-            )
-        )
-        messages = [("user", ask)]
-    messages.append(("assistant", answer))
-    for question, answer in more:
-        messages += [("user", question), ("assistant", answer)]
-    return messages
-
-
-def catalogue(draw: Draw) -> Messages:
-    """A shop's list in the system message and one to four turns about it; `it` is the item of the turn before."""
-    names: list[str] = []
-    count = draw.number(2, 6)
-    while len(names) < count:
-        name = draw.item(0)
-        if name not in names:
-            names.append(name)
-    stock = {
-        name: (draw.number(2, 99), draw.number(0, 30) if draw.chance(0.85) else 0, draw.pick(COLORS)) for name in names
-    }
-    heading = draw.pick(
-        ("You work in a shop. Catalog:", "Catalog:", "You are a shop assistant. We sell:", "Price list:")
-    )
-    system = (
-        heading
-        + "\n"
-        + "\n".join(
-            f"- {name}: {price} dollars, {color}, {left} in stock" for name, (price, left, color) in stock.items()
-        )
-    )
-    messages = [("system", system)]
-    last: str | None = None
-    for _ in range(draw.pick((1, 2, 2, 3, 4))):
-        is_repeat = last is not None and draw.chance(0.3)
-        name = last if is_repeat and last is not None else draw.pick(names)
-        noun = "it" if is_repeat else f"the {name}"
-        price, left, color = stock[name]
-        kind = draw.number(0, 6)
-        if kind == 0:
-            turn = (
-                draw.pick((f"How much is {noun}?", f"What does {noun} cost?", f"What is the price of {noun}?")),
-                f"The {name} costs {price} dollars.",
-            )
-        elif kind == 1:
-            turn = (
-                draw.pick((f"Is {noun} in stock?", f"Do you have {noun} in stock?")),
-                f"Yes, we have {left} in stock." if left else f"No, the {name} is sold out.",
-            )
-        elif kind == 2:
-            turn = draw.pick((f"What color is {noun}?", f"Which color does {noun} have?")), f"The {name} is {color}."
-        elif kind == 3:
-            turn, name = ("What do you sell?", f"We sell {listing(names)}."), last or name
-        elif kind == 4:
-            other = draw.item(0)
-            if other in stock:
-                turn, name = (
-                    (f"Do you sell {article(other)}?", f"Yes, the {other} costs {stock[other][0]} dollars."),
-                    other,
-                )
-            else:
-                turn, name = (f"Do you sell {article(other)}?", f"Sorry, we do not sell {article(other)}."), last or ""
-        elif kind == 5:
-            turn = f"Do you sell {article(name)}?", f"Yes, the {name} costs {price} dollars."
-        else:
-            turn = (
-                draw.pick((f"I take {noun}.", f"I would like to buy {noun}.")),
-                f"Great, one {name} for {price} dollars.",
-            )
-        last = name or None
-        messages += [("user", turn[0]), ("assistant", turn[1])]
-    return messages
+HELD_ASK_SOLVE = ("Problem: {problem}\nSolve step by step.", "{problem}\nThink step by step.")
+ASK_NEXT = ("Next step?", "Next step?", "Give the next step.", "What is the next step?")
+SO_FAR = "Problem: {problem}\nSteps so far:\n{steps}\n"
+ASK_JUDGE = ("yes or no", "yes or no", "Yes or no?", "(yes/no)")
 
 
 def sum_steps(draw: Draw) -> tuple[str, list[str], int]:
-    """A word problem, the equation of each of its steps, and the result."""
-    current, name, thing = draw.number(2, 20), draw.pick(FIRST_NAMES), draw.pick(THINGS)
-    text, steps = f"{name} has {current} {thing}.", []
-    for _ in range(draw.pick((1, 2, 2, 3, 3, 4))):
-        word, kind = draw.pick(("Then", "Later", "Next", "After that")), draw.random.random()
-        if kind < 0.45 or current < 3:
-            amount = draw.number(2, 12)
-            text += f" {word} {name} {draw.pick((f'finds {amount} more', f'buys {amount} more', f'gets {amount} from a friend'))}."
-            steps.append(f"{current} + {amount} = {current + amount}")
-            current += amount
-        elif kind < 0.85:
-            amount = draw.number(1, min(12, current))
-            text += f" {word} {name} {draw.pick((f'gives away {amount}', f'loses {amount}', f'sells {amount}', f'breaks {amount}'))}."
-            steps.append(f"{current} - {amount} = {current - amount}")
-            current -= amount
-        elif current < 30:
-            factor = draw.pick((2, 3))
-            text += f" {word} the number of {thing} {'doubles' if factor == 2 else 'triples'}."
-            steps.append(f"{current} * {factor} = {current * factor}")
-            current *= factor
-    return text + f" How many {thing} does {name} have now?", steps, current
+    """A word problem of one to six steps, the equation of each, and the result."""
+    problem = draw.pick(FAMILIES)(draw, draw.pick((1, 2, 2, 3, 3, 4, 5, 6)), draw.chance(0.45))
+    return problem.text, problem.steps, problem.result
 
 
-def wrong(draw: Draw, step: str) -> str:
-    """The step with another result, or with the other operation."""
-    left, result = step.split(" = ")
-    if draw.chance(0.2) and "*" not in left:
-        a, sign, b = left.split()
-        swapped = int(a) - int(b) if sign == "+" else int(a) + int(b)
-        return f"{a} {'-' if sign == '+' else '+'} {b} = {swapped}"
-    if int(result) > 2:
-        return f"{left} = {max(0, int(result) + draw.pick((-20, -10, -2, -1, 1, 2, 10, 20)))}"
-    return f"{left} = {int(result) + draw.pick((1, 2, 10))}"
+def hard_steps(draw: Draw) -> tuple[str, list[str], int]:
+    """A word problem of four to six steps with larger numbers."""
+    while True:
+        problem: Problem = draw.pick(LONG_FAMILIES)(draw, draw.number(4, 6), True)
+        if 4 <= len(problem.steps) <= 6:
+            return problem.text, problem.steps, problem.result
+
+
+def drawn(draw: Draw) -> tuple[str, list[str], int]:
+    return hard_steps(draw) if draw.chance(0.25) else sum_steps(draw)
+
+
+def in_full(draw: Draw, problem: str, steps: list[str], result: int) -> Messages:
+    thoughts = "\n".join(f"thought: {step}" for step in steps)
+    ask = wording(draw, ASK_SOLVE, HELD_ASK_SOLVE).format(problem=problem)
+    return [("user", ask), ("assistant", f"{thoughts}\nanswer: {result}")]
+
+
+def chained(draw: Draw) -> Messages:
+    """A word problem, answered by one `thought:` for each step and the `answer:`."""
+    return in_full(draw, *drawn(draw))
+
+
+def hard_word_problem(draw: Draw) -> Messages:
+    """Four to six steps, larger numbers; one sample is often wrong where a vote of several is right."""
+    return in_full(draw, *hard_steps(draw))
+
+
+def next_steps(draw: Draw) -> Messages:
+    """The next step after the steps so far, and at times all that follow, one for each turn."""
+    problem, steps, result = drawn(draw)
+    done = draw.number(0, len(steps))
+    so_far = "\n".join(steps[:done]) or "none"
+    left = [*steps[done:], f"answer: {result}"]
+    if draw.chance(0.6):
+        left = left[:1]
+    ask = SO_FAR.format(problem=problem, steps=so_far)
+    messages: Messages = []
+    for step in left:
+        messages += [("user", ask + draw.pick(ASK_NEXT)), ("assistant", step)]
+        ask = ""
+    return messages
+
+
+def not_next(draw: Draw, problem: str, steps: list[str], done: int) -> str:
+    """A step that does not come next: wrong, with another sign or number, or done before."""
+    step, kind = steps[done], draw.random.random()
+    first, sign, second = step.split(" = ")[0].split()
+    a, b = int(first), int(second)
+    if kind < 0.16 and sign in "+-":
+        other, value = ("-", a - b) if sign == "+" else ("+", a + b)
+        if 0 <= value <= MAX_RESULT:
+            return f"{a} {other} {b} = {value}"
+    if kind < 0.3 and sign in "+-":
+        told = set(problem.replace(".", " ").replace(",", " ").split())
+        for line in steps:
+            told.update(line.split())
+        change = draw.pick((-10, -2, -1, 1, 2, 10))
+        value = a + b + change if sign == "+" else a - b - change
+        if b + change > 0 and 0 <= value <= MAX_RESULT and str(b + change) not in told:
+            return f"{a} {sign} {b + change} = {value}"
+    if kind < 0.36 and done and steps[done - 1] != step:
+        return steps[done - 1]
+    return wrong(draw, step)
+
+
+def judged_step(draw: Draw) -> Messages:
+    """Is a proposed step right? One proposal, or several in turn; a right one is taken, so the next must follow it."""
+    problem, steps, result = drawn(draw)
+    done = draw.number(0, len(steps))
+    ask = SO_FAR.format(problem=problem, steps="\n".join(steps[:done]) or "none")
+    messages: Messages = []
+    for _ in range(draw.pick((1, 3, 4, 5, 6))):
+        if done > len(steps):
+            break
+        is_right = draw.chance(0.5)
+        if done == len(steps):
+            changed = wrong(draw, f"{result} + 0 = {result}").split(" = ")[1]
+            step = f"answer: {result if is_right else changed}"
+        else:
+            step = steps[done] if is_right else not_next(draw, problem, steps, done)
+        messages += [
+            ("user", f"{ask}Proposed step: {step}\nIs this step right? {draw.pick(ASK_JUDGE)}"),
+            ("assistant", "yes" if is_right else "no"),
+        ]
+        ask = ""
+        done += is_right
+    return messages
 
 
 def word_problem(draw: Draw) -> Messages:
-    problem, steps, result = sum_steps(draw)
-    kind = draw.random.random()
-    if kind < 0.45:
-        thoughts = "\n".join(f"thought: {step}" for step in steps)
-        ask = draw.pick(
-            (
-                f"{problem} Think step by step.",
-                f"Solve step by step.\n{problem}",
-                f"Problem: {problem}\nThink step by step.",
-            )
-        )
-        return [("user", ask), ("assistant", f"{thoughts}\nanswer: {result}")]
-    if kind < 0.72:
-        done = draw.number(0, len(steps))
-        so_far = "\n".join(steps[:done]) if done else "none"
-        ask = f"Problem: {problem}\nSteps so far:\n{so_far}\n{draw.pick(('Next step?', 'Give the next step.', 'What is the next step?'))}"
-        return [("user", ask), ("assistant", steps[done] if done < len(steps) else f"answer: {result}")]
-    if kind < 0.95 and steps:
-        done, is_right = draw.number(0, len(steps) - 1), draw.chance(0.5)
-        so_far = "\n".join(steps[:done]) if done else "none"
-        step = steps[done] if is_right else wrong(draw, steps[done])
-        options = draw.pick(("yes or no", "Yes or no?", "(yes/no)"))
-        ask = f"Problem: {problem}\nSteps so far:\n{so_far}\nProposed step: {step}\nIs this step right? {options}"
-        return [("user", ask), ("assistant", "yes" if is_right else "no")]
-    return [
-        ("text", f"Question: {problem}\n" + "\n".join(f"thought: {step}" for step in steps) + f"\nanswer: {result}\n")
-    ]
-
-
-def arithmetic(draw: Draw) -> Messages:
-    sign = draw.pick("++--*")
-    a, b = (draw.number(2, 30), draw.number(2, 3)) if sign == "*" else (draw.number(2, 40), draw.number(1, 20))
-    if sign == "-" and b > a:
-        a, b = b, a
-    result = {"+": a + b, "-": a - b, "*": a * b}[sign]
+    """A word problem in one of the formats: in full, next step, judged step, plain text."""
     kind = draw.random.random()
     if kind < 0.5:
-        return [
-            ("user", draw.pick((f"What is {a} {sign} {b}?", f"{a} {sign} {b} =", f"Compute {a} {sign} {b}."))),
-            ("assistant", str(result)),
-        ]
-    if kind < 0.85:
-        step, is_right = f"{a} {sign} {b} = {result}", draw.chance(0.5)
-        shown = step if is_right else wrong(draw, step)
-        if not is_right and eval_step(shown):
-            is_right = True
-        return [
-            (
-                "user",
-                draw.pick((f"Is this right? {shown}", f"Is this step right? {shown}", f"{shown}\nRight? yes or no")),
-            ),
-            ("assistant", "yes" if is_right else "no"),
-        ]
-    return [("text", f"{a} {sign} {b} = {result}\n")]
-
-
-def eval_step(step: str) -> bool:
-    """Whether an equation such as `3 + 4 = 7` holds."""
-    left, result = step.split(" = ")
-    a, sign, b = left.split()
-    value = int(a) + int(b) if sign == "+" else int(a) - int(b) if sign == "-" else int(a) * int(b)
-    return value == int(result)
+        return chained(draw)
+    if kind < 0.7:
+        return next_steps(draw)
+    if kind < 0.97:
+        return judged_step(draw)
+    problem, steps, result = drawn(draw)
+    thoughts = "\n".join(f"thought: {step}" for step in steps)
+    return [("text", f"Question: {problem}\n{thoughts}\nanswer: {result}\n")]

@@ -1,0 +1,221 @@
+"""Corpus tasks: sums, products and exact quotients; judging them; comparing numbers.
+
+Results are between 0 and 200. Most documents hold many sums, since the tokens of a result are few and they are what has
+to be learnt.
+"""
+
+from rtlang.model.embedded.words import Draw, Messages
+
+MAX_RESULT = 200
+ASK_SUM = ("What is {left}?", "{left} =", "Compute {left}.", "How much is {left}?", "{left}", "Calculate {left}.")
+HELD_ASK_SUM = ("What is the result of {left}?", "Please compute {left}.", "{left} = ?")
+ASK_LIST = (
+    "Compute:\n{lines}",
+    "Solve each line.\n{lines}",
+    "{lines}\nCompute each.",
+    "What are the results?\n{lines}",
+)
+HELD_ASK_LIST = ("Compute each line.\n{lines}", "Solve:\n{lines}")
+ASK_RESULTS = ("Only the results:\n{lines}", "{lines}\nGive only the results.", "Compute, results only.\n{lines}")
+HELD_ASK_RESULTS = ("Give only the results:\n{lines}", "{lines}\nOnly the results.")
+ASK_RIGHT = (
+    "Is this right? {step}",
+    "Is this step right? {step}",
+    "{step}\nRight? yes or no",
+    "{step}\nIs this right?",
+)
+HELD_ASK_RIGHT = ("Is {step} right?", "Is this step right?\n{step}", "{step}\nIs this step right? yes or no")
+ASK_VERDICTS = ("Which are right? yes or no for each line.\n{lines}", "{lines}\nRight? yes or no for each line.")
+HELD_ASK_VERDICTS = ("Is each line right? yes or no\n{lines}", "Right? yes or no for each line.\n{lines}")
+ASK_CHECK = ("Check: {step}", "Check this step: {step}", "{step}\nCheck it.")
+HELD_ASK_CHECK = ("Check it: {step}", "{step}\nCheck this step.")
+
+
+def wording(draw: Draw, known: tuple[str, ...], held: tuple[str, ...]) -> str:
+    """A wording of the split: training never sees the held ones, evaluation sees them half of the time."""
+    return draw.pick(held if draw.split == "test" and draw.chance(0.5) else known)
+
+
+def value_of(left: str) -> int:
+    """The value of `a + b`, `a - b`, `a * b` or an exact `a / b`."""
+    first, sign, second = left.split()
+    a, b = int(first), int(second)
+    return a + b if sign == "+" else a - b if sign == "-" else a * b if sign == "*" else a // b
+
+
+def eval_step(step: str) -> bool:
+    """Whether an equation such as `3 + 4 = 7` holds."""
+    left, result = step.split(" = ")
+    first, sign, second = left.split()
+    return (sign != "/" or int(first) % int(second) == 0) and value_of(left) == int(result)
+
+
+def operand(draw: Draw) -> int:
+    """A number up to 99; small ones are frequent."""
+    kind = draw.random.random()
+    return draw.number(0, 10) if kind < 0.22 else draw.number(2, 30) if kind < 0.5 else draw.number(10, 99)
+
+
+def left_side(draw: Draw) -> str:
+    """A sum, difference, product or exact quotient whose value is between 0 and 200."""
+    kind = draw.random.random()
+    if kind < 0.37:
+        return f"{operand(draw)} + {operand(draw)}"
+    if kind < 0.42:
+        a = draw.number(100, 190)
+        return f"{a} + {draw.number(1, MAX_RESULT - a)}"
+    if kind < 0.72:
+        a, b = operand(draw), operand(draw)
+        return f"{max(a, b)} - {min(a, b)}"
+    if kind < 0.78:
+        a = draw.number(100, MAX_RESULT)
+        return f"{a} - {draw.number(1, a)}"
+    if kind < 0.92:
+        a = draw.number(2, 9)
+        b = draw.number(2, 12) if draw.chance(0.6) else draw.number(2, MAX_RESULT // a)
+        return f"{a} * {b}" if draw.chance(0.5) else f"{b} * {a}"
+    b = draw.number(2, 10)
+    return f"{b * draw.number(1, 12)} / {b}"
+
+
+def equation(left: str) -> str:
+    return f"{left} = {value_of(left)}"
+
+
+def wrong(draw: Draw, step: str) -> str:
+    """The left side of the step with another result, mostly one that looks alike."""
+    left, text = step.split(" = ")
+    result, kind = int(text), draw.random.random()
+    if kind < 0.12 and len(text) > 1 and text[-1] != text[-2]:
+        return f"{left} = {int(text[:-2] + text[-1] + text[-2])}"
+    if kind < 0.22:
+        first, sign, second = left.split()
+        other = int(first) - int(second) if sign == "+" else int(first) + int(second)
+        if other >= 0 and other != result:
+            return f"{left} = {other}"
+    changes = (
+        (-10, 10, -1, 1, -2, 2, -20, 20, -5, 5, -3, 3) if kind < 0.85 else tuple(range(-30, 0)) + tuple(range(1, 31))
+    )
+    while True:
+        other = result + draw.pick(changes)
+        if other >= 0:
+            return f"{left} = {other}"
+        changes = (1, 2, 3, 10)
+
+
+def shown(draw: Draw) -> tuple[str, bool]:
+    """An equation to judge, and whether it holds."""
+    step, is_right = equation(left_side(draw)), draw.chance(0.5)
+    return (step if is_right else wrong(draw, step)), is_right
+
+
+def drill(draw: Draw) -> Messages:
+    """A list of sums to compute: the equations, or only their results."""
+    lefts = [left_side(draw) for _ in range(draw.number(6, 20))]
+    lines, kind = "\n".join(lefts), draw.random.random()
+    if kind < 0.65:
+        ask = wording(draw, ASK_LIST, HELD_ASK_LIST)
+        return [("user", ask.format(lines=lines)), ("assistant", "\n".join(map(equation, lefts)))]
+    if kind < 0.9:
+        ask = wording(draw, ASK_RESULTS, HELD_ASK_RESULTS)
+        return [("user", ask.format(lines=lines)), ("assistant", "\n".join(str(value_of(left)) for left in lefts))]
+    return [("text", "\n".join(map(equation, lefts)) + "\n")]
+
+
+def arithmetic(draw: Draw) -> Messages:
+    """One to ten questions for a result."""
+    messages: Messages = []
+    for _ in range(draw.pick((1, 4, 6, 8, 10))):
+        left = left_side(draw)
+        messages += [
+            ("user", wording(draw, ASK_SUM, HELD_ASK_SUM).format(left=left)),
+            ("assistant", str(value_of(left))),
+        ]
+    return messages
+
+
+def judging(draw: Draw) -> Messages:
+    """Equations to judge: one by one, as a list, or with the right equation before the verdict."""
+    kind = draw.random.random()
+    if kind < 0.5:
+        messages: Messages = []
+        for _ in range(draw.pick((1, 5, 7, 9, 11))):
+            step, is_right = shown(draw)
+            messages += [
+                ("user", wording(draw, ASK_RIGHT, HELD_ASK_RIGHT).format(step=step)),
+                ("assistant", "yes" if is_right else "no"),
+            ]
+        return messages
+    steps = [shown(draw) for _ in range(draw.number(6, 14))]
+    if kind < 0.8:
+        ask = wording(draw, ASK_VERDICTS, HELD_ASK_VERDICTS).format(lines="\n".join(step for step, _ in steps))
+        return [("user", ask), ("assistant", "\n".join("yes" if is_right else "no" for _, is_right in steps))]
+    messages = []
+    for step, is_right in steps[:6]:
+        right = equation(step.split(" = ")[0])
+        messages += [
+            ("user", wording(draw, ASK_CHECK, HELD_ASK_CHECK).format(step=step)),
+            ("assistant", f"{right}, so {'yes' if is_right else 'no'}"),
+        ]
+    return messages
+
+
+def comparison(draw: Draw) -> Messages:
+    """Several questions about the order, the parity and the neighbours of numbers, and about the order of a list."""
+    messages: Messages = []
+    for _ in range(draw.pick((1, 4, 6, 8))):
+        a, b = operand(draw), operand(draw)
+        if a == b:
+            b = a + 1
+        kind = draw.number(0, 6)
+        if kind == 0:
+            turn = (
+                wording(
+                    draw,
+                    ("Which is larger, {a} or {b}?", "Which is more, {a} or {b}?"),
+                    ("What is larger, {a} or {b}?",),
+                ),
+                max(a, b),
+            )
+        elif kind == 1:
+            turn = (
+                wording(
+                    draw,
+                    ("Which is smaller, {a} or {b}?", "Which is less, {a} or {b}?"),
+                    ("What is smaller, {a} or {b}?",),
+                ),
+                min(a, b),
+            )
+        elif kind == 2:
+            turn = (
+                wording(
+                    draw, ("Is {a} larger than {b}?", "Is {a} more than {b}?"), ("Is {a} larger than {b}? yes or no",)
+                ),
+                "yes" if a > b else "no",
+            )
+        elif kind == 3:
+            turn = wording(draw, ("Is {a} even or odd?",), ("Even or odd: {a}",)), "odd" if a % 2 else "even"
+        elif kind == 4:
+            turn = (
+                wording(
+                    draw, ("Which number comes after {a}?", "What comes after {a}?"), ("What number comes after {a}?",)
+                ),
+                a + 1,
+            )
+        elif kind == 5:
+            turn = (
+                wording(draw, ("Count from {a} to {end}.", "Count: {a} to {end}"), ("Count from {a} up to {end}.",)),
+                " ".join(map(str, range(a, a + 6))),
+            )
+        else:
+            numbers = draw.sample(range(100), draw.number(3, 5))
+            extreme, value = draw.pick((("largest", max(numbers)), ("smallest", min(numbers))))
+            listed = ", ".join(map(str, numbers))
+            ask = wording(
+                draw,
+                (f"Which is the {extreme}: {listed}?", f"{listed}\nWhich is the {extreme}?"),
+                (f"What is the {extreme}: {listed}?",),
+            )
+            turn = ask, value
+        messages += [("user", turn[0].format(a=a, b=b, end=a + 5)), ("assistant", str(turn[1]))]
+    return messages

@@ -1,0 +1,223 @@
+"""Corpus task: a shop's list in the system message and several turns about it.
+
+Every question has one right answer, spelled in one way. `it` is the article that the turn before was about.
+"""
+
+import json
+from dataclasses import dataclass
+
+from rtlang.model.embedded.tasks_arithmetic import wording
+from rtlang.model.embedded.tasks_lookup import distinct
+from rtlang.model.embedded.words import COLORS, Draw, Messages, article, listing, plural
+
+HEADINGS = (
+    "You work in a shop. Catalog:",
+    "You work in a shop. Catalog:",
+    "Catalog:",
+    "You are a shop assistant. We sell:",
+    "Price list:",
+    "Our goods:",
+)
+HELD_HEADINGS = ("You are a shop assistant. Catalog:", "You work in a shop. We sell:")
+ROWS = (
+    "- {name}: {price} dollars, {color}, {left} in stock",
+    "- {name}: {price} dollars, {color}, {left} in stock",
+    "{name}: {price} dollars, {color}, {left} left",
+    "The {name} is {color} and costs {price} dollars, {left} in stock.",
+)
+TABLE_HEAD = "name | price | color | stock"
+TABLE_ROW = "{name} | {price} | {color} | {left}"
+
+# Questions about one article, with the share of each; `{noun}` is `the lamp` or `it`.
+ASK = {
+    "price": (
+        ("How much is {noun}?", "What does {noun} cost?", "What is the price of {noun}?", "How much does {noun} cost?"),
+        ("How many dollars is {noun}?", "What price is {noun}?"),
+    ),
+    "color": (
+        ("What color is {noun}?", "Which color does {noun} have?", "What color does {noun} have?"),
+        ("Which color is {noun}?", "What is the color of {noun}?"),
+    ),
+    "stock": (
+        ("Is {noun} in stock?", "Do you have {noun} in stock?", "Is {noun} sold out?"),
+        ("Is {noun} still in stock?",),
+    ),
+    "color?": (("Is {noun} {shade}?",), ("Is {noun} {shade}? yes or no",)),
+    "buy": (("I take {noun}.", "I would like to buy {noun}.", "I buy {noun}."), ("I would like {noun}.",)),
+}
+COUNT = (
+    ("How many {nouns} do you have?", "How many {nouns} are in stock?", "How many {nouns} are left?"),
+    ("How many {nouns} do you have in stock?",),
+)
+SOLD = (
+    ("Do you sell {one}?", "Do you have {one}?", "Can I buy {one} here?"),
+    ("Do you sell {one} here?",),
+)
+SINGLE_KINDS = (
+    "price", "price", "price", "color", "color", "color", "stock", "stock", "stock", "count", "count",
+    "sold", "sold", "color?", "buy",
+)  # fmt: skip
+LIST_KINDS = (
+    "all", "all", "cheapest", "dearest", "shade", "shade", "total", "total", "dearer", "costs", "out", "kinds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One row of the list; the price in whole dollars, what is left in pieces."""
+
+    name: str
+    price: int
+    color: str
+    left: int
+
+
+def stock_list(draw: Draw) -> list[Article]:
+    """Three to ten articles with different names and prices."""
+    count = draw.number(3, 10) if draw.chance(0.6) else draw.number(2, 5)
+    names = distinct(draw, lambda source: source.made_up() if source.chance(0.35) else source.item(0), count)
+    prices = draw.sample(range(2, 100), count)
+    colors = draw.sample(COLORS, min(len(COLORS), draw.number(3, 8)))
+    return [
+        Article(name, price, draw.pick(colors), 0 if draw.chance(0.25) else draw.number(1, 40))
+        for name, price in zip(names, prices, strict=True)
+    ]
+
+
+def written(draw: Draw, goods: list[Article]) -> str:
+    """The list as the system message spells it."""
+    heading, kind = wording(draw, HEADINGS, HELD_HEADINGS), draw.random.random()
+    rows = [{"name": each.name, "price": each.price, "color": each.color, "left": each.left} for each in goods]
+    if kind < 0.66:
+        row = draw.pick(ROWS)
+        return heading + "\n" + "\n".join(row.format(**each) for each in rows)
+    if kind < 0.86:
+        return "\n".join([heading, TABLE_HEAD, *(TABLE_ROW.format(**each) for each in rows)])
+    named = [{"stock" if key == "left" else key: value for key, value in each.items()} for each in rows]
+    return f"{heading}\n{json.dumps(named)}"
+
+
+def about_one(draw: Draw, kind: str, noun: str, each: Article) -> tuple[str, str]:
+    """A question about one article on the list, and the answer."""
+    if kind == "sold":
+        return (
+            wording(draw, *SOLD).format(one=article(each.name)),
+            f"Yes, the {each.name} costs {each.price} dollars.",
+        )
+    if kind == "count":
+        ask = "How many do you have?" if noun == "it" else wording(draw, *COUNT).format(nouns=plural(each.name))
+        return ask, f"We have {each.left} in stock." if each.left else f"The {each.name} is sold out."
+    shade = each.color if draw.chance(0.5) else draw.pick(COLORS)
+    ask = wording(draw, *ASK[kind]).format(noun=noun, shade=shade)
+    if kind == "price":
+        return ask, f"The {each.name} costs {each.price} dollars."
+    if kind == "color":
+        return ask, f"The {each.name} is {each.color}."
+    if kind == "color?":
+        return ask, f"{'Yes' if shade == each.color else 'No'}, the {each.name} is {each.color}."
+    if kind == "buy":
+        return ask, (
+            f"Great, one {each.name} for {each.price} dollars." if each.left else f"Sorry, the {each.name} is sold out."
+        )
+    if "sold out" in ask:
+        return ask, f"No, we have {each.left} in stock." if each.left else f"Yes, the {each.name} is sold out."
+    return ask, f"Yes, we have {each.left} in stock." if each.left else f"No, the {each.name} is sold out."
+
+
+def about_all(draw: Draw, kind: str, goods: list[Article]) -> tuple[str, str]:
+    """A question about the whole list or two of its articles, and the answer."""
+    if kind == "all":
+        ask = wording(draw, ("What do you sell?", "What do you have?"), ("What can I buy here?",))
+        return ask, f"We sell {listing([each.name for each in goods])}."
+    if kind == "cheapest":
+        best = min(goods, key=lambda each: each.price)
+        ask = wording(draw, ("What is the cheapest?", "Which is the cheapest?"), ("What costs the least?",))
+        return ask, f"The {best.name} is the cheapest, at {best.price} dollars."
+    if kind == "dearest":
+        best = max(goods, key=lambda each: each.price)
+        ask = wording(draw, ("What is the most expensive?", "Which is the most expensive?"), ("What costs the most?",))
+        return ask, f"The {best.name} is the most expensive, at {best.price} dollars."
+    if kind == "shade":
+        shade = draw.pick(COLORS if draw.chance(0.15) else [each.color for each in goods])
+        ask = wording(draw, ("Which is {shade}?", "What do you have in {shade}?"), ("What is {shade}?",))
+        return ask.format(shade=shade), those_that_are([each.name for each in goods if each.color == shade], shade)
+    if kind == "out":
+        ask = wording(draw, ("What is sold out?", "Which is sold out?"), ("What do you not have in stock?",))
+        return ask, those_that_are([each.name for each in goods if not each.left], "sold out")
+    if kind == "kinds":
+        ask = wording(draw, ("How many kinds of goods do you sell?",), ("How many kinds of goods do you have?",))
+        return ask, f"We sell {len(goods)} kinds."
+    if kind == "costs":
+        each = draw.pick(goods)
+        ask = wording(
+            draw, ("What costs {price} dollars?", "Which costs {price} dollars?"), ("What is {price} dollars?",)
+        )
+        return ask.format(price=each.price), f"The {each.name} costs {each.price} dollars."
+    first, second = draw.sample(goods, 2)
+    if kind == "dearer":
+        ask = wording(draw, ("Which costs more, the {a} or the {b}?",), ("What costs more, the {a} or the {b}?",))
+        more = first if first.price > second.price else second
+        return ask.format(a=first.name, b=second.name), f"The {more.name} costs more."
+    ask = wording(
+        draw,
+        ("How much are the {a} and the {b} together?", "What do the {a} and the {b} cost together?"),
+        ("What is the price of the {a} and the {b} together?",),
+    )
+    total = first.price + second.price
+    return (
+        ask.format(a=first.name, b=second.name),
+        f"{first.price} + {second.price} = {total}, so together they cost {total} dollars.",
+    )
+
+
+def those_that_are(names: list[str], what: str) -> str:
+    if not names:
+        return f"Nothing is {what}."
+    return f"{'The ' + listing([names[0], *('the ' + name for name in names[1:])])} {'is' if len(names) == 1 else 'are'} {what}."
+
+
+def not_sold(draw: Draw, goods: list[Article]) -> str:
+    """An article that is not on the list, at times with a name like one that is."""
+    names = {each.name for each in goods}
+    while True:
+        name = draw.made_up() if draw.chance(0.3) else draw.item(0)
+        like = draw.pick(goods).name
+        if draw.chance(0.2) and len(like) > 3:
+            name = like[: len(like) // 2] + name[len(name) // 2 :]
+        if name not in names and plural(name) not in names:
+            return name
+
+
+def catalogue(draw: Draw) -> Messages:
+    """A shop's list in the system message and one to eight turns about it."""
+    goods = stock_list(draw)
+    messages: Messages = [("system", written(draw, goods))]
+    last: Article | None = None
+    asked: set[tuple[str, str]] = set()
+    for _ in range(draw.pick((1, 3, 4, 5, 6, 7, 8))):
+        kind = draw.random.random()
+        if kind < 0.16:
+            other = not_sold(draw, goods)
+            ask = (
+                wording(draw, *SOLD)
+                if draw.chance(0.7)
+                else wording(draw, *ASK[draw.pick(("price", "color", "stock"))])
+            )
+            turn = ask.format(one=article(other), noun=f"the {other}"), f"Sorry, we do not sell {article(other)}."
+            last = None
+        elif kind < 0.38:
+            turn = about_all(draw, draw.pick(LIST_KINDS), goods)
+            last = None
+        else:
+            is_it = last is not None and draw.chance(0.35)
+            each = last if is_it and last is not None else draw.pick(goods)
+            name = draw.pick([kind for kind in SINGLE_KINDS if kind != "sold"] if is_it else SINGLE_KINDS)
+            if (name, each.name) in asked:
+                continue
+            asked.add((name, each.name))
+            turn = about_one(draw, name, "it" if is_it else f"the {each.name}", each)
+            last = each
+        messages += [("user", turn[0]), ("assistant", turn[1])]
+    if draw.chance(0.03):
+        messages += [("user", draw.pick(("Thank you!", "Thanks"))), ("assistant", "You are welcome!")]
+    return messages if len(messages) > 1 else catalogue(draw)
