@@ -1,93 +1,61 @@
-"""Word lists and random words of the training corpus.
+"""The seeded source of everything that the training corpus talks about.
 
-Everything the corpus talks about is drawn from here. Names, places and goods come half from fixed lists and half from
-random syllables, so that the only way to learn a task is to copy from the prompt. `Draw` owns the random state and knows
-which split it serves: the words of the `HELD_*` lists are never drawn for training, only for evaluation.
+Names, places and goods come partly from the lists of `lexicon`, partly from the random words of `spelling`, so that the
+only way to learn a task is to copy from the prompt. `Draw` owns the random state and knows which split it serves: the
+words of the `HELD_*` lists, the held-out text templates and the held-out wordings are never drawn for training.
 """
 
 import random
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
+from rtlang.model.embedded import lexicon
+from rtlang.model.embedded.lexicon import ADJECTIVES as ADJECTIVES
+from rtlang.model.embedded.lexicon import ANIMALS as ANIMALS
+from rtlang.model.embedded.lexicon import CITIES as CITIES
+from rtlang.model.embedded.lexicon import COLORS as COLORS
+from rtlang.model.embedded.lexicon import DAYS as DAYS
+from rtlang.model.embedded.lexicon import DEVICES as DEVICES
+from rtlang.model.embedded.lexicon import DISHES as DISHES
+from rtlang.model.embedded.lexicon import EVENTS as EVENTS
+from rtlang.model.embedded.lexicon import FAMILY_NAMES as FAMILY_NAMES
+from rtlang.model.embedded.lexicon import FIRST_NAMES as FIRST_NAMES
+from rtlang.model.embedded.lexicon import HELD_CITIES as HELD_CITIES
+from rtlang.model.embedded.lexicon import HELD_FAMILY_NAMES as HELD_FAMILY_NAMES
+from rtlang.model.embedded.lexicon import HELD_FIRST_NAMES as HELD_FIRST_NAMES
+from rtlang.model.embedded.lexicon import HELD_ITEMS as HELD_ITEMS
+from rtlang.model.embedded.lexicon import HOBBIES as HOBBIES
+from rtlang.model.embedded.lexicon import INGREDIENTS as INGREDIENTS
+from rtlang.model.embedded.lexicon import ITEMS as ITEMS
+from rtlang.model.embedded.lexicon import JOBS as JOBS
+from rtlang.model.embedded.lexicon import MONTHS as MONTHS
+from rtlang.model.embedded.lexicon import PROBLEMS as PROBLEMS
+from rtlang.model.embedded.lexicon import THINGS as THINGS
+from rtlang.model.embedded.lexicon import VENUES as VENUES
+from rtlang.model.embedded.lexicon import words as words
+from rtlang.model.embedded.spelling import accented, plain_word
+
 T = TypeVar("T")
 Messages = list[tuple[str, str]]  # (role, content) in turn
 Split = Literal["train", "test"]
 
-
-def words(text: str, separator: str | None = None) -> tuple[str, ...]:
-    """The words of a list that is written as one string."""
-    return tuple(text.split(separator))
-
-
-ONSETS = words("b c d f g h j k l m n p r s t v w z y br cr dr st tr gr fl pl sh th ch kl sl sk qu")
-VOWELS = words("a e i o u a e i o u ai ea ou ia ee oo")
-CODAS = ("n", "r", "l", "s", "t", "m", "ck", "nd", "rt", "x", "ng", "", "", "", "")
-FIRST_NAMES = words(
-    "Ada Amir Anna Bella Ben Bruno Carla Chen Clara Dana David Elena Emma Erik Fatima Felix Grace Hana Hugo Ines "
-    "Ivan Jack James Julia Kai Karim Lara Leo Lily Lucas Maria Max Mia Mina Mira Nadia Nina Noah Nora Olga Omar "
-    "Oscar Paula Pedro Priya Rosa Ruth Sam Sara Sofia Tariq Theo Tom Uma Vera Victor Wendy Yara Yuki Zara Zoe Adam "
-    "Alice Bob Carol Daniel Eve Frank Helen Iris John Kira Liam Maya Nils Otto Petra Quinn Rita Simon Tara Ursula "
-    "Vikram Will Xenia Yusuf Zeno",
-)
-HELD_FIRST_NAMES = words(
-    "Bianca Cedric Dmitri Esther Gideon Ingrid Joel Keiko Lorenzo Marta Nikhil Ophelia",
-)
-CITIES = words(
-    "Paris London Berlin Rome Madrid Oslo Cairo Delhi Tokyo Lima Boston Chicago Dublin Vienna Prague Athens Lagos "
-    "Nairobi Seoul Sydney Lisbon Warsaw Toronto Denver Quito Accra Hanoi Geneva Porto Turin",
-)
-HELD_CITIES = words("Krakow Seville Montreal Tunis Bergen Osaka")
-COLORS = words("red blue green black white yellow brown gray orange purple")
-ADJECTIVES = words(
-    "red blue green black white yellow brown gray orange purple small large old new wooden steel glass cotton "
-    "leather plastic silver golden round heavy light",
-)
-ITEMS = words(
-    "chair table lamp mug kettle notebook pen backpack jacket scarf umbrella clock mirror pillow blanket bottle "
-    "candle basket hammer ladder bicycle helmet keyboard monitor speaker camera tent rope bowl plate vase rug desk "
-    "sofa guitar drum flute kite puzzle book apple shirt hat ring bag cup spoon door stamp ball wheel coat boot map "
-    "radio cable brush towel",
-)
-HELD_ITEMS = words("telescope wallet toaster hammock compass lantern")
-MONTHS = words("January February March April May June July August September October November December")
-DAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-EVENTS = words(
-    "concert workshop meeting lecture picnic dinner exhibition tournament party hike festival seminar",
-)
-VENUES = words(
-    "library|town hall|park|museum|school|harbor|garden|theater|office|cafe|stadium|market|old mill|main square",
-    "|",
-)
-JOBS = words(
-    "teacher nurse baker pilot farmer lawyer dentist painter chef engineer driver writer plumber gardener librarian "
-    "sailor doctor singer carpenter tailor",
-)
-HOBBIES = words(
-    "chess tennis cooking fishing painting hiking reading dancing swimming cycling knitting singing running gardening",
-)
-DEVICES = words("laptop printer phone router tablet screen scanner keyboard server camera")
-PROBLEMS = words(
-    "does not turn on|is very slow|makes a loud noise|keeps restarting|shows a blank screen|will not connect|"
-    "overheats|lost all data|has a broken button|does not charge",
-    "|",
-)
-DISHES = words("soup salad stew bread pie cake pasta curry omelet pancakes")
-INGREDIENTS = words(
-    "flour sugar butter rice beans tomatoes onions carrots potatoes milk cheese mushrooms spinach lemons apples eggs "
-    "garlic pepper honey salt cream basil",
-)
-ANIMALS = words(
-    "fox cat dog owl bear rabbit mouse turtle frog duck horse bird wolf goat bee whale dragon robot",
-)
-THINGS = words("apples coins books cards stones shells marbles stamps pencils cookies")
+UNKNOWN = 0.3  # the share of random words in a slot that has a list
 
 
 class Draw:
-    """A seeded source of words for one split. Owns its random state."""
+    """A seeded source of words for one split. Owns its random state.
 
-    def __init__(self, seed: int, split: Split = "train") -> None:
+    `split` decides about words, `templates` about text templates and `wordings` about instructions; the latter two are
+    those of `split` unless given, so that an evaluation can hold out one of the three alone.
+    """
+
+    def __init__(
+        self, seed: int, split: Split = "train", *, templates: Split | None = None, wordings: Split | None = None
+    ) -> None:
         self.random = random.Random(seed)
         self.split = split
+        self.templates: Split = templates or split
+        self.wordings: Split = wordings or split
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -107,12 +75,34 @@ class Draw:
 
     def number(self, low: int, high: int) -> int:
         """A whole number from low to high, both included."""
-        return self.random.randint(low, high)
+        return low + int(self.random.random() * (high - low + 1))
+
+    def template(self, known: Sequence[T], held: Sequence[T]) -> T:
+        """One of the known text templates, or of the held-out ones where templates are those of the test split."""
+        return self.pick(held if self.templates == "test" else known)
+
+    def wording(self, known: Sequence[T], held: Sequence[T]) -> T:
+        """One of the known instruction wordings, or of the held-out ones where wordings are those of the test split."""
+        return self.pick(held if self.wordings == "test" else known)
 
     def made_up(self) -> str:
-        """A lower-case word of one to three random syllables."""
-        syllables = self.pick((1, 2, 2, 2, 3))
-        return "".join(self.pick(ONSETS) + self.pick(VOWELS) for _ in range(syllables)) + self.pick(CODAS)
+        """A lower-case word of letters a-z in one of many styles of spelling."""
+        return plain_word(self.random)
+
+    def capital(self) -> str:
+        """A made-up name: capitalized, now and then with an accent."""
+        word = plain_word(self.random)
+        if self.random.random() < 0.08:
+            word = accented(self.random, word)
+        return word.capitalize()
+
+    def slot(self, known: Sequence[str], held: Sequence[str] = (), unknown: float = UNKNOWN) -> str:
+        """A word of a list, or a made-up one; half of the time one of the held-out words where the split is test."""
+        if held and self.split == "test" and self.chance(0.5):
+            return self.pick(held)
+        if self.chance(unknown):
+            return f"{self.made_up()} {self.made_up()}" if self.chance(0.15) else self.made_up()
+        return self.pick(known)
 
     def _listed(self, known: Sequence[str], held: Sequence[str], listed: float) -> str | None:
         if self.split == "test" and self.chance(0.5):
@@ -120,18 +110,77 @@ class Draw:
         return self.pick(known) if self.chance(listed) else None
 
     def first_name(self) -> str:
-        return self._listed(FIRST_NAMES, HELD_FIRST_NAMES, 0.5) or self.made_up().capitalize()
+        return self._listed(FIRST_NAMES, HELD_FIRST_NAMES, 0.5) or self.capital()
+
+    def family_name(self) -> str:
+        return self._listed(FAMILY_NAMES, HELD_FAMILY_NAMES, 0.45) or self.capital()
 
     def person(self, full: float = 0.45) -> str:
         first = self.first_name()
-        return f"{first} {self.made_up().capitalize()}" if self.chance(full) else first
+        return f"{first} {self.family_name()}" if self.chance(full) else first
+
+    def full_name(self) -> str:
+        """A person's name in one of the shapes that names come in."""
+        shape = self.random.random()
+        if shape < 0.3:
+            return self.first_name()
+        if shape < 0.82:
+            return f"{self.first_name()} {self.family_name()}"
+        if shape < 0.86:
+            return f"{self.first_name()}-{self.first_name()} {self.family_name()}"
+        if shape < 0.9:
+            return f"{self.first_name()} {self.family_name()}-{self.family_name()}"
+        if shape < 0.93:
+            prefix = "O'" if self.chance(0.7) else "D'"
+            return f"{self.first_name()} {prefix}{self.family_name()}"
+        if shape < 0.96:
+            initials = " ".join(f"{self.pick('ABCDEFGHJKLMNPRSTW')}." for _ in range(self.number(1, 2)))
+            return f"{initials} {self.family_name()}"
+        if shape < 0.98:
+            return f"{self.first_name()} {self.pick('ABCDEFGHJKLMNPRSTW')}. {self.family_name()}"
+        return f"{self.first_name()} {self.pick(('van', 'de', 'von', 'del', 'al', 'van der'))} {self.family_name()}"
 
     def city(self) -> str:
-        return self._listed(CITIES, HELD_CITIES, 0.5) or self.made_up().capitalize()
+        return self._listed(CITIES, HELD_CITIES, 0.5) or self.capital()
+
+    def place_name(self) -> str:
+        """A town, now and then of two words."""
+        if self.chance(0.88):
+            return self.city()
+        if self.chance(0.5):
+            return f"{self.pick(lexicon.PLACE_FIRST)} {self.capital()}"
+        return f"{self.capital()} {self.pick(lexicon.PLACE_LAST)}"
 
     def item(self, described: float = 0.35) -> str:
-        item = self._listed(ITEMS, HELD_ITEMS, 0.8) or self.made_up()
+        item = self._listed(ITEMS, HELD_ITEMS, 1 - UNKNOWN) or countable(self.made_up())
         return f"{self.pick(ADJECTIVES)} {item}" if self.chance(described) else item
+
+    def goods(self) -> str:
+        """A thing to sell in the singular, of one to three words; its regular plural leads back to it."""
+        if self.chance(0.15):
+            return self._listed(lexicon.LONG_ITEMS, lexicon.HELD_LONG_ITEMS, 1) or ""
+        if self.chance(0.05):
+            return f"{self.made_up()} {countable(self.made_up())}"
+        return self.item()
+
+    def title(self) -> str:
+        """The title of a book or film."""
+        count = self.pick((1, 2, 2, 3))
+        parts = [self.capital() if self.chance(0.25) else self.pick(lexicon.TITLE_WORDS) for _ in range(count)]
+        return ("The " if self.chance(0.5) else "") + " ".join(parts)
+
+    def company(self) -> str:
+        first = self.pick((self.family_name(), self.capital()))
+        return first if self.chance(0.25) else f"{first} {self.pick(lexicon.COMPANY_LAST)}"
+
+    def street(self) -> str:
+        name = self.pick((self.capital(), self.family_name(), self.pick(lexicon.TITLE_WORDS)))
+        return f"{self.number(1, 250)} {name} {self.pick(lexicon.STREET_LAST)}"
+
+    def cents(self) -> int:
+        """An amount of money in cents, mostly round."""
+        whole = self.number(1, 99 if self.chance(0.6) else 999 if self.chance(0.8) else 9999)
+        return whole * 100 + (0 if self.chance(0.3) else self.pick((50, 25, 99, 75, 95, 10, 5, self.number(1, 99))))
 
     def price(self) -> str:
         cents = self.pick(("", "", ".50", ".25", ".99", ".75", ".95", ".10"))
@@ -141,11 +190,73 @@ class Draw:
         month, day = self.pick(MONTHS), self.number(1, 28)
         return f"{month} {day}" if self.chance(0.6) else f"{day} {month}"
 
+    def any_date(self) -> str:
+        """A date in one of many shapes."""
+        shape = self.random.random()
+        if shape < 0.45:
+            return self.date()
+        day, month, year = self.number(1, 28), self.number(1, 12), self.number(1990, 2039)
+        if shape < 0.6:
+            return f"{year}-{month:02d}-{day:02d}"
+        if shape < 0.7:
+            return f"{day:02d}.{month:02d}.{year}"
+        if shape < 0.8:
+            return f"{month}/{day}/{year}"
+        if shape < 0.9:
+            return f"{MONTHS[month - 1]} {day}, {year}"
+        return f"{day} {MONTHS[month - 1]} {year}" if self.chance(0.5) else self.pick(DAYS)
+
     def time(self) -> str:
         return f"{self.number(7, 21):02d}:{self.pick(('00', '15', '30', '45'))}"
 
+    def any_time(self) -> str:
+        """A time of day in one of several shapes."""
+        shape = self.random.random()
+        if shape < 0.6:
+            return f"{self.number(0, 23):02d}:{self.number(0, 59):02d}" if self.chance(0.3) else self.time()
+        half = self.pick(("am", "pm"))
+        return f"{self.number(1, 12)} {half}" if shape < 0.8 else f"{self.number(1, 12)}:{self.number(10, 59)} {half}"
+
     def code(self) -> str:
         return f"{self.pick('ABCDEFGHKLMRSTX')}{self.number(1, 99)}"
+
+    def any_code(self) -> str:
+        """A reference of letters and digits in one of several shapes; never digits only."""
+        letters = "".join(self.pick("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(self.number(1, 4)))
+        digits = str(self.number(0, 999999))
+        shapes = (
+            letters + digits,
+            f"{letters}-{digits}",
+            f"{digits}-{letters}",
+            f"{letters}-{digits}-{self.number(1, 99)}",
+        )
+        more = (
+            f"{self.number(2019, 2030)}-{self.number(1, 9999):04d}",
+            f"#{letters}{digits}",
+            f"{letters}{digits}{letters[0]}",
+        )
+        return self.pick((*shapes, *more, self.code()))
+
+    def phone(self) -> str:
+        a, b, c = self.number(100, 999), self.number(100, 999), self.number(1000, 9999)
+        return self.pick(
+            (f"{a}-{b}-{c}", f"+{self.number(1, 99)} {a} {c}", f"0{a} {c}{b}", f"({a}) {b}-{c}", f"{a} {b} {c}")
+        )
+
+    def email(self) -> str:
+        user, host = self.made_up(), self.made_up()
+        if self.chance(0.4):
+            user = f"{user}{self.pick(('.', '_', ''))}{self.pick((self.made_up(), str(self.number(1, 99))))}"
+        return f"{user}@{host}.{self.pick(('com', 'org', 'net', 'de', 'io', 'example', 'co.uk'))}"
+
+    def url(self) -> str:
+        start, end = self.pick(("https://", "http://", "www.")), self.pick(("", f"/{self.made_up()}"))
+        return f"{start}{self.made_up()}.{self.pick(('com', 'org', 'net', 'io'))}{end}"
+
+
+def countable(word: str) -> str:
+    """The word, made to end so that its plural is `word + s` and nothing else."""
+    return word + "nrtlmk"[len(word) % 6] if word[-1] in "szxhyeoi" else word
 
 
 def plural(noun: str) -> str:
