@@ -123,12 +123,6 @@ FREE = yes_no(
     "Nobody has to pay.",
     "Visitors have to pay.",
 )
-COLOR = told(
-    "color",
-    lambda d: d.pick(lex.COLORS),
-    "The color should be {}.|Color: {}.|In {}, please.",
-    "Make it {}.|Colored {}.",
-)
 
 
 def draw_order(draw: Draw) -> Drawn:
@@ -169,7 +163,7 @@ Our client {customer} is based in {city} and has requested {quantity} {items}, p
 Dear shop, {quantity} {items} should reach {city} soon. Bill {price} {money} for every single one to {customer}.
 A parcel with {quantity} {items} leaves for {city}; the buyer, {customer}, paid {price} {money} for each.
 Sold to {customer}: {quantity} {items}, {price} {money} each, destination {city}."""),
-    (URGENT, PHONE, EMAIL, NOTE_CODE, EXPRESS, GIFT, COLOR),
+    (URGENT, PHONE, EMAIL, NOTE_CODE, EXPRESS, GIFT),
 )  # fmt: skip
 
 

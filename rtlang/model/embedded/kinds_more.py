@@ -176,7 +176,7 @@ Visit {name} at {street} in {zip} {city}, home of {company}, after ringing {phon
 
 
 def draw_product(draw: Draw) -> Drawn:
-    (price, spelled), item = money(draw), draw.goods()
+    (price, spelled), item = money(draw), draw.item(0)
     return {
         "product": item, "brand": draw.capital(), "material": draw.slot(lex.MATERIALS), "price": price, "weight": draw.number(1, 9000),
         "code": draw.any_code(),

@@ -1,30 +1,24 @@
-"""Corpus tasks: character sheets and tool calls, both answered by one JSON object."""
+"""Corpus task: character sheets, answered by one JSON object."""
 
 import json
-from collections.abc import Sequence
 
 from rtlang.model.embedded.phrases import ANY_ROLE, ROLES
-from rtlang.model.embedded.tasks_extraction import Record, Value
+from rtlang.model.embedded.kinds import Record, Value
+from rtlang.model.embedded.tasks_tools import tool_call as tool_call
 from rtlang.model.embedded.words import (
-    ADJECTIVES,
     ANIMALS,
     CITIES,
     COLORS,
-    DAYS,
     FIRST_NAMES,
     HOBBIES,
     Draw,
     Messages,
     article,
     listing,
-    plural,
-    words,
 )
 
 SHEET_FIELDS = ("name", "age", "role", "home", "traits", "motto")
 EXTRA_FIELDS = ("likes", "pet", "level", "friend", "skills", "color")
-TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
-NOTES = words("I will be late|dinner is ready|the train is late|the meeting is canceled|I am home", "|")
 
 
 def sheet_value(draw: Draw, key: str, name: str, role: str, home: str, age: int) -> Value:
@@ -59,7 +53,7 @@ def age_for(draw: Draw, role: str) -> int:
 
 def sheet(draw: Draw) -> Messages:
     """A character: what the prompt tells is copied, what it leaves open is made up to suit the role."""
-    name, home = draw.person(0.25), draw.city()
+    name, home = draw.full_name() if draw.chance(0.3) else draw.person(0.25), draw.place_name()
     role = draw.pick(tuple(ROLES)) if draw.chance(0.93) else draw.made_up()
     age = age_for(draw, role)
     keys = list(SHEET_FIELDS)
@@ -104,69 +98,3 @@ def sheet(draw: Draw) -> Messages:
         )
         messages.insert(0, ("system", draw.pick(systems)))
     return messages
-
-
-def tool_requests(draw: Draw) -> list[tuple[str, Sequence[str], str, Record]]:
-    """Tools with their parameters, a request that calls each, and its arguments."""
-    minutes, label = draw.number(1, 90), draw.pick(TIMER_LABELS)
-    city, day = draw.city(), draw.pick(DAYS)
-    to, note = (
-        draw.person(0.2),
-        draw.pick(NOTES),
-    )
-    place, people, time = draw.made_up().capitalize(), draw.number(2, 12), draw.time()
-    artist, volume = draw.person(1.0), draw.number(1, 100)
-    item, count = f"{draw.pick(ADJECTIVES)} {plural(draw.item(0))}", draw.number(2, 30)
-    return [
-        (
-            "set_timer",
-            ("minutes", "label"),
-            draw.pick(
-                (f"Set a timer for {minutes} minutes called {label}.", f"Start a {minutes} minute timer for {label}.")
-            ),
-            {"minutes": minutes, "label": label},
-        ),
-        (
-            "get_weather",
-            ("city", "day"),
-            draw.pick((f"What is the weather in {city} on {day}?", f"Will it rain in {city} on {day}?")),
-            {"city": city, "day": day},
-        ),
-        (
-            "send_message",
-            ("to", "text"),
-            draw.pick((f"Tell {to} that {note}.", f"Send {to} a message: {note}.")),
-            {"to": to, "text": note},
-        ),
-        (
-            "book_table",
-            ("place", "people", "time"),
-            draw.pick(
-                (
-                    f"Book a table for {people} at {place} at {time}.",
-                    f"We need a table at {place}, {people} people, {time}.",
-                )
-            ),
-            {"place": place, "people": people, "time": time},
-        ),
-        (
-            "play_music",
-            ("artist", "volume"),
-            draw.pick((f"Play {artist} at volume {volume}.", f"Put on some {artist}, volume {volume}.")),
-            {"artist": artist, "volume": volume},
-        ),
-        (
-            "add_item",
-            ("item", "count"),
-            draw.pick((f"Add {count} {item} to the list.", f"I need {count} {item}, put them on the list.")),
-            {"item": item, "count": count},
-        ),
-    ]
-
-
-def tool_call(draw: Draw) -> Messages:
-    """A system message that lists tools, a request, and the call that serves it."""
-    tools = draw.sample(tool_requests(draw), draw.number(2, 4))
-    name, _, request, arguments = draw.pick(tools)
-    system = "Tools:\n" + "\n".join(f"- {tool}({', '.join(parameters)})" for tool, parameters, _, _ in tools)
-    return [("system", system), ("user", request), ("assistant", json.dumps({"name": name, "arguments": arguments}))]
