@@ -38,7 +38,10 @@ class RuntimeConfig:
     policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
     max_rows: int = _setting(64, "most requests computed in one step")
     max_step_tokens: int = _setting(1024, "token budget of one step; longer prompts are computed in chunks")
-    max_waiting: int = _setting(20_000, "unfinished requests at which new graphs are refused")
+    max_waiting: int = _setting(
+        20_000,
+        "most requests of accepted nodes that have not ended (n of a generation, choices of a select); more are refused",
+    )
     grammar_backend: str = _setting("llguidance", "library behind constraints")
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
     grammar_cache_bytes: int = _setting(256 << 20, "bytes of compiled constraints kept")

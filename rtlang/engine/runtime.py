@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from rtlang.config import RuntimeConfig
+from rtlang.engine.admission import Admission, Share
 from rtlang.engine.constraints import ConstraintCompiler
 from rtlang.engine.engine import Engine
 from rtlang.engine.graph_state import GraphState
@@ -32,10 +33,9 @@ from rtlang.errors import (
     DeadlineError,
     EngineDeadError,
     GraphError,
-    OverloadError,
     RequestError,
 )
-from rtlang.events import Event, GraphFailed
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.target import Listener
 from rtlang.metrics import Metrics
@@ -45,7 +45,6 @@ from rtlang.params import SamplingParams, check_run_options
 
 logger = logging.getLogger(__name__)
 
-RETRY_AFTER_S = 1.0
 _CLOSED = "the runtime was closed"
 
 
@@ -77,6 +76,7 @@ class Runtime:
         self._graph_ids = itertools.count(1)
         self._graphs: dict[int, GraphState] = {}  # engine thread only
         self._is_broken = False
+        self._admission = Admission(self.config.max_waiting)
 
     def __enter__(self) -> Runtime:
         return self.start()
@@ -135,20 +135,25 @@ class Runtime:
                 raise GraphError(None, "inputs", f"the graph has no input {name!r}")
         check_run_options(priority, deadline_s)
         loop = self._running_loop()
-        if loop.engine.num_requests >= self.config.max_waiting:
-            raise OverloadError(f"{self.config.max_waiting} requests are unfinished", RETRY_AFTER_S)
-        run = LocalGraphRun(self, next(self._graph_ids), graph.nodes)
+        share = Share(self._admission)
+        share.add(graph.nodes)
+        run = LocalGraphRun(self, next(self._graph_ids), graph.nodes, share)
 
         def begin() -> None:
             if self._is_broken or self._is_closed:
+                share.close()
                 error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
                 _tell(listener, GraphFailed(run.graph_id, error))
                 return
-            state = self._make_state(run.graph_id, given, listener, is_open, priority, deadline_s)
+            state = self._make_state(run.graph_id, given, listener, share, is_open, priority, deadline_s)
             self._graphs[run.graph_id] = state
             _contained(state, lambda: state.add_nodes(graph.nodes))
 
-        loop.post(begin)
+        try:
+            loop.post(begin)
+        except EngineDeadError:
+            share.close()
+            raise
         return run
 
     def stats(self) -> dict[str, int]:
@@ -215,6 +220,7 @@ class Runtime:
         graph_id: int,
         inputs: Mapping[str, str],
         listener: Listener,
+        share: Share,
         is_open: bool,
         priority: int,
         deadline_s: float | None,
@@ -226,6 +232,10 @@ class Runtime:
         timer: Timer | None = None
 
         def tell(event: Event) -> None:
+            if isinstance(event, (NodeFinished, NodeFailed)):
+                share.end_node(event.node_id)
+            elif isinstance(event, (GraphFinished, GraphFailed)):
+                share.close()
             if not _tell(listener, event):
                 loop.call_at(arrival, lambda: self._cancel(graph_id))
 
@@ -309,8 +319,8 @@ def _contained(state: GraphState, act: Callable[[], None]) -> None:
 class LocalGraphRun:
     """A graph running on a `Runtime`; see `target.GraphRun`. Used from one thread at a time."""
 
-    def __init__(self, runtime: Runtime, graph_id: int, nodes: Sequence[Node]) -> None:
-        self._runtime, self._graph_id = runtime, graph_id
+    def __init__(self, runtime: Runtime, graph_id: int, nodes: Sequence[Node], share: Share) -> None:
+        self._runtime, self._graph_id, self._share = runtime, graph_id, share
         self._nodes = {node.node_id: node for node in nodes}
         self._is_closed = False
 
@@ -322,6 +332,7 @@ class LocalGraphRun:
         if self._is_closed:
             raise GraphError(None, "nodes", "the graph is closed")
         RequestGraph(tuple(nodes)).validate(self._nodes)
+        self._share.add(nodes)
         self._nodes.update((node.node_id, node) for node in nodes)
         self._post(lambda state: state.add_nodes(nodes))
 

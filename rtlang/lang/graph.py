@@ -17,7 +17,7 @@ from rtlang.errors import GraphError, ParameterError
 from rtlang.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
 
 MAX_NODES = 20_000
-MAX_CHOICES = 1_024
+MAX_SELECT_CHOICES = 1_024
 MAX_TEXT_CHARS = 4_000_000
 ROLES = ("system", "user", "assistant", "tool")
 
@@ -171,6 +171,17 @@ def choices_of(node: Node) -> int:
             return 0
 
 
+def num_requests(node: Node) -> int:
+    """How many requests the engine makes of a node: n of a generate node, one or two for each choice of a select, 0 of text."""
+    match node:
+        case Generate():
+            return node.params.n
+        case Select():
+            return len(node.choices) * (2 if node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED else 1)
+        case Text():
+            return 0
+
+
 def dependencies(node: Node) -> set[int]:
     """Ids of the nodes whose text must be there before this one can start."""
     needed = set() if node.parent is None else {node.parent}
@@ -202,8 +213,8 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
                 raise GraphError(node_id, "constraint", "a constraint or none is allowed")
         case Select():
             _check_name(node_id, node.name)
-            if not node.choices or len(node.choices) > MAX_CHOICES:
-                raise GraphError(node_id, "choices", f"1 to {MAX_CHOICES} choices are allowed")
+            if not node.choices or len(node.choices) > MAX_SELECT_CHOICES:
+                raise GraphError(node_id, "choices", f"1 to {MAX_SELECT_CHOICES} choices are allowed")
             if not all(isinstance(choice, str) and choice for choice in node.choices):
                 raise GraphError(node_id, "choices", "non-empty strings are allowed")
             if len(set(node.choices)) != len(node.choices):

@@ -27,6 +27,7 @@ class GraphRun(Protocol):
 
         Raises:
             GraphError: the nodes are malformed, or the graph is closed. The graph goes on as it was.
+            OverloadError: the queue has no room for them now. The graph goes on as it was, and they may be given again.
             EngineDeadError, ConnectionLostError: the runtime is gone.
         """
 

@@ -190,7 +190,7 @@ class RemoteRuntime:
         try:
             for answer in answers:
                 self._await(answer, run)
-        except GraphError:
+        except RtlangError:
             with self._lock:
                 for node in nodes:
                     run.known.pop(node.node_id, None)

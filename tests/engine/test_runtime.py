@@ -231,6 +231,38 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(runner: list[SlowRunner
         assert isinstance(listener.last(), GraphFinished)
 
 
+def wide(first_id: int, parent: int | None, count: int, n: int) -> tuple[Generate, ...]:
+    params = SamplingParams(max_tokens=5, seed=0, n=n, temperature=1.0)
+    return tuple(Generate(first_id + index, parent, None, params) for index in range(count))
+
+
+def test_the_requests_that_nodes_make_are_counted_before_they_are_made(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4, max_waiting=40) as runtime:
+        runner[0].gate.clear()
+        with pytest.raises(GraphError, match=r"41 requests.*max_waiting = 40"):
+            runtime.submit(RequestGraph((Text(0, None, ("hi",)), *wide(1, 0, 41, 1))), Listener())
+        with pytest.raises(GraphError, match="2560000 requests"):
+            runtime.submit(RequestGraph(wide(0, None, 20_000, 128)), Listener())
+        first, second = Listener(), Listener()
+        one = runtime.submit(RequestGraph((Text(0, None, ("hi",)), *wide(1, 0, 4, 5))), first, is_open=True)
+        two = runtime.submit(RequestGraph(wide(0, None, 10, 1)), second, is_open=True)
+        for run in (one, two):
+            with pytest.raises(OverloadError, match="30 requests are unfinished and the nodes make 11 more"):
+                run.extend(wide(50, None, 1, 11))
+        two.extend(wide(50, None, 1, 10))  # what was refused left the graph and its numbers as they were
+        with pytest.raises(OverloadError):
+            runtime.submit(RequestGraph(wide(0, None, 1, 1)), Listener())
+        two.cancel()
+        runner[0].gate.set()
+        assert isinstance(second.last(), GraphFailed)
+        one.extend(wide(50, 0, 1, 20))
+        one.close()
+        assert isinstance(first.last(), GraphFinished)
+        again = Listener()
+        runtime.submit(RequestGraph(wide(0, None, 8, 5)), again)
+        assert isinstance(again.last(), GraphFinished)
+
+
 def test_unknown_and_wrong_settings_are_named() -> None:
     with pytest.raises(ConfigError, match="page_sise"):
         Runtime(page_sise=4)

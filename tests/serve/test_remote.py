@@ -167,6 +167,10 @@ def test_a_running_graph_is_extended_and_closed() -> None:
         run.cancel()
 
 
+def refuse_as_overloaded(nodes: Sequence[Node]) -> None:
+    raise OverloadError("no room", 1.0)
+
+
 def test_a_refused_extension_is_raised_and_the_graph_goes_on() -> None:
     with remote() as (fake, runtime):
         fake.hold("g0")
@@ -180,6 +184,10 @@ def test_a_refused_extension_is_raised_and_the_graph_goes_on() -> None:
         with pytest.raises(GraphError, match="closed"):
             run.extend(chain(1, 2, 1))
         fake.runs[0].is_open = True
+        with pytest.MonkeyPatch.context() as patch:  # the server has no room now; the same nodes may be given again
+            patch.setattr(fake.runs[0], "extend", refuse_as_overloaded)
+            with pytest.raises(OverloadError, match="no room"):
+                run.extend(chain(1, 2, 1))
         run.extend(chain(1, 2, 1))
         run.close()
         fake.release("g0")
