@@ -16,7 +16,7 @@ from rtlang_grammars.spec import Constraint, ConstraintKind
 
 __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "SelectMethod", "Usage"]
 
-MAX_CHOICES = 128
+MAX_N = 128
 MAX_LOGPROBS = 100
 MAX_STOPS = 32
 MAX_PRIORITY = 1_000_000
@@ -105,7 +105,7 @@ class SamplingParams:
             _check_float("logit_bias", pair[1], -1e4, 1e4)
         if self.seed is not None:
             _check_int("seed", self.seed, 0, (1 << 64) - 1)
-        _check_int("n", self.n, 1, MAX_CHOICES)
+        _check_int("n", self.n, 1, MAX_N)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
