@@ -142,13 +142,13 @@ class _Reader:
         architectures = self.raw.get("architectures")
         architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else model_type
         hidden_size = self.number("hidden_size", "n_embd", "d_model")
-        num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", default=1)
+        num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
         family = _LEAN_FAMILIES.get(model_type, _Family(architecture))
         default_kv_heads = family.num_kv_heads or num_q_heads
         if "num_key_value_heads" in self.text:  # and is null
             default_kv_heads = num_q_heads
         default_head_dim = family.head_dim or max(1, hidden_size // num_q_heads)
-        num_layers = self.number("num_hidden_layers", "n_layer", "num_layers")
+        num_layers = self.number("num_hidden_layers", "n_layer", "num_layers", "n_layers")
         head_dim = self.number("head_dim", default=default_head_dim)
         bos_token_ids = self.token_ids("bos_token_id")
         obstacle = self.lean_obstacle(model_type, architecture, head_dim)

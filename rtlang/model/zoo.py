@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from rtlang.errors import ModelLoadError
+from rtlang.model import falcon
 from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.batch import Batch
 from rtlang.model.linear import pack_linears
@@ -31,12 +32,14 @@ from rtlang.step import Row, Step
 
 logger = logging.getLogger(__name__)
 
-# Wrong in ways that a short check does not reach.
+# Wrong in ways that a short check does not reach, or may only reach by chance.
 _REFUSED = {
+    "falcon_h1": "its layers keep a state that pages cannot hold",
     "llama4": "its chunked attention counts positions in its own way",
     "llama4_text": "its chunked attention counts positions in its own way",
     "phimoe": "its rotary embedding depends on the longest sequence of the batch",
 }
+_ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
 _CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
 _CHECK_CUTS = (9, 12)  # how many of them its first step computes
 _CHECK_PAGE_SIZE = 4
@@ -143,11 +146,7 @@ class ZooDecoder:
         generator = torch.Generator().manual_seed(0)
         sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
         stock = [self._stock_logits(sequence) for sequence in sequences]
-        name = _register(self)
-        with _quiet():
-            self.model.set_attn_implementation(name)
-        if self.model.config._attn_implementation != name:
-            raise self._refusal("its attention cannot be replaced")
+        self._replace_attention()
         self._called = []
         self._guarded(torch.tensor(sequences[0][:1]), torch.zeros(1, dtype=torch.int64), torch.tensor([0]))
         self._check_calls()
@@ -157,6 +156,21 @@ class ZooDecoder:
         num_packed = pack_linears(self.model)
         logger.debug("packed %d linear layers", num_packed)
         self._check_logits(sequences, stock)
+
+    def _replace_attention(self) -> None:
+        name = _register(self)
+        if self.model.config.model_type == "falcon":
+            from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+            obstacle = falcon.replace_attention(self.model, ALL_ATTENTION_FUNCTIONS[name])
+            if obstacle is not None:
+                raise self._refusal(obstacle)
+            self.model.config._attn_implementation = name  # what its masks are made for
+            return
+        with _quiet():
+            self.model.set_attn_implementation(name)
+        if self.model.config._attn_implementation != name:
+            raise self._refusal("its attention cannot be replaced")
 
     def _stock_logits(self, sequence: list[int]) -> Tensor:
         positions = torch.arange(len(sequence))
@@ -175,7 +189,8 @@ class ZooDecoder:
         num_layers = int(self.model.config.get_text_config().num_hidden_layers)
         if sorted(self._called) != list(range(num_layers)):
             raise self._refusal(
-                f"{len(set(self._called))} of its {num_layers} layers use the attention interface, all must, once each"
+                f"{len(set(self._called))} of its {num_layers} layers use the attention interface, in {len(self._called)} calls; "
+                "all must, once each"
             )
 
     def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
@@ -287,6 +302,13 @@ def _refuse_known(config: Any, path: str, max_len: int) -> None:
     if getattr(config, "quantization_config", None) is not None:
         raise ModelLoadError(path, "the weights are quantized; plain float weights are supported")
     text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
+    for kind in kinds:
+        if kind not in _ATTENTION_LAYERS:
+            raise ModelLoadError(
+                path,
+                f"model type {model_type!r} is not supported: layers of kind {kind!r} keep a state that pages cannot hold",
+            )
     rope = getattr(text, "rope_parameters", None) or {}
     for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
         if entries.get("rope_type") not in ("dynamic", "longrope"):

@@ -14,8 +14,10 @@ from rtlang.config import RuntimeConfig
 from rtlang.errors import ModelLoadError
 from rtlang.model.runner import ModelRunner
 from rtlang.model.zoo import ZooDecoder
+from tests.support.families import FAMILIES as FAMILIES_BY_TYPE
+from tests.support.families import make_config
 from tests.support.model_steps import greedy_tokens, ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model
+from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
 
 FAMILIES = [
     "llama",
@@ -100,10 +102,18 @@ def test_dummy_weights_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
 
 
 def test_models_that_bypass_the_attention_interface_are_refused_by_name(tmp_path: Path) -> None:
-    for family in ("falcon", "mamba"):
-        path = make_checkpoint(tmp_path / family, family)
-        with pytest.raises(ModelLoadError, match=family):
+    for model_type, reason in (("gptj", "its attention cannot be replaced"), ("bloom", "takes no positions")):
+        (family,) = (family for family in FAMILIES_BY_TYPE if family.model_type == model_type)
+        path = save_checkpoint(random_model(make_config(family)), tmp_path / model_type)
+        with pytest.raises(ModelLoadError, match=f"{model_type}.*{reason}"):
             load_runner(path)
+
+
+def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "mamba")
+    (path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ModelLoadError, match=r"'mamba'.*'linear_attention' keep a state"):
+        ZooDecoder.load(path, torch.float32, dummy_seed=None, max_len=64)
 
 
 def test_a_model_whose_logits_differ_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,13 +141,16 @@ def test_a_layer_that_skips_the_interface_is_refused(tmp_path: Path, monkeypatch
         load_runner(make_checkpoint(tmp_path, "gemma"))
 
 
-def test_rotary_embeddings_that_depend_on_the_batch_are_refused_beyond_their_length(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["dynamic", "longrope"])
+def test_rotary_embeddings_that_depend_on_the_batch_are_refused_beyond_their_length(kind: str, tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "llama", max_position_embeddings=256)
     config = json.loads((path / "config.json").read_text())
-    config["rope_parameters"] = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
+    config["rope_parameters"] = {"rope_type": kind, "rope_theta": 1e4, "factor": 2.0}
     config["rope_parameters"]["original_max_position_embeddings"] = 64
+    if kind == "longrope":
+        config["rope_parameters"].update(long_factor=[2.0] * 8, short_factor=[1.0] * 8)
     (path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelLoadError, match="max_model_len to 64"):
+    with pytest.raises(ModelLoadError, match=f"{kind} rotary embedding.*max_model_len to 64"):
         load_runner(path)
     assert load_runner(path, max_model_len=64).max_model_len == 64
 

@@ -96,7 +96,13 @@ def make_model(family: str = "llama", *, seed: int = 0, **overrides: Any) -> Any
 
     class_name, own = FAMILIES[family]
     settings = {**own, **overrides} if family in ("gpt2", "mamba") else {**_BASE, **own, **overrides}
-    config = getattr(transformers, class_name)(**settings)
+    return random_model(getattr(transformers, class_name)(**settings), seed=seed)
+
+
+def random_model(config: Any, *, seed: int = 0) -> Any:
+    """A random causal model of a `transformers` config, in float32, eval mode."""
+    import transformers
+
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config)
     generator = torch.Generator().manual_seed(seed)
@@ -183,8 +189,13 @@ def make_checkpoint(path: Path, family: str = "llama", *, seed: int = 0, **overr
         seed: of the weights.
         overrides: fields of the model's config, for example num_hidden_layers=4 or tie_word_embeddings=True.
     """
+    return save_checkpoint(make_model(family, seed=seed, **overrides), path)
+
+
+def save_checkpoint(model: Any, path: Path) -> Path:
+    """Write a model and the tokenizer into the directory `path`, made if missing, and return it."""
     path.mkdir(parents=True, exist_ok=True)
-    make_model(family, seed=seed, **overrides).save_pretrained(path)
+    model.save_pretrained(path)
     write_tokenizer(path)
     return path
 

@@ -1,0 +1,78 @@
+"""The README's table of model families, from `tests/support/families.py`.
+
+    python -m tests.support.family_table        # check every family, then write the table
+
+Nothing is written where a family does not behave as it is declared.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.families import FAMILIES, Family, is_lean, served
+from tests.support.family_check import check_refused, check_served
+
+README = Path(__file__).parents[2] / "README.md"
+BEGIN, END = "<!-- families: made by tests/support/family_table.py -->", "<!-- families end -->"
+
+
+def family_table() -> str:
+    """The section between the markers."""
+    good = [family for family in FAMILIES if family.refusal is None]
+    bad = [family for family in FAMILIES if family.refusal is not None]
+    return "\n".join(
+        [
+            f"Equal token for token ({len(good)} families, {len(served())} configurations):",
+            "",
+            "| family | `model_type` | decoder | also compared |",
+            "|---|---|---|---|",
+            *(
+                f"| {family.title} | {family.model_type} | {_decoders(family)} | {', '.join(family.variants)} |"
+                for family in good
+            ),
+            "",
+            f"Refused by name when loaded ({len(bad)}):",
+            "",
+            "| family | `model_type` | because |",
+            "|---|---|---|",
+            *(f"| {family.title} | {family.model_type} | {family.refusal} |" for family in bad),
+        ]
+    )
+
+
+def table_in(readme: str) -> str:
+    """What stands between the markers of a README."""
+    return readme.partition(BEGIN)[2].partition(END)[0].strip()
+
+
+def write_table(path: Path) -> None:
+    """Put the table between the markers of the README at `path`."""
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{path} has no markers for the table")
+    path.write_text(f"{before}{begin}\n\n{family_table()}\n\n{end}{after}", encoding="utf-8")
+
+
+def _decoders(family: Family) -> str:
+    return "lean, zoo" if is_lean(family, None) else "zoo"
+
+
+def main() -> None:
+    """Check everything, then write."""
+    for family, variant, decoder in served():
+        with tempfile.TemporaryDirectory() as scratch:
+            check_served(family, variant, decoder, Path(scratch))
+        print(f"equal    {family.model_type} {variant or ''} ({decoder})", file=sys.stderr)
+    for family in FAMILIES:
+        if family.refusal is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                check_refused(family, Path(scratch))
+            print(f"refused  {family.model_type}", file=sys.stderr)
+    write_table(README)
+
+
+if __name__ == "__main__":
+    main()
