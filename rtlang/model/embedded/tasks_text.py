@@ -5,6 +5,7 @@ with the role `text` is a plain completion without chat framing. Phrases and wor
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rtlang.model.embedded.classes import Family
 from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
@@ -64,6 +65,13 @@ SENTIMENT_LABELS = (
 MEANING = {"good": "positive", "bad": "negative", "happy": "positive", "unhappy": "negative"}
 
 
+class Labelled(NamedTuple):
+    """A conversation whose answer is one of some labels."""
+
+    messages: Messages
+    options: tuple[str, ...]
+
+
 def opinion(draw: Draw, label: str) -> str:
     """A review of the label, in one of several forms."""
     kind, subject = domain(draw)
@@ -121,35 +129,45 @@ def few_shot(
     return [("text", head + gap.join(f"{names[0]}: {text}\n{names[1]}: {label}" for text, label in shots) + "\n")]
 
 
-def lettered(draw: Draw, question: str, options: Sequence[str], label: str) -> Messages:
+def lettered(draw: Draw, question: str, options: Sequence[str], label: str) -> Labelled:
     """The question with options A, B, C; the answer is the letter."""
     mark = draw.pick((". ", ") ", ": "))
     listed = "\n".join(f"{letter}{mark}{option}" for letter, option in zip(LETTERS, options, strict=False))
     end = draw.pick(
         ("\nAnswer with one letter.", "\nAnswer:", "\nA, B or C?" if len(options) == 3 else "\nWhich letter?")
     )
-    return [("user", f"{question}\n{listed}{end}"), ("assistant", LETTERS[options.index(label)])]
+    messages = [("user", f"{question}\n{listed}{end}"), ("assistant", LETTERS[options.index(label)])]
+    return Labelled(messages, tuple(LETTERS[: len(options)]))
 
 
 def sentiment(draw: Draw) -> Messages:
     """Is an opinion positive or negative, in one word."""
+    return labelled_sentiment(draw).messages
+
+
+def labelled_sentiment(draw: Draw) -> Labelled:
+    """`sentiment` with its labels."""
     listed = draw.pick(SENTIMENT_LABELS)
     labels = draw.shuffled(listed) if draw.chance(0.4) else list(listed)
     chance = draw.random.random()
     if chance < 0.3:
-        return few_shot(draw, labels, lambda label: opinion(draw, label), draw.pick(SENTIMENT_SHOTS))
+        shots = few_shot(draw, labels, lambda label: opinion(draw, label), draw.pick(SENTIMENT_SHOTS))
+        return Labelled(shots, tuple(labels))
     label = draw.pick(labels)
     text = opinion(draw, label)
     if chance < 0.36:
         return lettered(draw, f"What is the sentiment?\n{text}", labels, label)
     if chance < 0.42:
-        return [
-            ("system", say_wording(draw, SYSTEMS).format(options=", ".join(labels))),
-            ("user", text),
-            ("assistant", label),
-        ]
+        return Labelled(by_system(draw, labels, text, label), tuple(labels))
     wordings = SENTIMENT_ASKS if listed == SENTIMENT_LABELS[0] else NAMING_ASKS  # other labels must be named
-    return [("user", asked(draw, wordings, labels, text, "sentiment").rstrip("\n")), ("assistant", label)]
+    ask = asked(draw, wordings, labels, text, "sentiment").rstrip("\n")
+    return Labelled([("user", ask), ("assistant", label)], tuple(labels))
+
+
+def by_system(draw: Draw, labels: Sequence[str], text: str, label: str) -> Messages:
+    """The labels in the system message, the text alone in the user's."""
+    system = say_wording(draw, SYSTEMS).format(options=", ".join(labels))
+    return [("system", system), ("user", text), ("assistant", label)]
 
 
 def message(draw: Draw, family: Family, label: str) -> str:
@@ -158,7 +176,7 @@ def message(draw: Draw, family: Family, label: str) -> str:
     return say(draw, family.frames).format(phrase, cap=sentence(phrase), name=draw.first_name())
 
 
-def choose(draw: Draw, family: Family, wordings: Phrases) -> Messages:
+def choose(draw: Draw, family: Family, wordings: Phrases) -> Labelled:
     """One label of a family, or of some of its labels, for a message."""
     count = draw.number(2, min(7, len(family.labels)))
     if draw.chance(0.25):
@@ -169,27 +187,35 @@ def choose(draw: Draw, family: Family, wordings: Phrases) -> Messages:
     if chance < 0.15:
         names = (say_wording(draw, SHOT_NAMES), draw.pick((sentence(family.noun), "Label", sentence(family.noun))))
         opening = f"{sentence(family.noun)}: {either(labels)}."
-        return few_shot(draw, labels[:4], lambda label: message(draw, family, label), names, opening)
+        shots = few_shot(draw, labels[:4], lambda label: message(draw, family, label), names, opening)
+        return Labelled(shots, tuple(labels))
     text = message(draw, family, label)
     if chance < 0.25:
         return lettered(draw, f"{draw.pick((f'Which {family.noun} fits?', 'Choose.'))}\n{text}", labels, label)
     if chance < 0.33:
-        return [
-            ("system", say_wording(draw, SYSTEMS).format(options=", ".join(labels))),
-            ("user", text),
-            ("assistant", label),
-        ]
-    return [("user", asked(draw, wordings, labels, text, family.noun)), ("assistant", label)]
+        return Labelled(by_system(draw, labels, text, label), tuple(labels))
+    ask = asked(draw, wordings, labels, text, family.noun)
+    return Labelled([("user", ask), ("assistant", label)], tuple(labels))
 
 
 def routing(draw: Draw) -> Messages:
-    """The team for a message, or the topic of a text."""
+    """The team for a message, the intent of a command, or the topic of a text."""
+    return labelled_routing(draw).messages
+
+
+def labelled_routing(draw: Draw) -> Labelled:
+    """`routing` with its labels."""
     family = draw.pick((TEAMS, TEAMS, INTENTS, TOPICS))
     return choose(draw, family, TEAM_ASKS if family is TEAMS else CHOICE_ASKS)
 
 
 def choice(draw: Draw) -> Messages:
-    """One label of any family; or which of some families' nouns and labels, or a claim to confirm."""
+    """One label of any family, a label to confirm, or a claim that follows or not."""
+    return labelled_choice(draw).messages
+
+
+def labelled_choice(draw: Draw) -> Labelled:
+    """`choice` with its labels."""
     chance = draw.random.random()
     if chance < 0.2:
         return confirm(draw)
@@ -211,7 +237,7 @@ FOLLOW_ASKS = phrases(
 )
 
 
-def confirm(draw: Draw) -> Messages:
+def confirm(draw: Draw) -> Labelled:
     """Whether one label fits a text, yes or no."""
     family = draw.pick(FAMILIES)
     labels = draw.sample(tuple(family.labels), 2)
@@ -219,7 +245,7 @@ def confirm(draw: Draw) -> Messages:
     ask = say_wording(draw, CONFIRM_ASKS).format(
         text=message(draw, family, labels[0]), label=labels[0 if is_right else 1], noun=family.noun
     )
-    return [("user", ask), ("assistant", "yes" if is_right else "no")]
+    return Labelled([("user", ask), ("assistant", "yes" if is_right else "no")], ("yes", "no"))
 
 
 def claims(draw: Draw, name: str) -> tuple[str, str]:
@@ -242,7 +268,7 @@ def claims(draw: Draw, name: str) -> tuple[str, str]:
     return f"{name} has {article(items[0])}", f"{name} has {article(items[1])}"
 
 
-def entailment(draw: Draw) -> Messages:
+def entailment(draw: Draw) -> Labelled:
     """Whether a claim is what the given sentences say; a wrong claim changes one thing, or the person."""
     names = [draw.first_name() for _ in range(draw.pick((1, 2, 2, 3)))]
     given = [claims(draw, name) for name in names]
@@ -254,4 +280,4 @@ def entailment(draw: Draw) -> Messages:
     facts = " ".join(f"{fact}." for fact, _ in given)
     ask = say_wording(draw, FOLLOW_ASKS).format(facts=facts, claim=claim, Claim=sentence(claim))
     words = ("true", "false") if "rue or false" in ask else ("yes", "no")
-    return [("user", ask), ("assistant", words[0 if is_right else 1])]
+    return Labelled([("user", ask), ("assistant", words[0 if is_right else 1])], words)

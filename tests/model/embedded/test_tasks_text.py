@@ -1,6 +1,7 @@
 """Classification tasks: labels that the prompt offers, and answers that are true to the phrase."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -33,6 +34,18 @@ def test_an_answer_is_one_of_the_options_that_the_prompt_names(task: object, spl
             assert answer in prompt
 
 
+@pytest.mark.parametrize(
+    "task", [tasks_text.labelled_routing, tasks_text.labelled_choice, tasks_text.labelled_sentiment]
+)
+def test_the_answer_is_one_of_the_options(task: Callable[[Draw], tasks_text.Labelled]) -> None:
+    draw = Draw(19)
+    for _ in range(400):
+        messages, options = task(draw)
+        answer = messages[-1][1].rstrip("\n").rsplit(": ", 1)[-1]
+        assert answer in options
+        assert 2 <= len(options) == len(set(options))
+
+
 def labels_of(sentence: str) -> set[str]:
     """The labels whose phrases occur in a text."""
     return {
@@ -59,7 +72,7 @@ def test_no_phrase_has_two_labels_of_a_family_and_none_is_both_known_and_held() 
 def test_a_followed_claim_stands_in_the_facts_and_another_does_not() -> None:
     draw, answers = Draw(6), set()
     for _ in range(400):
-        ((_, ask), (_, answer)) = tasks_text.entailment(draw)
+        ((_, ask), (_, answer)) = tasks_text.entailment(draw).messages
         claim = re.search(r"(?:that|false:|Claim:|Hypothesis:) (.*?)[?.](?: yes or no)?(?:\n|$)", ask)
         assert claim is not None, ask
         answers.add(answer)
