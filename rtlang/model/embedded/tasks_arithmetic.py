@@ -167,6 +167,7 @@ def comparison(draw: Draw) -> Messages:
         a, b = operand(draw), operand(draw)
         if a == b:
             b = a + 1
+        turn: tuple[str, int | str]
         kind = draw.number(0, 6)
         if kind == 0:
             turn = (

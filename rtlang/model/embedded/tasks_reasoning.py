@@ -3,7 +3,8 @@
 from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, arithmetic, eval_step, wording, wrong
 from rtlang.model.embedded.tasks_catalogue import catalogue
 from rtlang.model.embedded.tasks_facts import facts
-from rtlang.model.embedded.word_problems import FAMILIES, LONG_FAMILIES, Problem
+from rtlang.model.embedded.word_problem_chains import Problem
+from rtlang.model.embedded.word_problems import FAMILIES, LONG_FAMILIES
 from rtlang.model.embedded.words import Draw, Messages
 
 __all__ = [
