@@ -209,7 +209,7 @@ TOPIC = {
         "the nurse gave him a pill|the doctor took her blood|her arm hurts|the patient has a fever"
     ),
     "science": phrases(
-        "the telescope found a new planet|water boils at a hundred degrees|the experiment failed twice|"
+        "the observatory found a new planet|water boils at a hundred degrees|the experiment failed twice|"
         "scientists measured the light of a star|the cell divides in two|the rocket reached the moon|"
         "light is faster than sound|"
         "they found bones of an old animal|the robot walked on its own|atoms are very small|"

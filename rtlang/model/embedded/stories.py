@@ -10,7 +10,7 @@ FINDS = words(
     "red feather|wooden box|rusty crown|blue stone|broken clock|long letter",
     "|",
 )
-LOSSES = words("hat|drum|ring|kite|scarf|favorite cup|blue ball|shoes|voice|silver whistle|map|lantern stone", "|")
+LOSSES = words("hat|drum|ring|kite|scarf|favorite cup|blue ball|shoes|voice|silver whistle|map|lamp", "|")
 FEARS = words(
     "the dark|deep water|thunder|high places|the big city|strangers|the first day of school|the old bridge", "|"
 )
