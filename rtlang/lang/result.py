@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rtlang.errors import RtlangError, TraceError
 from rtlang.events import NodeFinished
-from rtlang.lang.graph import Part, Ref, RequestGraph, Text
+from rtlang.lang.graph import Part, Ref, RequestGraph, Text, choices_of
 from rtlang.lang.recording import Break
 from rtlang.lang.session import Session
 from rtlang.lang.state import State
@@ -19,7 +21,7 @@ class Result:
     """The variables of a program that has ended, wholly or in part.
 
     `result[name]` is a parsed value, `result.text(name)` its text, `result.meta(name)` its `Meta`; reading what failed raises its error.
-    Names of forks that were never joined give lists, in the order of recording.
+    Names of forks that were never joined give lists, in the order of recording. It can be copied and pickled as far as its values can.
 
     Attributes:
         error: why the run failed: an exception of the body, the end of the graph, or the first failed node that the body did not
@@ -30,7 +32,7 @@ class Result:
     """
 
     def __init__(self, session: Session, state: State, returned: Any, error: BaseException | None) -> None:
-        self._state, self._recording = state, session.recording
+        self._source: _Source = _Run(session, state)
         self._value: Any = None
         self._value_error: RtlangError | None = None
         self.usage: Usage = session.usage
@@ -61,6 +63,74 @@ class Result:
     @property
     def messages(self) -> list[dict[str, str]]:
         """The chat of the program's main sequence, up to the first text that is missing."""
+        return self._source.messages()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all variables."""
+        return self._source.names
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable.
+
+        Raises:
+            KeyError: there is none of that name. RtlangError: it failed.
+        """
+        return self._source.read(name, "value")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def text(self, name: str) -> Any:
+        """The text of a variable, or a list of texts. Raises as `result[name]`."""
+        return self._source.read(name, "text")
+
+    def meta(self, name: str) -> Any:
+        """The `Meta` of a variable, or a list of them. Raises as `result[name]`."""
+        return self._source.read(name, "meta")
+
+    def __repr__(self) -> str:
+        state = "ok" if self.error is None else f"error {type(self.error).__name__}: {self.error}"
+        return f"<Result {list(self.names)}, {state}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles hold: everything that can be read, without the run that it came from.
+
+        Raises:
+            TraceError: the program is still running.
+        """
+        return {**vars(self), "_source": self._source.saved()}
+
+
+class _Source(Protocol):
+    """Where a result reads from."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def read(self, name: str, which: str) -> Any:
+        """The `value`, `text` or `meta` of a variable, or its error."""
+
+    def messages(self) -> list[dict[str, str]]: ...
+
+    def saved(self) -> _Saved: ...
+
+
+class _Run:
+    """The run itself: values are read when they are asked for."""
+
+    def __init__(self, session: Session, state: State) -> None:
+        self._session, self._state, self._recording = session, state, session.recording
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        generated_names = (node.name for node in self._recording.nodes.values() if not isinstance(node, Text))
+        return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
+
+    def read(self, name: str, which: str) -> Any:
+        return deep_real(view(self._variable(name), which, name))
+
+    def messages(self) -> list[dict[str, str]]:
         kept: list[Part] = []
         for part in self._state._sequence.parts(None):
             if isinstance(part, Ref):
@@ -70,34 +140,13 @@ class Result:
             kept.append(part)
         return messages_of(kept, self._recording.text_of)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all variables."""
-        generated_names = (node.name for node in self._recording.nodes.values() if not isinstance(node, Text))
-        return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
-
-    def __getitem__(self, name: str) -> Any:
-        """The value of a variable.
-
-        Raises:
-            KeyError: there is none of that name. RtlangError: it failed.
-        """
-        return deep_real(view(self._variable(name), "value", name))
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
-    def text(self, name: str) -> Any:
-        """The text of a variable, or a list of texts. Raises as `result[name]`."""
-        return deep_real(view(self._variable(name), "text", name))
-
-    def meta(self, name: str) -> Any:
-        """The `Meta` of a variable, or a list of them. Raises as `result[name]`."""
-        return deep_real(view(self._variable(name), "meta", name))
-
-    def __repr__(self) -> str:
-        state = "ok" if self.error is None else f"error {type(self.error).__name__}: {self.error}"
-        return f"<Result {list(self.names)}, {state}>"
+    def saved(self) -> _Saved:
+        if self._session.final is None:
+            raise TraceError("the program is still running; its result can be copied and pickled once it has ended")
+        names = self.names
+        kinds = ("value", "text", "meta")
+        readings = {(name, which): _reading(self, name, which) for name in names for which in kinds}
+        return _Saved(names, readings, self.messages())
 
     def _variable(self, name: str) -> Variable:
         if name in self._state._variables:
@@ -106,12 +155,50 @@ class Result:
         for node_id, node in self._recording.nodes.items():
             if isinstance(node, Text) or node.name != name:
                 continue
-            count = getattr(node, "params", None)
             texts: list[Variable] = [
                 generated(self._recording, node_id, choice, repr(name), is_text=False)
-                for choice in range(1 if count is None else count.n)
+                for choice in range(choices_of(node))
             ]
             found.append(texts if len(texts) > 1 else texts[0])
         if not found:
-            raise KeyError(f"there is no variable {name!r}; known are: {', '.join(self.names) or 'none'}")
+            raise _unknown(name, self.names)
         return found[0] if len(found) == 1 else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: RtlangError
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What was read of a run that is gone; `readings` by name and `value`, `text` or `meta`."""
+
+    names: tuple[str, ...]
+    readings: dict[tuple[str, str], Any]
+    chat: list[dict[str, str]]
+
+    def read(self, name: str, which: str) -> Any:
+        if name not in self.names:
+            raise _unknown(name, self.names)
+        found = self.readings[name, which]
+        if isinstance(found, _Failure):
+            raise copy(found.error)  # a raised exception collects tracebacks
+        return found
+
+    def messages(self) -> list[dict[str, str]]:
+        return [dict(message) for message in self.chat]
+
+    def saved(self) -> _Saved:
+        return self
+
+
+def _reading(run: _Run, name: str, which: str) -> Any:
+    try:
+        return run.read(name, which)
+    except RtlangError as error:
+        return _Failure(error)
+
+
+def _unknown(name: str, names: tuple[str, ...]) -> KeyError:
+    return KeyError(f"there is no variable {name!r}; known are: {', '.join(names) or 'none'}")

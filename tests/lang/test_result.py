@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import rtlang as rt
 from rtlang.lang.graph import Generate
+from rtlang.lang.session import Session
+from rtlang.lang.state import State
 from tests.support.fake_target import FakeTarget, answer, by_name
 
 
@@ -121,6 +126,57 @@ def test_the_graph_is_what_was_submitted(target: FakeTarget) -> None:
     assert result.graph.nodes == tuple(target.runs[0].nodes.values())
     assert [node.name for node in result.graph.nodes if isinstance(node, Generate)] == ["x", "y"]
     result.graph.validate()
+
+
+def through_pickle(result: rt.Result) -> rt.Result:
+    loaded: rt.Result = pickle.loads(pickle.dumps(result))
+    return loaded
+
+
+@pytest.mark.parametrize("again", [through_pickle, copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"])
+def test_a_copy_reads_as_the_result_did(target: FakeTarget, again: Callable[[rt.Result], rt.Result]) -> None:
+    target.script = by_name({"n": "5", "bad": rt.ConstraintError("bad", "/a"), "wrong": "five"})
+
+    def body(s: Any) -> Any:
+        s += rt.user("hello") + rt.assistant(rt.gen("n", type=int))
+        s += rt.user("and?") + rt.assistant(rt.gen("many", n=2))
+        s.set("both", (s["n"], s["many"]))
+        forks = s.fork(2)
+        forks += rt.gen("x")
+        forks[0] += rt.gen("bad") + rt.gen("after")
+        forks[1] += rt.gen("wrong", type=int)
+        str(s["n"])
+        return {"n": s["n"]}
+
+    result = run(body, on_error="result")
+    for found in (again(result), again(again(result))):
+        assert found.names == result.names
+        assert repr(found) == repr(result)
+        for name in ("n", "many", "both", "x"):
+            assert (found[name], found.text(name)) == (result[name], result.text(name))
+        assert (found.meta("n"), found.meta("x")) == (result.meta("n"), result.meta("x"))
+        assert (found.value, found.usage, found.messages) == (result.value, result.usage, result.messages)
+        assert (found.graph, found.breaks) == (result.graph, result.breaks)
+        for name in ("bad", "after"):
+            with pytest.raises(rt.ConstraintError, match="bad") as caught:
+                found[name]
+            assert caught.value.location == "/a"
+        with pytest.raises(rt.ValueParseError):
+            found["wrong"]
+        assert found.text("wrong") == "five"
+        with pytest.raises(rt.TraceError, match="set, not generated"):
+            found.meta("both")
+        with pytest.raises(KeyError, match="known are: n, many"):
+            found.text("y")
+
+
+def test_a_result_of_a_program_that_still_runs_cannot_be_copied(target: FakeTarget) -> None:
+    session = Session(target)
+    state = State(session.recording)
+    unfinished = rt.Result(session, state, None, None)
+    for act in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(rt.TraceError, match="still running"):
+            act(unfinished)
 
 
 def test_usage_is_the_sum_of_what_finished(target: FakeTarget) -> None:
