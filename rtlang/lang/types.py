@@ -302,8 +302,7 @@ def _from_regex(given: Any) -> OutputType:
 
 def _from_grammar(given: Any) -> OutputType:
     if isinstance(given, os.PathLike):
-        with open(given, encoding="utf-8") as file:
-            return OutputType(Constraint(ConstraintKind.LARK, file.read()), _same, is_text=True)
+        return OutputType(Constraint(ConstraintKind.LARK, _read_file("grammar", given)), _same, is_text=True)
     if not isinstance(given, str) or not given.strip():
         raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
     if given.isidentifier():
@@ -311,6 +310,17 @@ def _from_grammar(given: Any) -> OutputType:
             raise ParameterError("grammar", given, f"the grammar library has {', '.join(LIBRARY)}")
         return OutputType(library_constraint(given), _same, is_text=True)
     return OutputType(Constraint(ConstraintKind.LARK, given), _same, is_text=True)
+
+
+def _read_file(field: str, path: os.PathLike[Any]) -> str:
+    shown = os.fsdecode(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise ParameterError(field, shown, f"the file cannot be read: {error.strerror or error}") from None
+    except ValueError:  # of the text, or of a path with a NUL in it
+        raise ParameterError(field, shown, "the path of a file of UTF-8 text is allowed") from None
 
 
 def _outlines_type(field: str, given: Any) -> OutputType | None:

@@ -304,6 +304,16 @@ def test_grammars_are_text_or_files(tmp_path: Path) -> None:
         assert (constraint.kind, constraint.source) == (ConstraintKind.LARK, text)
 
 
+def test_a_grammar_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.lark"
+    binary.write_bytes(b"start: \xff\xfe\x00")
+    for path in (tmp_path / "missing.lark", tmp_path, binary, Path("nul\0.lark")):
+        with pytest.raises(ParameterError, match="grammar = ") as caught:
+            output_type(grammar=path)
+        assert caught.value.field == "grammar"
+        assert caught.value.value in (str(path), repr(str(path)))
+
+
 @pytest.mark.parametrize("wrong", ["", "  ", 3, "no_such_grammar"])
 def test_bad_grammars_are_refused(wrong: Any) -> None:
     with pytest.raises(ParameterError, match="grammar"):
