@@ -260,8 +260,14 @@ class LLGuidanceMatcher:
         )  # fast: most calls of a search end here
 
     def _raise_if_broken(self) -> None:
-        if self._matcher.is_error():
-            raise GrammarError(f"the grammar library gave up: {self._matcher.get_error().splitlines()[0]}")
+        if not self._matcher.is_error():
+            return
+        reason = self._matcher.get_error().splitlines()[0]
+        if reason == "NoExtensionBias":  # so it calls a place where nothing can follow and the text is not complete
+            raise GrammarError(
+                "no text can match: what is asked for cannot be met, or a rule refers to itself without end"
+            )
+        raise GrammarError(f"the grammar library gave up: {reason}")
 
 
 class _TokenSource:

@@ -83,6 +83,25 @@ def test_special_tokens_named_in_a_string_are_plain_text(backend: GrammarBackend
     assert matcher.accepts(spell(VOCABULARY, "<|tool|>"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        (ConstraintKind.REGEX, r"[^\s\S]"),
+        (ConstraintKind.REGEX, r"ab[^\s\S]"),
+        (ConstraintKind.LARK, "start: start"),
+        (ConstraintKind.LARK, "start: a\na: b\nb: a"),
+        (ConstraintKind.LARK, "start: T\nT: /a/ & /b/"),
+        (ConstraintKind.JSON_SCHEMA, '{"$ref": "#"}'),
+        (ConstraintKind.JSON_SCHEMA, '{"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"$ref": "#"}}}'),
+    ],
+)
+def test_what_nothing_matches_is_said_in_plain_words(
+    backend: GrammarBackend, kind: ConstraintKind, source: str
+) -> None:
+    with pytest.raises(GrammarError, match=r"^no text can match: .* refers to itself without end$"):
+        backend.compile(Constraint(kind, source))
+
+
 MANY_WORDS = [f"/.*x{index}.*/" for index in range(30)]
 
 
