@@ -22,22 +22,15 @@ class BudgetKeeper:
     text that uses up its budget is complete.
     """
 
-    __slots__ = ("_offset", "_path", "_search", "num_searches", "num_steered")
+    __slots__ = ("_offset", "_path", "_search")
 
     def __init__(self, search: CompletionSearch, path: ClosingPath) -> None:
         self._search, self._path, self._offset = search, path, 0
-        self.num_searches = self.num_steered = 0
 
     @property
     def num_tokens_needed(self) -> int:
         """Tokens of the way that is held."""
         return self._path.cost(self._offset)
-
-    def fork(self) -> BudgetKeeper:
-        """A keeper for a fork of the matcher."""
-        copy = BudgetKeeper(self._search, self._path)
-        copy._offset = self._offset
-        return copy
 
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
         """Take one token in, or a better one where it would leave no time to end.
@@ -58,7 +51,6 @@ class BudgetKeeper:
             return token_id
         path, offset = self._path, self._offset
         matcher.rollback(1)
-        self.num_steered += 1
         if offset == len(path.data):
             return None
         steered = path.token_ids(offset)[0]
@@ -90,7 +82,6 @@ class BudgetKeeper:
                 return matcher.is_accepting and self._hold_nothing()
         if matcher.is_accepting:
             return self._hold_nothing()
-        self.num_searches += 1
         found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
         if found is None:
             return False
