@@ -6,7 +6,7 @@ names are answered (access.py).
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+import sys
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -21,15 +21,10 @@ from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right
 from rtlang.serve.messages import VERSION
 from rtlang.serve.service import StreamService
 
+_VERSION: str = sys.modules["rtlang"].__version__
+"""The package around this module is there before it; its names are above this layer, so it is not imported."""
+
 OPEN_PATHS = frozenset({"/health", "/ready"})
-
-
-def package_version() -> str:
-    """The version of the installed package; `unknown` in a plain checkout."""
-    try:
-        return version("rtlang")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def create_app(service: StreamService) -> Starlette:
@@ -50,9 +45,7 @@ def create_app(service: StreamService) -> Starlette:
 
     async def version_route(request: Request) -> Response:
         models = [dict(model) for model in service.facts.models]
-        return JSONResponse(
-            {"version": package_version(), "protocol": VERSION, "epoch": service.facts.epoch, "models": models}
-        )
+        return JSONResponse({"version": _VERSION, "protocol": VERSION, "epoch": service.facts.epoch, "models": models})
 
     routes = [
         Route("/health", health),

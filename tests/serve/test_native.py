@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import rtlang
 from rtlang.config import ServeConfig
 from rtlang.metrics import Metrics
 from rtlang.serve.server import TokenizerInfo, running_server
@@ -72,6 +73,7 @@ def test_version_says_what_is_served(routes: Routes) -> None:
     found = json.loads(body)
     assert found["models"] == [{"model": "m", "vocab_size": 300, "max_model_len": 512}]
     assert found["protocol"] == 1
+    assert found["version"] == rtlang.__version__
 
 
 def test_metrics_are_in_the_text_format(routes: Routes) -> None:
