@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from rtlang.model.embedded.kinds import Record, Value, lines
+from rtlang.model.embedded.kinds import Value, lines
 from rtlang.model.embedded.words import Draw, listing, words
 
 VERBS = words(

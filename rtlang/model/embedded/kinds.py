@@ -4,12 +4,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.extras import (
+    AUTHOR,
+    DIFFICULTY,
+    EMAIL,
+    EMPLOYER,
+    EXPRESS,
+    FREE,
+    GIFT,
+    GUESTS,
+    MARRIED,
+    NOTE_CODE,
+    PHONE,
+    RESOLVED,
+    URGENT,
+    VEGAN,
+    WEBSITE,
+)
+from rtlang.model.embedded.extras import Extra as Extra
+from rtlang.model.embedded.extras import Record as Record
+from rtlang.model.embedded.extras import Value as Value
 from rtlang.model.embedded.words import Draw, article, listing, plural, words
 
-Value = str | int | float | bool | list[str] | list[dict[str, str | int]] | dict[str, str | int] | None
-Record = dict[str, Value]
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
-Extra = Callable[[Draw], tuple[str, Value, str]]  # key, value, and the sentence that tells it
 
 
 def lines(text: str) -> tuple[str, ...]:
@@ -44,85 +61,6 @@ def money(draw: Draw) -> tuple[int | float, str]:
 
 def a(noun: str) -> str:
     return article(noun)
-
-
-def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str) -> Extra:
-    """An extra field that is true or false; the sentences of each, separated by `|`."""
-    known, held = (
-        {True: words(yes, "|"), False: words(no, "|")},
-        {True: words(held_yes, "|"), False: words(held_no, "|")},
-    )
-
-    def extra(draw: Draw) -> tuple[str, Value, str]:
-        value = draw.chance(0.5)
-        return key, value, draw.template(known[value], held[value])
-
-    return extra
-
-
-def told(key: str, make: Callable[[Draw], str | int], known: str, held: str) -> Extra:
-    """An extra field with a value; its sentences, separated by `|`, have a place `{}` for it."""
-    known_texts, held_texts = words(known, "|"), words(held, "|")
-
-    def extra(draw: Draw) -> tuple[str, Value, str]:
-        value = make(draw)
-        return key, value, draw.template(known_texts, held_texts).format(value)
-
-    return extra
-
-
-URGENT = yes_no(
-    "urgent",
-    "This is urgent.|It is urgent!|Please hurry, it is urgent.|We need it as soon as possible, it is urgent.",
-    "It is not urgent.|There is no hurry.|Take your time, this is not urgent.|No rush at all.",
-    "Marked as urgent.|Top urgency, please act at once.",
-    "Not urgent in any way.|No need to rush.",
-)
-PHONE = told(
-    "phone",
-    Draw.phone,
-    "Phone: {}.|You can call {}.|Call {} for questions.|The phone number is {}.|Tel. {}",
-    "Reachable at {}.|Ring {}.",
-)
-EMAIL = told(
-    "email",
-    Draw.email,
-    "Write to {} with questions.|Email: {}|The email address is {} .|Contact: {}",
-    "Mail goes to {} please.|E-mail {}",
-)
-WEBSITE = told(
-    "website",
-    Draw.url,
-    "See {} for more.|More at {}|Website: {}|Find out more on {} .",
-    "The web page is {}|Visit {} .",
-)
-NOTE_CODE = told(
-    "reference",
-    Draw.any_code,
-    "Reference: {}.|The reference is {}.|Please quote {} as reference.|Our reference: {}.",
-    "Refer to {}.|Ref. {}.",
-)
-EXPRESS = yes_no(
-    "express",
-    "Express delivery, please.|Send it by express.|Express shipping was chosen.",
-    "Normal delivery is fine.|No express shipping needed.|Standard shipping, not express.",
-    "It should go by express mail.",
-    "Regular mail will do, no express.",
-)
-GIFT = yes_no(
-    "gift",
-    "It is a gift.|Please wrap it as a gift.|This is meant as a gift.",
-    "It is not a gift.|No gift wrapping.|Not meant as a gift.",
-    "It will be given as a gift.",
-    "It is no gift.",
-)
-FREE = yes_no(
-    "free",
-    "Entry is free.|Admission is free.|It costs nothing to attend.|It is free of charge.",
-    "Entry is not free.|There is an entry fee.|You need to buy a ticket.|It is not free.",
-    "Nobody has to pay.",
-    "Visitors have to pay.",
-)
 
 
 def draw_order(draw: Draw) -> Drawn:
@@ -234,7 +172,7 @@ This year {host} runs the {event}. It will be at the {place} on {date} from {tim
 Everybody is welcome when {host} puts on {an_event}: {place}, {date}, doors at {time}.
 Mark your calendar for {date}; at {time} the {event} kicks off in the {place} under the lead of {host}.
 The {place} has been rented by {host} for {an_event} ({date}, {time})."""),
-    (FREE, PHONE, EMAIL, WEBSITE, told("guests", lambda d: d.number(5, 400), "About {} guests are expected.|There is room for {} guests.|{} people will come.", "{} visitors have signed up.|The list has {} guests.")),
+    (FREE, PHONE, EMAIL, WEBSITE, GUESTS),
 )  # fmt: skip
 
 
@@ -271,9 +209,9 @@ Born {age} years ago, {name} earns a living as {a_job} in {city}; {hobby} fills 
 Ask anyone in {city} about {name}: {age} years of age, {a_job} by trade, and mad about {hobby}.
 When not busy with {hobby}, {name} ({age}) can be found in {city}, employed as {a_job}."""),
     (
-        yes_no("married", "Married.|Marital status: married.|The family status is married.", "Not married.|Unmarried.|Still single, not married.", "Has been married for years.", "Never married."),
+        MARRIED,
         EMAIL, PHONE,
-        told("employer", Draw.company, "The employer is {}.|Works for {}.|Employer: {}.", "On the payroll of {}.|{} is the employer."),
+        EMPLOYER,
     ),
 )  # fmt: skip
 
@@ -314,7 +252,7 @@ Since this morning the {device} in room {room} {problem}. {reporter} needs help.
 Logged as {ticket} with {priority} priority: {reporter} complains that the {device} in room {room} {problem}.
 Somebody should visit room {room}, where the {device} {problem}; {reporter} filed it as {ticket}, priority {priority}.
 Case {ticket}, opened by {reporter}. Priority {priority}. In room {room}, the {device} {problem}."""),
-    (URGENT, PHONE, EMAIL, yes_no("resolved", "The problem is solved.|It has been resolved.|Fixed in the meantime.", "It is not solved yet.|Still not resolved.|The problem remains open.", "All fine again by now, resolved.", "Nobody has resolved it so far.")),
+    (URGENT, PHONE, EMAIL, RESOLVED),
 )  # fmt: skip
 
 
@@ -358,8 +296,8 @@ A pot of {dish} fills {servings} plates. Combine {needs} and leave it on the sto
 Within {minutes} minutes, {needs} turn into {dish} for a table of {servings}.
 The cook prepares {dish} ({servings} portions) out of {needs}; that is done in {minutes} minutes."""),
     (
-        yes_no("vegan", "The dish is vegan.|It is vegan.|Vegan: yes.", "It is not vegan.|The dish is not vegan.|Vegan: no.", "Suits vegan guests.", "Unfit for vegan guests."),
-        told("author", Draw.full_name, "Recipe by {}.|The recipe comes from {}.|Author: {}.", "Written down by {}.|Thanks to {} for the recipe."),
-        told("difficulty", lambda d: d.pick(("easy", "medium", "hard")), "The difficulty is {}.|Difficulty: {}.|This is rated as {}.", "Level: {}.|It counts as {}."),
+        VEGAN,
+        AUTHOR,
+        DIFFICULTY,
     ),
 )  # fmt: skip

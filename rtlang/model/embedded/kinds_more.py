@@ -1,7 +1,25 @@
 """More kinds of records: bookings, jobs, invoices, contacts, products, weather, visits, results, titles, houses."""
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.kinds import EMAIL, NOTE_CODE, PHONE, WEBSITE, Drawn, Kind, Value, a, lines, money, told, yes_no
+from rtlang.model.embedded.extras import (
+    BREAKFAST,
+    COLOR,
+    DEPARTMENT,
+    EMAIL,
+    FURNISHED,
+    IN_STOCK,
+    NOTE_CODE,
+    PAID,
+    PETS,
+    PHONE,
+    PUBLISHER,
+    REMOTE,
+    URGENT_OF_CASE,
+    WEBSITE,
+    WINDOW_SEAT,
+    Value,
+)
+from rtlang.model.embedded.kinds import Drawn, Kind, a, lines, money
 from rtlang.model.embedded.words import Draw, listing, words
 
 
@@ -33,7 +51,7 @@ Please check in {passenger} for {flight} on {date}. Departure is {origin}, arriv
 Boarding pass of {passenger}: {seat} aboard {flight}, departing {origin} on {date}, landing in {destination}.
 With {flight} our guest {passenger} heads for {destination} on {date}, taking off in {origin} and sitting on {seat}.
 Leaving {origin} on {date}, {passenger} will arrive in {destination}; the number is {flight} and the place {seat}."""),
-    (PHONE, EMAIL, NOTE_CODE, yes_no("window_seat", "It is a window seat.|Window seat: yes.", "It is not a window seat.|No window seat.", "The seat is at the window.", "The seat is away from the window.")),
+    (PHONE, EMAIL, NOTE_CODE, WINDOW_SEAT),
 )  # fmt: skip
 
 
@@ -66,7 +84,7 @@ Hi, {guest} speaking. I booked {hotel} in {city}, {nights} nights, check-in on {
 The room at {hotel} ({city}) is kept for {guest}: arriving {check_in}, staying {nights} nights, paying {price} {money} nightly.
 {guest} checks in on {check_in}; {hotel} in {city} charges {price} {money} for each of the {nights} nights.
 Our travel desk put {guest} into {hotel}, {city}, for {nights} nights as of {check_in}, at {price} {money} per night."""),
-    (PHONE, EMAIL, NOTE_CODE, yes_no("breakfast", "Breakfast is included.|With breakfast.|Breakfast: yes.", "Breakfast is not included.|Without breakfast.|No breakfast.", "The rate covers breakfast.", "Guests bring their own food, breakfast is extra.")),
+    (PHONE, EMAIL, NOTE_CODE, BREAKFAST),
 )  # fmt: skip
 
 
@@ -104,7 +122,7 @@ Our team in {city} needs {a_job} with knowledge of {needs}. {company} offers {sa
 Work with us at {company}: as {a_job} in {city} you bring {needs} and take home {salary}.
 Vacant in {city}: {title}. The employer {company} grants {salary} to those who master {needs}.
 Whoever masters {needs} can become {a_job} with {company}, {city}, at {salary} per year."""),
-    (EMAIL, PHONE, WEBSITE, yes_no("remote", "Remote work is possible.|The job is remote.|You can work from home.", "No remote work.|The job is not remote.|You work on site.", "Home office is welcome.", "Presence in the office is a must.")),
+    (EMAIL, PHONE, WEBSITE, REMOTE),
 )  # fmt: skip
 
 
@@ -113,7 +131,8 @@ def draw_invoice(draw: Draw) -> Drawn:
     company, city = draw.company(), draw.place_name()
     currency = draw.pick(("EUR", "USD", "GBP", "CHF", "JPY"))
     return {
-        "number": draw.any_code(), "vendor": {"name": company, "city": city}, "total": total, "currency": currency, "due": draw.any_date(),
+        "number": draw.any_code(), "vendor": {"name": company, "city": city}, "total": total, "currency": currency,
+        "due": draw.any_date(),
     }, {"company": company, "city": city, "total": spelled}  # fmt: skip
 
 
@@ -138,7 +157,7 @@ A bill from {city} came in: {company} wants {total} {currency} until {due}. Numb
 With {number} the firm {company} of {city} charges us {total} {currency}, payable no later than {due}.
 Kindly settle {number} by {due}; {company}, located in {city}, is waiting for {total} {currency}.
 An amount of {total} {currency} goes to {company} in {city} before {due}, see {number}."""),
-    (EMAIL, PHONE, yes_no("paid", "It is already paid.|The invoice has been paid.|Paid: yes.", "It is not paid yet.|Not paid so far.|Paid: no.", "The money has been sent, so it is paid.", "Payment is still missing.")),
+    (EMAIL, PHONE, PAID),
 )  # fmt: skip
 
 
@@ -171,14 +190,15 @@ I met {name} from {company}. Phone {phone}, email {email} , office at {street}, 
 The card says {name}, {company}, and below {street}, {zip} {city}; dial {phone} or try {email}
 Visit {name} at {street} in {zip} {city}, home of {company}, after ringing {phone} or mailing {email}
 {email} and {phone} belong to {name}, employed by {company}, {street}, {zip} {city}."""),
-    (WEBSITE, told("department", lambda d: d.pick(lex.DEPARTMENTS), "Department: {}.|The department is {}.|In charge of {}.", "Assigned to {}.|The unit is {}.")),
+    (WEBSITE, DEPARTMENT),
 )  # fmt: skip
 
 
 def draw_product(draw: Draw) -> Drawn:
     (price, spelled), item = money(draw), draw.item(0)
     return {
-        "product": item, "brand": draw.capital(), "material": draw.slot(lex.MATERIALS), "price": price, "weight": draw.number(1, 9000),
+        "product": item, "brand": draw.capital(), "material": draw.slot(lex.MATERIALS), "price": price,
+        "weight": draw.number(1, 9000),
         "code": draw.any_code(),
     }, {"price": spelled, "a_product": a(item), "money": draw.pick(lex.CURRENCIES)}  # fmt: skip
 
@@ -204,14 +224,15 @@ Only {price} {money}: the {product} by {brand}, {weight} grams of {material}. Ar
 Discover {code}, {a_product} that {brand} crafts from {material}; at {weight} grams it goes for {price} {money}.
 On the scales the {product} of {brand} shows {weight} grams; {material} inside, {price} {money} on the tag, {code} on the label.
 {price} {money} is what {brand} asks for {a_product} ({material}, {weight} grams, number {code})."""),
-    (WEBSITE, told("color", lambda d: d.pick(lex.COLORS), "The color is {}.|Color: {}.|It comes in {}.", "Painted {}.|Colored {}."), yes_no("in_stock", "It is in stock.|In stock: yes.|We have it in stock.", "It is out of stock.|In stock: no.|Not in stock at the moment.", "There are still some in stock.", "The stock is empty.")),
+    (WEBSITE, COLOR, IN_STOCK),
 )  # fmt: skip
 
 
 def draw_weather(draw: Draw) -> Drawn:
     low = draw.number(-20, 25)
     return {
-        "city": draw.place_name(), "day": draw.pick(lex.DAYS), "condition": draw.slot(lex.CONDITIONS, (), 0.1), "high": low + draw.number(1, 15),
+        "city": draw.place_name(), "day": draw.pick(lex.DAYS), "condition": draw.slot(lex.CONDITIONS, (), 0.1),
+        "high": low + draw.number(1, 15),
         "low": low, "wind": draw.number(1, 120),
     }, {}  # fmt: skip
 
@@ -270,19 +291,14 @@ Appointment of {patient} on {date}. Age: {age}. Reason: {complaint}. {doctor} re
 Suffering from {symptom}, {patient} ({age}) turned to {doctor}, who chose {medicine} on {date}.
 Seen on {date} by {doctor}: {patient}, {age} years of age, troubled by {symptom}, now on {medicine}.
 {doctor} noted on {date} that {patient} ({age}) reports {symptom}; {medicine} was handed out."""),
-    (PHONE, yes_no("urgent", "The case is urgent.|This is urgent.|Urgent: yes.", "The case is not urgent.|This is not urgent.|Urgent: no.", "Treat it as urgent.", "There is nothing urgent about it.")),
+    (PHONE, URGENT_OF_CASE),
 )  # fmt: skip
-
-
-def team(draw: Draw) -> str:
-    name = draw.city()
-    return f"{name} {draw.pick(lex.TEAM_WORDS)}" if draw.chance(0.5) else name
 
 
 def draw_match(draw: Draw) -> Drawn:
     goals = draw.number(0, 99 if draw.chance(0.4) else 7)
     return {
-        "winner": team(draw), "loser": team(draw), "winner_score": goals + draw.number(1, 5), "loser_score": goals,
+        "winner": draw.team(), "loser": draw.team(), "winner_score": goals + draw.number(1, 5), "loser_score": goals,
         "sport": draw.slot(lex.SPORTS), "date": draw.any_date(),
     }, {}  # fmt: skip
 
@@ -339,13 +355,14 @@ From {year} comes "{title}", a {genre} by {author} with {pages} pages.
 Readers know {author} for "{title}", {pages} pages of {genre} printed in {year}.
 "{title}" filled {pages} pages when {author} released this {genre} in {year}.
 It was {year} when the {genre} "{title}" ({pages} pages) made {author} famous."""),
-    (WEBSITE, told("publisher", Draw.company, "Publisher: {}.|The publisher is {}.|Published by {}.", "{} brought it out.|Printed at {}.")),
+    (WEBSITE, PUBLISHER),
 )  # fmt: skip
 
 
 def draw_house(draw: Draw) -> Drawn:
     return {
-        "kind": draw.pick(("house", "flat", "apartment", "studio", "cottage", "villa")), "address": draw.street(), "city": draw.place_name(),
+        "kind": draw.pick(("house", "flat", "apartment", "studio", "cottage", "villa")), "address": draw.street(),
+        "city": draw.place_name(),
         "rooms": draw.number(1, 9), "area": draw.number(18, 400), "rent": draw.number(20, 500) * 10,
     }, {}  # fmt: skip
 
@@ -373,8 +390,8 @@ Move into a {kind} in {city}: {address} offers {area} square meters split into {
 Tenants wanted for {address}, {city}, a {kind}; {rooms} rooms, {area} square meters, {rent} monthly."""),
     (
         PHONE, EMAIL,
-        yes_no("furnished", "It is furnished.|Furnished: yes.|The rooms are furnished.", "It is not furnished.|Furnished: no.|Unfurnished.", "Furniture is included, so it is furnished.", "You bring your own furniture, it is not furnished."),
-        yes_no("pets", "Pets are allowed.|Pets: yes.|You may bring pets.", "Pets are not allowed.|No pets.|Pets: no.", "Pets are welcome.", "We do not accept pets."),
+        FURNISHED,
+        PETS,
     ),
 )  # fmt: skip
 

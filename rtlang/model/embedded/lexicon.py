@@ -85,15 +85,16 @@ teapot thermometer tie tile tire toothbrush torch tray tripod trumpet tumbler ty
 wardrobe washer wheelbarrow whiteboard wrench zipper router tablet laptop phone webcam
 """)
 HELD_ITEMS = words("""
-telescope wallet toaster hammock compass lantern nutcracker oboe pincushion bellows accordion binocular chandelier doorbell earring footstool goblet
+telescope wallet toaster hammock compass lantern nutcracker oboe pincushion bugle accordion
+binocular chandelier doorbell earring footstool goblet
 harmonica inkwell jumper kayak lunchbox mandolin nightstand ottoman parasol rucksack saucepan tambourine
 ukulele xylophone bassoon candlestick dartboard eggcup figurine gramophone
 hourglass keyring letterbox moccasin
 """)
 LONG_ITEMS = words(
     "bedside table|hat stand|lamp shade|mug rack|picture frame|shelf unit|sleeping bag|tool kit|charger cable|desk lamp|"
-    "coffee grinder|rain coat|water bottle|phone case|garden hose|bread knife|office chair|travel mug|running shoe|bike light|"
-    "wall clock|camping stove|shower curtain|baking tray|hair dryer|mouse pad|laptop stand|book shelf|wine glass|cutting board",
+    "coffee grinder|rain coat|water bottle|phone case|garden hose|bread board|office chair|travel mug|running shoe|bike light|"
+    "wall clock|camping stove|shower curtain|baking tray|hair dryer|mouse pad|laptop stand|book stand|wine glass|cutting board",
     "|",
 )
 HELD_LONG_ITEMS = words("velvet curtain|waffle iron|yoga mat|salt mill|ironing board|piggy bank|door mat", "|")

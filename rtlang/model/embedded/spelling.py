@@ -7,21 +7,70 @@ from rtlang.model.embedded import lexicon
 from rtlang.model.embedded.lexicon import words
 
 # Onsets, nuclei and codas of invented styles of speech; an empty part is written "-".
-_STYLES = (
-    ("b c d f g h j k l m n p r s t v w z y br cr dr st tr gr fl pl sh th ch kl sl sk qu", "a e i o u ai ea ou ia ee oo", "n r l s t m ck nd rt x ng - - - -"),
-    ("b v d z k l m n p s t zh sh ch vr zd sv dr kr pr st vl gr tr mil bog", "a e i o u ya ye", "v k n sk ch r l m j - - nsky vic slav"),
-    ("k s t n h m y r w g z d b sh ch ts ky ry", "a i u e o aa ou ei", "- - - - - n"),
-    ("k t p s h l m n r v j - -", "a ä e i o u aa ii uu ee yy ie uo ai öy", "- - - n s t l kk la lla nen ri"),
-    ("h k m n r s sh t th w y z dh kh gh j b d f l q", "a i u aa a a e", "- d f m n r b h l q ss dd"),
-    ("b c ch d f g j l ll m n p qu r s t v z br cr tr fr ñ h", "a e i o u ia ie ue io", "- - - n s r l z do ta"),
-    ("b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sl sm sn sp st str sw t th tr tw v w wh wr", "a e i o u ai ay ea ee ie oa oo ou ow y", "b ck d dge ff g ght ld ll lt m mp n nch nd ng nk nt p pt r rd rk rn rt s sh sk ss st t tch th tt x zz -"),
-    ("sch b d f g h k l m n p pf r s st t v w z br kn schw", "a e i o u ei au eu ie ä ö ü", "ch ck ff l ll m n nd ng nn r rt s ss st t tz - burg mann"),
-    ("b c d f g gn j l m n p r s t v ch pr tr br", "a e i o u é è eau oi ou ai", "- - - n r lle tte sse x s nt l"),
-    ("m n k b d g t s w l z mb nd ng ny tsh kw", "a e i o u a o", "- - - - - la ni"),
-    ("x j q zh b p m f d t n l g k h c s r w y sh ch z", "a e i o u ao ai ei ou ia ie ui uo iao", "- - n ng ng -"),
-    ("c f g l m n p q s t v b r d ph th ps", "a e i o u ae io ia eo", "- us is um on as ax or ix ella elia otta ettia"),
-)  # fmt: skip
-_TABLES = tuple(
+_STYLES: tuple[tuple[str, str, str], ...] = (
+    (
+        "b c d f g h j k l m n p r s t v w z y br cr dr st tr gr fl pl sh th ch kl sl sk qu",
+        "a e i o u ai ea ou ia ee oo",
+        "n r l s t m ck nd rt x ng - - - -",
+    ),
+    (
+        "b v d z k l m n p s t zh sh ch vr zd sv dr kr pr st vl gr tr mil bog",
+        "a e i o u ya ye",
+        "v k n sk ch r l m j - - nsky vic slav",
+    ),
+    (
+        "k s t n h m y r w g z d b sh ch ts ky ry",
+        "a i u e o aa ou ei",
+        "- - - - - n",
+    ),
+    (
+        "k t p s h l m n r v j - -",
+        "a ä e i o u aa ii uu ee yy ie uo ai öy",
+        "- - - n s t l kk la lla nen ri",
+    ),
+    (
+        "h k m n r s sh t th w y z dh kh gh j b d f l q",
+        "a i u aa a a e",
+        "- d f m n r b h l q ss dd",
+    ),
+    (
+        "b c ch d f g j l ll m n p qu r s t v z br cr tr fr ñ h",
+        "a e i o u ia ie ue io",
+        "- - - n s r l z do ta",
+    ),
+    (
+        "b bl br c ch cl cr d dr f fl fr g gl gr h j k kn l m n p ph pl pr qu r s sc sh sl sm sn sp st str sw t "
+        "th tr tw v w wh wr",
+        "a e i o u ai ay ea ee ie oa oo ou ow y",
+        "b ck d dge ff g ght ld ll lt m mp n nch nd ng nk nt p pt r rd rk rn rt s sh sk ss st t tch th tt x zz -",
+    ),
+    (
+        "sch b d f g h k l m n p pf r s st t v w z br kn schw",
+        "a e i o u ei au eu ie ä ö ü",
+        "ch ck ff l ll m n nd ng nn r rt s ss st t tz - burg mann",
+    ),
+    (
+        "b c d f g gn j l m n p r s t v ch pr tr br",
+        "a e i o u é è eau oi ou ai",
+        "- - - n r lle tte sse x s nt l",
+    ),
+    (
+        "m n k b d g t s w l z mb nd ng ny tsh kw",
+        "a e i o u a o",
+        "- - - - - la ni",
+    ),
+    (
+        "x j q zh b p m f d t n l g k h c s r w y sh ch z",
+        "a e i o u ao ai ei ou ia ie ui uo iao",
+        "- - n ng ng -",
+    ),
+    (
+        "c f g l m n p q s t v b r d ph th ps",
+        "a e i o u ae io ia eo",
+        "- us is um on as ax or ix ella elia otta ettia",
+    ),
+)
+_TABLES: tuple[tuple[tuple[str, ...], ...], ...] = tuple(
     tuple(tuple("" if part == "-" else part for part in words(group)) for group in style) for style in _STYLES
 )
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -38,8 +87,10 @@ _MARKOV = tuple(_successors(seed) for seed in range(32))
 
 # Parts of held-out phrases that are ordinary words elsewhere.
 _COMMON_PARTS = frozenset(
-    "night making curtain iron mat yoga machine instructor water time wrong language update jams twice day displays leaks "
-    "random idle hums when the refuses flickers salt mill board bank door candle".split()
+    words(
+        "night making curtain iron mat yoga machine instructor water time wrong language update jams twice day displays leaks "
+        "random idle hums when the refuses flickers salt mill board bank door candle"
+    )
 )
 HELD = (
     frozenset(
@@ -52,7 +103,7 @@ HELD = (
     )
     - _COMMON_PARTS
 )
-_REAL = tuple(
+_REAL: tuple[str, ...] = tuple(
     sorted(
         {
             word.lower()
@@ -73,7 +124,7 @@ def _syllables(source: random.Random, table: Sequence[Sequence[str]]) -> str:
     for _ in range((1, 2, 2, 2, 3, 3)[int(chance() * 6)]):
         word += onsets[int(chance() * len(onsets))] + nuclei[int(chance() * len(nuclei))]
         if chance() < 0.25:
-            word += (*codas,)[int(chance() * len(codas))] if chance() < 0.5 else ""
+            word += codas[int(chance() * len(codas))] if chance() < 0.5 else ""
     return word + codas[int(chance() * len(codas))]
 
 

@@ -6,6 +6,7 @@ of the runtime lets through; compact or indented only where the prompt asks for 
 """
 
 import json
+from collections.abc import Callable
 
 from rtlang.model.embedded import kinds, kinds_more
 from rtlang.model.embedded import lexicon as lex
@@ -81,7 +82,7 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
     """Any keys with any values: nothing to know, everything to copy."""
     keys = [draw.made_up() if draw.chance(0.2) else key for key in draw.sample(LISTED_KEYS, draw.number(2, 7))]
     record: Record = {}
-    makers = (
+    makers: tuple[Callable[[], Value], ...] = (
         draw.made_up, draw.capital, draw.full_name, draw.item, draw.any_code, draw.place_name, draw.company, draw.title,
         lambda: draw.number(0, 9999), lambda: draw.number(0, 99), lambda: draw.number(0, 10**6), lambda: draw.number(1, 999) + 0.5,
         lambda: f"{draw.made_up()} {draw.made_up()}", lambda: draw.pick(lex.COLORS), draw.any_date, draw.any_time, draw.email,
@@ -154,6 +155,11 @@ def spelled(answer: object, indent: int | None = None) -> str:
     return json.dumps(answer, ensure_ascii=False, indent=indent)
 
 
+def joined(ask: str, hint: str) -> str:
+    """A request with one more sentence; on a line of its own after anything but a sentence."""
+    return f"{ask} {hint}" if ask[-1] in ".?!" and "\n" not in ask else f"{ask}\n{hint}"
+
+
 def several(draw: Draw) -> Messages:
     """Two or three records in one text, answered by an array, or by an object that holds it."""
     kind: Kind = draw.pick((order, person, event, ticket, *kinds_more.KINDS))
@@ -167,7 +173,8 @@ def several(draw: Draw) -> Messages:
     answer: object = rows
     if draw.chance(0.4):
         key = draw.pick(("items", "records", "entries", "list", f"{kind.name}s", "results"))
-        ask += draw.pick((f' Put the array under the key "{key}".', f" Wrap the list in an object with the key {key}."))
+        hint = draw.pick((f'Put the array under the key "{key}".', f"Wrap the list in an object with the key {key}."))
+        ask = joined(ask, hint)
         answer = {key: rows}
     return [("user", framed(draw, ask, text)), ("assistant", spelled(answer))]
 
@@ -207,19 +214,25 @@ def extraction(draw: Draw) -> Messages:
         names: tuple[str, ...] = (name, "entry", "form")
     else:
         kind = draw.pick(PROSE)
-        text, full = told_by(draw, kind)
-        names = kind.names
-    record = chosen(draw, renamed(draw, full))
-    ask = ask_for(draw, draw.pick(names), record)
+        text, told = told_by(draw, kind)
+        names, full = kind.names, renamed(draw, told)
+    record: Record
+    if draw.chance(0.08):
+        # Nobody says which fields: all that the text tells.
+        record = {key: value for key, value in full.items() if value is not None}
+        ask = ask_for(draw, draw.pick(names), record, named=0)
+    else:
+        record = chosen(draw, full)
+        ask = ask_for(draw, draw.pick(names), record, named=1)
     missing = any(value is None for value in record.values())
     if draw.chance(0.7 if missing else 0.04):
-        ask += " " + draw.wording(NULL_HINTS, HELD_NULL_HINTS)
+        ask = joined(ask, draw.wording(NULL_HINTS, HELD_NULL_HINTS))
     answer, spelling = spelled(record), draw.random.random()
     if spelling < 0.04:
-        ask += " " + draw.pick(COMPACT_HINTS)
+        ask = joined(ask, draw.pick(COMPACT_HINTS))
         answer = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     elif spelling < 0.07:
-        ask += " " + draw.pick(PRETTY_HINTS)
+        ask = joined(ask, draw.pick(PRETTY_HINTS))
         answer = spelled(record, 2)
     place = draw.random.random()
     if place < 0.12:

@@ -2,8 +2,8 @@
 
 import json
 
-from rtlang.model.embedded.phrases import ANY_ROLE, ROLES
 from rtlang.model.embedded.kinds import Record, Value
+from rtlang.model.embedded.phrases import ANY_ROLE, ROLES
 from rtlang.model.embedded.tasks_tools import tool_call as tool_call
 from rtlang.model.embedded.words import (
     ANIMALS,

@@ -18,7 +18,8 @@ NOTES = words(
 HELD_NOTES = words("the bus broke down|our cat is back|the paint is dry", "|")
 LANGUAGES = words("French Spanish German Italian Japanese Arabic Polish Dutch Korean Turkish Swedish Greek")
 ROOMS = words("kitchen|bedroom|bathroom|office|garage|hall|living room|cellar", "|")
-UNITS = words("meters feet miles kilometers grams pounds liters gallons inches yards")
+UNITS = words("meters feet miles kilometers inches yards centimeters")
+RESULT_KEYS = words("status price temperature code number result answer time total name")
 TICKERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 # What a parameter can be filled with, by the word after the colon in a tool's line.
@@ -79,7 +80,7 @@ def tool(line: str) -> Tool:
     return Tool(name, pairs, about, words(known, "|"), words(held, "|"))
 
 
-TOOLS = tuple(tool(line) for line in lines("""
+_TOOL_LINES = """
 set_timer(minutes:minutes, label:label) # start a timer # Set a timer for {minutes} minutes called {label}.|Start a {minutes} minute timer for {label}.|Timer please: {label}, {minutes} minutes. # I want a {label} timer that rings in {minutes} minutes.
 get_weather(city:city, day:day) # weather forecast # What is the weather in {city} on {day}?|Will it rain in {city} on {day}?|How warm will {city} be on {day}? # Do I need an umbrella in {city} this {day}?
 send_message(to:person, text:note) # send a message # Tell {to} that {text}.|Send {to} a message: {text}.|Message {to}: {text} # Let {to} know that {text}.
@@ -113,14 +114,25 @@ restart_device(device:device, delay:minutes) # restart a device # Restart the {d
 pay_bill(company:company, amount:decimal) # pay money # Pay {amount} to {company}.|Transfer {amount} to {company}.|Send {company} {amount} from my account. # {company} should get {amount} from me.
 search_books(title:title, author:person) # search the library # Find the book {title} by {author}.|Do you have {title} by {author}?|Search for {title}, author {author}. # I am after {title}, written by {author}.
 add_contact(name:person, phone:phone) # save a contact # Save {name} with the number {phone}.|Add {name}, {phone}, to my contacts.|New contact: {name}, {phone} # Remember that {name} can be called at {phone}.
-"""))  # noqa: E501
-REQUESTS = ("Use {name} with {pairs}.", "Call {name}: {pairs}.", "Please run {name}, {pairs}.", "{name} {pairs}", "I need {name} with {pairs}.")
+"""  # noqa: E501
+TOOLS = tuple(tool(line) for line in lines(_TOOL_LINES))
+REQUESTS = (
+    "Use {name} with {pairs}.",
+    "Call {name}: {pairs}.",
+    "Please run {name}, {pairs}.",
+    "{name} {pairs}",
+    "I need {name} with {pairs}.",
+)
 HELD_REQUESTS = ("Trigger {name} where {pairs}.", "Let {name} do its work: {pairs}.")
 
 
 def invented(draw: Draw) -> tuple[Tool, Record]:
     """A tool with made-up names, and arguments for it, requested by name."""
-    name = f"{draw.pick(('get', 'set', 'find', 'make', 'run', 'send', 'do'))}_{draw.made_up()}" if draw.chance(0.6) else draw.made_up()
+    name = (
+        f"{draw.pick(('get', 'set', 'find', 'make', 'run', 'send', 'do'))}_{draw.made_up()}"
+        if draw.chance(0.6)
+        else draw.made_up()
+    )
     keys: dict[str, str] = {}
     for _ in range(draw.number(1, 4)):
         kind = draw.pick(("word", "count", "percent", "city", "person", "code", "decimal", "color", "item"))
@@ -129,7 +141,9 @@ def invented(draw: Draw) -> tuple[Tool, Record]:
     joint = draw.pick((" ", " = ", "=", " is ", ": "))
     pairs = ", ".join(f"{key}{joint}{value}" for key, value in arguments.items())
     request = draw.wording(REQUESTS, HELD_REQUESTS).format(name=name, pairs=pairs)
-    return Tool(name, tuple(keys.items()), f"{draw.made_up()} {draw.slot(lex.ITEMS)}", (request,), (request,)), arguments
+    return Tool(
+        name, tuple(keys.items()), f"{draw.made_up()} {draw.slot(lex.ITEMS)}", (request,), (request,)
+    ), arguments
 
 
 def described(draw: Draw, tools: list[tuple[Tool, Record]]) -> str:
@@ -148,7 +162,13 @@ def described(draw: Draw, tools: list[tuple[Tool, Record]]) -> str:
             found.append(json.dumps({"name": each.name, "description": each.about, "parameters": typed}))
         else:
             found.append(f"{each.name}: {each.about}. Parameters: {', '.join(typed)}")
-    heads = ("Tools:", "Tools:", "You can call these tools:", "Available functions:", "Answer with a call of one of these tools:")
+    heads = (
+        "Tools:",
+        "Tools:",
+        "You can call these tools:",
+        "Available functions:",
+        "Answer with a call of one of these tools:",
+    )
     return ("Tools:" if style < 0.3 else draw.pick(heads)) + "\n" + "\n".join(found)
 
 
@@ -156,13 +176,25 @@ def tool_call(draw: Draw) -> Messages:
     """A system message that lists tools, a request, and the call that serves it; now and then a second request."""
     pairs: list[tuple[Tool, Record]] = []
     for each in draw.sample(TOOLS, draw.number(2, 6)):
-        pairs.append(invented(draw) if draw.chance(0.25) else (each, {key: FILLS[fill](draw) for key, fill in each.parameters}))
+        pairs.append(
+            invented(draw) if draw.chance(0.25) else (each, {key: FILLS[fill](draw) for key, fill in each.parameters})
+        )
     messages: Messages = []
     listed = described(draw, pairs)
     for each, arguments in draw.sample(pairs, 2 if draw.chance(0.2) else 1):
         request = draw.wording(each.known, each.held)
         request = request.format_map(arguments) if each in TOOLS else request
-        messages += [("user", request), ("assistant", json.dumps({"name": each.name, "arguments": arguments}, ensure_ascii=False))]
+        messages += [
+            ("user", request),
+            ("assistant", json.dumps({"name": each.name, "arguments": arguments}, ensure_ascii=False)),
+        ]
+    if draw.chance(0.1):
+        key = draw.made_up() if draw.chance(0.5) else draw.pick(RESULT_KEYS)
+        value: str | int = draw.number(0, 999) if draw.chance(0.4) else draw.pick((draw.any_code(), draw.capital()))
+        shown = draw.pick(("Tool result: ", "Result: ", "The tool returned: ")) + json.dumps(
+            {key: value}, ensure_ascii=False
+        )
+        messages += [("user", shown), ("assistant", f"The {key} is {value}.")]
     if draw.chance(0.12):
         return [("user", f"{listed}\n\n{messages[0][1]}"), *messages[1:]]
     return [("system", listed), *messages]

@@ -173,6 +173,10 @@ class Draw:
         first = self.pick((self.family_name(), self.capital()))
         return first if self.chance(0.25) else f"{first} {self.pick(lexicon.COMPANY_LAST)}"
 
+    def team(self) -> str:
+        name = self.city()
+        return f"{name} {self.pick(lexicon.TEAM_WORDS)}" if self.chance(0.5) else name
+
     def street(self) -> str:
         name = self.pick((self.capital(), self.family_name(), self.pick(lexicon.TITLE_WORDS)))
         return f"{self.number(1, 250)} {name} {self.pick(lexicon.STREET_LAST)}"

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from rtlang.model.embedded import words
-from rtlang.model.embedded.words import Draw, article, listing, plural
+from rtlang.model.embedded.words import Draw, article, countable, listing, plural
 
-HELD_OUT = {*words.HELD_FIRST_NAMES, *words.HELD_CITIES, *words.HELD_ITEMS}
+HELD_OUT = {*words.HELD_FIRST_NAMES, *words.HELD_FAMILY_NAMES, *words.HELD_CITIES, *words.HELD_ITEMS}
 
 
 def drawn(draw: Draw) -> set[str]:
@@ -24,7 +24,22 @@ def test_the_test_split_draws_every_held_out_word() -> None:
 
 
 def test_held_out_words_are_in_no_training_list() -> None:
-    assert not HELD_OUT & {*words.FIRST_NAMES, *words.CITIES, *words.ITEMS}
+    assert not HELD_OUT & {*words.FIRST_NAMES, *words.FAMILY_NAMES, *words.CITIES, *words.ITEMS}
+
+
+def test_enough_words_are_held_out() -> None:
+    lists = (words.HELD_FIRST_NAMES, words.HELD_FAMILY_NAMES, words.HELD_CITIES, words.HELD_ITEMS)
+    assert [len(set(each)) >= least for each, least in zip(lists, (40, 30, 30, 40), strict=True)] == [True] * 4
+
+
+def test_no_random_word_is_held_out() -> None:
+    draw = Draw(4)
+    assert not {draw.made_up() for _ in range(30_000)} & {word.lower() for word in HELD_OUT}
+
+
+def test_a_countable_word_comes_back_from_its_plural() -> None:
+    draw = Draw(5)
+    assert all(plural(word) == word + "s" for word in (countable(draw.made_up()) for _ in range(2000)))
 
 
 def test_the_same_seed_draws_the_same_words() -> None:

@@ -1,0 +1,109 @@
+"""Extraction: answers are told by their prompts, and held-out words, texts and wordings stay out of training."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import jsonschema
+import pytest
+
+from rtlang.model.embedded import instructions, kinds, kinds_more, spelling, tasks_extraction
+from rtlang.model.embedded.kinds import Kind
+from rtlang.model.embedded.tasks_extraction import extraction, listed, spelled
+from rtlang.model.embedded.words import Draw, Messages
+
+ALL_KINDS = (kinds.order, kinds.basket, kinds.event, kinds.person, kinds.ticket, kinds.recipe, *kinds_more.KINDS)
+
+
+def chats(draw: Draw, count: int) -> Iterator[Messages]:
+    for _ in range(count):
+        messages = extraction(draw)
+        if messages[-1][0] == "assistant":
+            yield messages
+
+
+def leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for part in value.values() for leaf in leaves(part)]
+    if isinstance(value, list):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def is_told(value: object, text: str) -> bool:
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, str):
+        return value.lower() in text.lower() or (value.endswith("y") and value[:-1] + "ies" in text)
+    return re.search(rf"(?<![\d.]){re.escape(str(value))}0*(?!\d)", text) is not None
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_value_stands_in_the_prompt(split: str) -> None:
+    for messages in chats(Draw(11, split), 3000):  # type: ignore[arg-type]
+        prompt = "\n".join(content for _, content in messages[:-1])
+        for value in leaves(json.loads(messages[-1][1])):
+            assert is_told(value, prompt), (value, prompt)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.known[0][:30])
+def test_every_template_of_a_kind_tells_the_whole_record(kind: Kind) -> None:
+    assert len(set(kind.known)) >= 14
+    assert len(set(kind.held)) >= 3
+    assert not set(kind.known) & set(kind.held)
+    draw = Draw(5)
+    for template in (*kind.known, *kind.held):
+        record, words = kind.draw(draw)
+        text = template.format_map({**record, **words})
+        assert all(is_told(value, text) for value in leaves(record)), (text, record)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.known[0][:30])
+def test_a_record_meets_its_own_schema(kind: Kind) -> None:
+    draw = Draw(6)
+    for _ in range(20):
+        _, record = tasks_extraction.told_by(draw, kind)
+        jsonschema.validate(record, instructions.schema(record))
+
+
+def test_most_answers_are_spelled_with_default_separators() -> None:
+    answers = [messages[-1][1] for messages in chats(Draw(7), 2000)]
+    usual = [answer for answer in answers if answer == spelled(json.loads(answer))]
+    assert 0.88 < len(usual) / len(answers) < 1
+
+
+def test_a_listed_record_of_the_same_seed_is_the_same() -> None:
+    one, two = Draw(9), Draw(9)
+    assert [listed(one) for _ in range(50)] == [listed(two) for _ in range(50)]
+
+
+def fixed_parts(templates: tuple[str, ...]) -> set[str]:
+    """The longest stretch of fixed text of each template."""
+    return {max(re.split(r"\{\w+\}", template), key=len) for template in templates}
+
+
+def test_training_never_shows_held_out_words_texts_or_wordings() -> None:
+    draw = Draw(8)
+    text = "\n".join(content for _ in range(8000) for _, content in extraction(draw))
+    words = set(re.findall(r"[a-z]+", text.lower()))
+    assert not words & {word for word in spelling.HELD if word.isalpha()}
+    held = [*instructions.HELD_ASKS, *instructions.HELD_BLOCK_ASKS, *instructions.HELD_BARE_ASKS]
+    for template in (*held, *(line for kind in ALL_KINDS for line in kind.held)):
+        long_parts = [part for part in fixed_parts((template,)) if len(part) > 14]
+        assert not [part for part in long_parts if part in text], template
+
+
+def test_the_three_axes_are_held_out_one_by_one() -> None:
+    new_text = Draw(3, "train", templates="test")
+    new_wording = Draw(3, "train", wordings="test")
+    texts = [kinds.order(new_text)[1] for _ in range(50)]
+    assert all(any(part in text for part in fixed_parts(kinds.order.held)) for text in texts)
+    asks = [instructions.ask_for(new_wording, "order", {"a": 1, "b": 2}) for _ in range(200)]
+    known = fixed_parts(instructions.ASKS)
+    assert not [ask for ask in asks if max(known, key=len) in ask]
+    assert len({ask.split()[0] for ask in asks}) > 5
+
+
+def test_there_are_many_wordings() -> None:
+    assert len(set(instructions.ASKS)) >= 30
+    assert len(set(instructions.HELD_ASKS)) >= 6
