@@ -49,10 +49,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/model/embedded/test_corpus.py",
         "every task is tested with the corpus",
     ),
-    "rtlang/model/embedded/tasks_reasoning.py": (
-        "tests/model/embedded/test_corpus.py",
-        "every task is tested with the corpus",
-    ),
     "rtlang/model/embedded/tasks_sheet.py": (
         "tests/model/embedded/test_corpus.py",
         "every task is tested with the corpus",

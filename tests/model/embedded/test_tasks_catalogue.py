@@ -1,0 +1,129 @@
+"""The shop's answers, recomputed from the list by a reader of its own."""
+
+import json
+import re
+
+import pytest
+
+from rtlang.model.embedded.tasks_catalogue import catalogue
+from rtlang.model.embedded.words import Draw, Split, plural
+
+ROW = re.compile(r"(?:- )?(?P<name>[^:]+): (?P<price>\d+) dollars, (?P<color>\w+), (?P<left>\d+) (?:in stock|left)")
+SENTENCE = re.compile(r"The (?P<name>.+) is (?P<color>\w+) and costs (?P<price>\d+) dollars, (?P<left>\d+) in stock\.")
+COLORS = "red blue green black white yellow brown gray orange purple"
+
+
+def read(system: str) -> dict[str, tuple[int, str, int]]:
+    _, *lines = system.split("\n")
+    if lines[0].startswith("["):
+        return {row["name"]: (row["price"], row["color"], row["stock"]) for row in json.loads(lines[0])}
+    if " | " in lines[0]:
+        rows = [line.split(" | ") for line in lines[1:]]
+        return {name: (int(price), color, int(left)) for name, price, color, left in rows}
+    found = [SENTENCE.fullmatch(line) or ROW.fullmatch(line) for line in lines]
+    return {m["name"]: (int(m["price"]), m["color"], int(m["left"])) for m in found if m}
+
+
+def with_the(names: list[str]) -> str:
+    listed = [f"the {name}" for name in names]
+    return listed[0] if len(listed) == 1 else ", ".join(listed[:-1]) + " and " + listed[-1]
+
+
+def those(names: list[str], what: str) -> str:
+    if not names:
+        return f"Nothing is {what}."
+    text = with_the(names)
+    return f"{text[0].upper()}{text[1:]} {'is' if len(names) == 1 else 'are'} {what}."
+
+
+def expected(ask: str, goods: dict[str, tuple[int, str, int]], last: str | None) -> tuple[str, str]:
+    """The answer and the kind of question."""
+    named = [name for name in goods if re.search(rf"\b(?:the|a|an) {re.escape(name)}\b", ask)]
+    named += [name for name in goods if re.search(rf"How many {re.escape(plural(name))} ", ask)]
+    shade = next((word for word in re.findall(r"\w+", ask) if word in COLORS.split()), None)
+    price_in = re.search(r"(\d+) dollars", ask)
+    if re.search(r"cheapest|the least", ask):
+        best = min(goods, key=lambda name: goods[name][0])
+        return f"The {best} is the cheapest, at {goods[best][0]} dollars.", "cheapest"
+    if re.search(r"most expensive|the most", ask):
+        best = max(goods, key=lambda name: goods[name][0])
+        return f"The {best} is the most expensive, at {goods[best][0]} dollars.", "dearest"
+    if ask in ("What do you sell?", "What do you have?", "What can I buy here?"):
+        return f"We sell {with_the(list(goods)).replace('the ', '')}.", "all"
+    if "kinds" in ask:
+        return f"We sell {len(goods)} kinds.", "kinds"
+    if ask in ("What is sold out?", "Which is sold out?", "What do you not have in stock?"):
+        return those([name for name in goods if not goods[name][2]], "sold out"), "out"
+    if price_in:
+        (name,) = [name for name in goods if goods[name][0] == int(price_in[1])]
+        return f"The {name} costs {goods[name][0]} dollars.", "costs"
+    if shade and not named and " it " not in ask:
+        return those([name for name in goods if goods[name][1] == shade], shade), "shade"
+    if len(named) > 1 and re.search(r"costs more", ask):
+        return f"The {max(named, key=lambda name: goods[name][0])} costs more.", "dearer"
+    if len(named) > 1:
+        first, second = sorted(named, key=ask.index)
+        a, b = goods[first][0], goods[second][0]
+        return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars.", "total"
+    if not named and not re.search(r"\bit\b|How many do you have\?", ask):
+        other = re.search(
+            r"\b(?:the|a|an) (?!price|color)([^?]+?)(?: cost| have| here| in stock| still in stock| sold out)?[?]", ask
+        )
+        assert other, ask
+        name = re.sub(r"^color of the |^price of the ", "", other[1])
+        return f"Sorry, we do not sell {'an' if name[0] in 'aeiou' else 'a'} {name}.", "not sold"
+    assert named or last, ask
+    name = named[0] if named else str(last)
+    price, color, left = goods[name]
+    stock = f"we have {left} in stock." if left else f"the {name} is sold out."
+    if re.match(r"How many (?!dollars)", ask):
+        return stock[0].upper() + stock[1:], "count"
+    if ask.endswith("sold out?"):
+        return ("No, " if left else "Yes, ") + stock, "stock"
+    if "stock" in ask:
+        return ("Yes, " if left else "No, ") + stock, "stock"
+    if shade:
+        return f"{'Yes' if shade == color else 'No'}, the {name} is {color}.", "is it red"
+    if "color" in ask:
+        return f"The {name} is {color}.", "color"
+    if ask.startswith("I "):
+        return (f"Great, one {name} for {price} dollars." if left else f"Sorry, the {name} is sold out."), "buy"
+    if re.match(r"(Do you|Can I)", ask):
+        return f"Yes, the {name} costs {price} dollars.", "sold"
+    return f"The {name} costs {price} dollars.", "price"
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_every_answer_follows_from_the_list(split: Split) -> None:
+    draw, kinds = Draw(17, split), set()
+    for _ in range(600):
+        (_, system), *turns = catalogue(draw)
+        goods, last = read(system), None
+        assert len(goods) == len(system.split("\n")) - 1 - ("name | price" in system) or "[" in system
+        for (_, ask), (_, said) in zip(turns[::2], turns[1::2], strict=True):
+            if ask.startswith("Thank"):
+                continue
+            answer, kind = expected(ask, goods, last)
+            assert said == answer, (ask, system)
+            kinds.add(kind)
+            single = kind in ("price", "color", "stock", "count", "sold", "is it red", "buy")
+            here = [name for name in goods if re.search(rf"\b(?:{re.escape(name)}|{re.escape(plural(name))})\b", ask)]
+            last = (here[0] if here else last) if single else None
+    assert len(kinds) == 17, kinds
+
+
+def test_the_same_seed_gives_the_same_conversation() -> None:
+    first, again = Draw(5), Draw(5)
+    assert [catalogue(first) for _ in range(20)] == [catalogue(again) for _ in range(20)]
+
+
+def test_the_prompts_of_the_examples_are_trained() -> None:
+    draw = Draw(6)
+    headings: set[str] = set()
+    asked: set[str] = set()
+    for _ in range(2000):
+        (_, system), *turns = catalogue(draw)
+        headings.add(re.sub(r"- \w+: \d+ dollars, \w+, \d+ in stock", "ROW", system.split("\n- ")[0]))
+        asked.update(content for role, content in turns if role == "user")
+    assert "You work in a shop. Catalog:" in headings
+    assert {"What color is it?", "What do you sell?", "I take it.", "How much is it?"} <= asked
