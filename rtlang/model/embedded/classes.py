@@ -26,7 +26,7 @@ REQUEST = phrases(
 )
 REPORT = phrases(
     "{cap}.|{name} said that {}.|Today {}.|I read that {}.|{cap}, said {name}.|News: {}.|Yesterday I heard that {}.|"
-    "In short: {}.||{name} told me that {}.|We heard that {}.|It says here that {}."
+    "In short: {}.||{name} has told us that {}.|We heard that {}.|It says here that {}."
 )
 COMMAND = phrases(
     "{cap}|{cap}.|{cap}, please.|Hey, {}.|Hi, {}.|{name} asks: {}.|OK, {}||Hello, {}.|{cap}, thanks.|Now {}."
@@ -120,7 +120,7 @@ ASSISTANT = {
     "message": phrases(
         "tell Ada that I will be late|send a message to Tom|write to my brother that dinner is ready|"
         "text my boss that I am sick|"
-        "answer Nora with yes|send Max a note|let my mother know that I am home|write an email to the school|"
+        "answer Nora with yes|send Max a note|inform my mother that I am home|write an email to the school|"
         "reply to the last message||send a message to my brother|tell my boss that I am home|"
         "write to Tom that I am late"
     ),
@@ -209,7 +209,7 @@ TOPIC = {
         "the nurse gave him a pill|the doctor took her blood|her arm hurts|the patient has a fever"
     ),
     "science": phrases(
-        "the observatory found a new planet|water boils at a hundred degrees|the experiment failed twice|"
+        "the probe found a new planet|water boils at a hundred degrees|the experiment failed twice|"
         "scientists measured the light of a star|the cell divides in two|the rocket reached the moon|"
         "light is faster than sound|"
         "they found bones of an old animal|the robot walked on its own|atoms are very small|"

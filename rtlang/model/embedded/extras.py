@@ -164,7 +164,7 @@ DEPARTMENT = told(
     "department",
     lambda d: d.pick(lex.DEPARTMENTS),
     "Department: {}.|The department is {}.|In charge of {}.",
-    "Assigned to {}.|The unit is {}.",
+    "Assigned to {}.|The unit in charge is {}.",
 )
 COLOR = told(
     "color", lambda d: d.pick(lex.COLORS), "The color is {}.|Color: {}.|It comes in {}.", "Painted {}.|Colored {}."

@@ -24,7 +24,7 @@ OPINIONS = {
         "it fits very well|good value for the money|all my friends want one now|it feels strong and well made||"
         "we are very happy with it|I would recommend it to all my friends|it looks even better at home|I love every part|"
         "the best film of the year|kind people and delicious food|it works like new|a perfect gift|good and fast service|"
-        "I am glad I came|no problems at all|it made my family happy|I will buy it again soon|worth the money|"
+        "I am glad I came|no problems at all|it made my family happy|I will buy it again soon|worth all the money|"
         "we enjoyed the view and the food|it was never boring"
     ),
     "negative": phrases(
@@ -63,8 +63,8 @@ OPINIONS = {
         "there is not much to say|it is a simple thing|I have seen better and I have seen worse|not great and not terrible|"
         "it needs two batteries|I ordered it last week|it is just okay|average quality for an average price||"
         "it is neither great nor terrible|it is okay for the price|it comes in a brown box|I have not used it yet|"
-        "there are better ones|it is an average film|I bought it last week|it is like my old one|I might try it again|"
-        "it is fine|nothing new|we stayed for two hours|it is a normal one|it has three buttons|not much to say about it"
+        "one finds better ones|it is an average film|I bought it last week|it is like my old one|I might try it again|"
+        "it is just fine|nothing new|we stayed for two hours|it is a normal one|it has three buttons|not much to say about it"
     ),
 }
 ASPECTS = {
@@ -87,7 +87,7 @@ SUBJECTS = {
 GOOD = phrases(
     "excellent|great|wonderful|fantastic|lovely|amazing|perfect|very good|really nice|superb|outstanding|impressive|"
     "better than expected|not bad at all|just right|brilliant|a delight|really good|beyond praise|so good|so nice||"
-    "really excellent|not bad|so lovely|very nice|just perfect|better than I hoped"
+    "really excellent|not so bad|so lovely|very nice|just perfect|better than I thought"
 )
 BAD = phrases(
     "terrible|awful|bad|horrible|poor|disappointing|very bad|really poor|dreadful|annoying|a disaster|unacceptable|"
@@ -96,14 +96,14 @@ BAD = phrases(
 )
 PLAIN = phrases(
     "okay|average|fine|ordinary|normal|acceptable|as expected|so so|nothing special|neither good nor bad|standard|"
-    "all right|not special|medium|as described|just okay|usual||only okay|just average|fine but not special|as usual"
+    "all right|not special|medium|as described|just okay|usual||only okay|just average|fine but not special|rather usual"
 )
 JUDGEMENTS = {"positive": GOOD, "negative": BAD, "neutral": PLAIN}
 FRAMES = {
     "positive": phrases(
         "I love the {}|I like the {} a lot|the {} made me happy|what a great {}|I have no complaints about the {}|"
         "the {} could not be better|I was impressed by the {}|thanks for the lovely {}|the {} is the best part|"
-        "the {} is worth the money|I enjoyed the {}||I really enjoyed the {}|what a lovely {}|I am happy with the {}"
+        "the {} is worth the money|I enjoyed the {}||I really enjoyed the {}|what a nice {}|I am happy with the {}"
     ),
     "negative": phrases(
         "I hate the {}|I do not like the {}|the {} made me angry|what a terrible {}|I am not happy with the {}|"

@@ -82,7 +82,7 @@ LISTS = {
 }
 LIST_ASKS = phrases(
     "List {} {}.|Name {} {}.|Give me {} {}.|Write down {} {}.|Tell me {} {}.|I need {} {}.|What are {} {}?||Can you name {} {}?|"
-    "Please list {} {}."
+    "I would like to hear {} {}."
 )
 TIP_ASKS = phrases(
     "Give me {} about {}.|Give me {} for {}.|Give {} for {}.|{} for {}, please.|I need {} for {}.|Write {} about {}.|"
@@ -103,7 +103,9 @@ WELCOME = "You are welcome!"
 I_AM = "Hello! I am a tiny language model. I read short texts and fill in forms."
 I_CAN = "I can extract data, describe characters, sort messages, solve small sums and tell stories."
 TELL = {
-    "name": phrases("My name is {}.|I am {}.|I am called {}.|You can call me {}.||Please call me {}.|The name is {}."),
+    "name": phrases(
+        "My name is {}.|I am {}.|I am called {}.|You can call me {}.||Friends call me {}.|Everyone calls me {}."
+    ),
     "like": phrases("I like {}.|I love {}.|I really like {}.||What I like is {}."),
     "home": phrases("I live in {}.|I am from {}.|My home is {}.||I come from {}."),
     "job": phrases("I work as {}.|I am {}.|My job is to be {}.||By trade I am {}."),
@@ -221,7 +223,7 @@ WORK: dict[str, tuple[tuple[str, str, str], Callable[[list[str]], str]]] = {
     "lower": (("Write in small letters: {}", "Lower case: {}", "Make it lower case: {}"), lambda w: " ".join(w).lower()),
     "commas": (("Put commas between the words: {}", "Separate by commas: {}", "Join with commas: {}"), lambda w: ", ".join(w)),
     "bullets": (("Write one word per line: {}", "One word per line: {}", "Put each word on its own line. {}"), "\n".join),
-    "json": (("Write these words as a JSON list: {}", "JSON list of: {}", "As a JSON list: {}"),
+    "json": (("Write these words as a JSON list: {}", "JSON list of: {}", "Make a JSON list of the words {}"),
              lambda w: "[" + ", ".join(f'"{x}"' for x in w) + "]"),
 }  # fmt: skip
 SPELL_ASKS = phrases(

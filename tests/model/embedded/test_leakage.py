@@ -1,0 +1,126 @@
+"""What the test split holds back does not occur in training documents: words, phrases, texts, wordings, whole prompts."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+import pytest
+
+from rtlang.model.embedded import classes_of_text, lexicon, opinions, stories, tasks_chat, tasks_text
+from rtlang.model.embedded import corpus as corpus_module
+from rtlang.model.embedded.phrases import Phrases
+from rtlang.model.embedded.words import Draw
+
+T = TypeVar("T")
+NUM_DOCUMENTS = 20_000
+HELD_WORDS = [word for name, listed in vars(lexicon).items() if name.startswith("HELD_") for word in listed]
+
+
+class Recorder(Draw):
+    """A draw that notes what it was offered, known and held."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed, "test")
+        self.known: set[str] = set()
+        self.held: set[str] = set()
+
+    def template(self, known: Sequence[T], held: Sequence[T]) -> T:
+        self._note(known, held)
+        return super().template(known, held)
+
+    def wording(self, known: Sequence[T], held: Sequence[T]) -> T:
+        self._note(known, held)
+        return super().wording(known, held)
+
+    def _note(self, known: Sequence[T], held: Sequence[T]) -> None:
+        if tuple(known) == tuple(held):  # a request made up on the spot
+            return
+        self.known.update(text for text in known if isinstance(text, str))
+        self.held.update(text for text in held if isinstance(text, str))
+
+
+@pytest.fixture(scope="module")
+def documents() -> str:
+    """Twenty thousand training documents, each between two zero bytes."""
+    drawn = islice(corpus_module.documents(123), NUM_DOCUMENTS)
+    return "\0".join("".join(piece.text + "\n" for piece in document) for document in drawn)
+
+
+@pytest.fixture(scope="module")
+def offered() -> Recorder:
+    draw = Recorder(5)
+    for task in (*[task for task, _ in corpus_module.TASKS], tasks_text.choice, tasks_chat.word_work):
+        for _ in range(1500):
+            task(draw)
+    return draw
+
+
+def literal(template: str) -> str:
+    """The longest stretch of a template that is the same wherever it is used, in lower case."""
+    return max(re.split(r"\{[^}]*\}", template), key=len).strip().lower()
+
+
+def pattern(template: str) -> re.Pattern[str]:
+    """Matches the lower-case texts that a template makes, with fields of a line at most."""
+    parts = re.split(r"\{[^}]*\}", template.lower())
+    return re.compile(r"[^\n]{1,80}?".join(map(re.escape, parts)))
+
+
+def occurs(template: str, text: str) -> bool:
+    """Whether the lower-case text holds something that the template makes."""
+    fragment, start = literal(template), 0
+    while (start := text.find(fragment, start)) >= 0:
+        around = text[max(0, start - 200) : start + len(template) + 600]
+        if pattern(template).search(around):
+            return True
+        start += len(fragment)
+    return False
+
+
+def test_no_held_word_is_in_a_training_document(documents: str) -> None:
+    assert len(HELD_WORDS) > 30
+    seen = set(re.findall(r"\w+", documents))
+    leaked = [
+        word for word in HELD_WORDS if set(word.split()) <= seen and re.search(rf"\b{re.escape(word)}\b", documents)
+    ]
+    assert leaked == []
+
+
+def test_held_and_known_texts_differ_and_no_held_text_is_in_a_training_document(
+    documents: str, offered: Recorder
+) -> None:
+    assert len(offered.held) > 300
+    assert not offered.held & offered.known
+    lower = documents.lower()
+    held = sorted(template for template in offered.held if len(literal(template)) >= 8)  # shorter ones say too little
+    assert len(held) > 0.8 * len(offered.held)
+    assert [template for template in held if occurs(template, lower)] == []
+
+
+def all_phrases() -> Iterator[Phrases]:
+    for module in (opinions, classes_of_text, stories, tasks_chat, tasks_text):
+        for value in vars(module).values():
+            if isinstance(value, Phrases):
+                yield value
+            elif isinstance(value, dict):
+                yield from (options for options in value.values() if isinstance(options, Phrases))
+    for family in classes_of_text.FAMILIES:
+        yield from (family.frames, *family.labels.values())
+
+
+def test_no_held_phrase_is_part_of_a_known_one() -> None:
+    known = "\0".join(text for options in all_phrases() for text in options.known).lower()
+    held = {text for options in all_phrases() for text in options.held if "{" not in text}
+    assert [text for text in held if re.search(rf"\b{re.escape(text.lower())}\b", known)] == []
+    assert len(held) > 250
+
+
+def test_no_prompt_of_the_test_split_is_a_training_prompt() -> None:
+    """Single sums and questions about two numbers are few, and all of them are trained."""
+    tasks = [task for task, _ in corpus_module.TASKS if task.__name__ not in ("arithmetic", "judging", "comparison")]
+    train, test = Draw(9), Draw(10, "test")
+    for task in tasks:
+        seen = {str(messages[:-1]) for messages in (task(train) for _ in range(4000)) if len(messages) > 1}
+        asked = {str(messages[:-1]) for messages in (task(test) for _ in range(1000)) if len(messages) > 1}
+        assert not seen & asked, task.__name__
