@@ -21,7 +21,7 @@ from torch import Tensor
 
 from rtlang.model.attention import HeadGeometry, StepAttention
 from rtlang.model.config import LeanConfig, ModelConfig, RopeConfig
-from rtlang.model.linear import Linear
+from rtlang.model.linear import Linear, own_memory
 from rtlang_kernels import ops
 
 _FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
@@ -86,9 +86,9 @@ class LeanDecoder:
         """
         assert config.lean is not None
         hidden, vocab = config.hidden_size, config.vocab_size
-        embedding = source.tensor("model.embed_tokens.weight", (vocab, hidden))
+        embedding = own_memory(source.tensor("model.embed_tokens.weight", (vocab, hidden)))
         head_weight = embedding if config.tie_word_embeddings else source.tensor("lm_head.weight", (vocab, hidden))
-        norm = source.tensor("model.norm.weight", (hidden,))
+        norm = own_memory(source.tensor("model.norm.weight", (hidden,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
         del head_weight
         for layer in range(config.num_layers):
@@ -176,14 +176,17 @@ def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, lay
     attention: Callable[[str], str] = "self_attn.{}_proj".format
     mlp: Callable[[str], str] = "mlp.{}_proj".format
     qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
-    head_norm = (config.head_dim,)
+
+    def norm(name: str, size: int) -> Tensor:
+        return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
+
     return _Layer(
-        input_norm=source.tensor(f"{prefix}input_layernorm.weight", (hidden,)),
+        input_norm=norm("input_layernorm", hidden),
         qkv=fused(qkv, hidden, lean.has_qkv_bias),
-        q_norm=source.tensor(f"{prefix}self_attn.q_norm.weight", head_norm) if lean.has_qk_norm else None,
-        k_norm=source.tensor(f"{prefix}self_attn.k_norm.weight", head_norm) if lean.has_qk_norm else None,
+        q_norm=norm("self_attn.q_norm", config.head_dim) if lean.has_qk_norm else None,
+        k_norm=norm("self_attn.k_norm", config.head_dim) if lean.has_qk_norm else None,
         output=fused({attention("o"): hidden}, q_size, lean.has_output_bias),
-        post_norm=source.tensor(f"{prefix}post_attention_layernorm.weight", (hidden,)),
+        post_norm=norm("post_attention_layernorm", hidden),
         gate_up=fused({mlp("gate"): inner, mlp("up"): inner}, hidden, lean.has_mlp_bias),
         down=fused({mlp("down"): hidden}, inner, lean.has_mlp_bias),
         sliding_window=lean.sliding_windows[layer],

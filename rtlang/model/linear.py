@@ -40,10 +40,10 @@ class Linear:
             pack: lay the weight out in blocks where that pays and works; False keeps it as it is.
         """
         self.out_features, self.in_features = weight.shape
-        self.bias = bias.contiguous() if bias is not None else None
+        self.bias = own_memory(bias.contiguous()) if bias is not None else None
         is_small = weight.dtype is torch.float32 and weight.numel() <= _PLAIN_FLOAT32_ELEMENTS
         self.is_packed = pack and not is_small and weight.device.type == "cpu" and can_pack(weight.dtype)
-        self.weight = _pack(weight) if self.is_packed else weight.contiguous()
+        self.weight = _pack(weight) if self.is_packed else own_memory(weight.contiguous())
         self._apply = torch.ops.mkldnn._linear_pointwise.default if self.is_packed else None
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -72,6 +72,15 @@ class PackedModule(torch.nn.Module):
         if not x.numel():
             return x.new_empty((*x.shape[:-1], self.out_features))
         return self.linear(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], self.out_features)
+
+
+def own_memory(tensor: Tensor) -> Tensor:
+    """The tensor itself, or a copy of it if its memory is that of a file.
+
+    A tensor read from safetensors is the mapped file until it is copied: whoever overwrites the file in place would change the model,
+    or end the process with a bus error.
+    """
+    return tensor if tensor.untyped_storage().resizable() else tensor.clone()
 
 
 def can_pack(dtype: torch.dtype) -> bool:

@@ -26,7 +26,7 @@ from rtlang.errors import ModelLoadError
 from rtlang.model import falcon
 from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.batch import Batch
-from rtlang.model.linear import pack_linears
+from rtlang.model.linear import own_memory, pack_linears
 from rtlang.params import SamplingParams
 from rtlang.step import Row, Step
 
@@ -154,6 +154,11 @@ class ZooDecoder:
         if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
             raise self._refusal("its query heads are no multiple of its KV heads")
         num_packed = pack_linears(self.model)
+        for parameter in self.model.parameters():
+            parameter.data = own_memory(parameter.data)
+        for module in self.model.modules():
+            for name, buffer in list(module.named_buffers(recurse=False)):
+                setattr(module, name, own_memory(buffer))  # its `data` alone would leave it a view of the file
         logger.debug("packed %d linear layers", num_packed)
         self._check_logits(sequences, stock)
 

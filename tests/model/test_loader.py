@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from rtlang.model import host, loader
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import LeanDecoder
 from rtlang.model.loader import DummySource, lean_bytes, load_model, model_directory, pick_dtype, weight_files
+from rtlang.model.runner import ModelRunner
 from rtlang.model.zoo import ZooDecoder
 from tests.support.model_steps import greedy_tokens
 from tests.support.tiny_models import make_checkpoint
@@ -61,8 +63,6 @@ def test_auto_takes_lean_where_it_is_exact_else_zoo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("decoder", ["lean", "zoo"])
 def test_shards_give_the_same_model_as_one_file(decoder: str, tmp_path: Path) -> None:
-    from rtlang.model.runner import ModelRunner
-
     path = make_checkpoint(tmp_path, "llama")
     texts = []
     for _ in range(2):
@@ -208,6 +208,28 @@ def test_dtype_auto_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(loader, "_has_native_bfloat16", lambda: False)
     assert pick_dtype("auto") is torch.float32
     assert pick_dtype("bfloat16") is torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("family", "decoder"),
+    [("llama", "lean"), ("qwen3", "lean"), ("llama", "zoo"), ("mixtral", "zoo"), ("deepseek_v3", "zoo")],
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_file_overwritten_in_place_changes_nothing(family: str, decoder: str, dtype: str, tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, family)
+    if dtype == "bfloat16":  # so that tensors need no conversion, which would copy them
+        weights = path / "model.safetensors"
+        tensors = {name: tensor.to(torch.bfloat16) for name, tensor in load_file(weights).items()}
+        save_file(tensors, weights, metadata={"format": "pt"})
+    runner = ModelRunner(RuntimeConfig(model=str(path), dtype=dtype, decoder=decoder, num_pages=16, page_size=4))
+    runner.load()
+    expected = greedy_tokens(runner, [5, 6, 7], 12)
+    with (path / "model.safetensors").open("r+b") as file:
+        file.truncate(16)  # a bus error for whoever still reads the mapped rest
+    assert greedy_tokens(runner, [5, 6, 7], 12) == expected
+    if Path("/proc/self/maps").is_file():
+        gc.collect()
+        assert str(path) not in Path("/proc/self/maps").read_text()
 
 
 def test_the_default_model_is_the_embedded_one_and_lean() -> None:

@@ -56,7 +56,7 @@ _SIZES: dict[str, Any] = {
 }
 _ALL_HEADS = {"num_key_value_heads": 4}
 _LOCAL_AND_GLOBAL = {"layer_types": ["sliding_attention", "full_attention"]}
-_TEXT = {name: _SIZES[name] for name in list(_SIZES)[:8] + ["bos_token_id", "eos_token_id", "pad_token_id"]}
+_TEXT = {name: _SIZES[name] for name in [*list(_SIZES)[:8], "bos_token_id", "eos_token_id", "pad_token_id"]}
 _VISION = {
     "hidden_size": 16,
     "intermediate_size": 16,
