@@ -8,7 +8,19 @@ The same seed gives the same stream.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from rtlang.model.embedded import tasks_extraction, tasks_reasoning, tasks_sheet, tasks_text
+from rtlang.model.embedded import (
+    stories,
+    tasks_arithmetic,
+    tasks_catalogue,
+    tasks_chat,
+    tasks_extraction,
+    tasks_facts,
+    tasks_lookup,
+    tasks_reasoning,
+    tasks_sheet,
+    tasks_text,
+    tasks_tools,
+)
 from rtlang.model.embedded.words import Draw, Messages
 
 END = "<|end|>"
@@ -24,20 +36,27 @@ CHAT_TEMPLATE = (
 
 # Task functions with their share of the corpus, in percent of conversations.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 28),
-    (tasks_sheet.sheet, 9),
-    (tasks_sheet.tool_call, 3),
+    (tasks_extraction.extraction, 20),
+    (tasks_sheet.sheet, 5),
+    (tasks_tools.tool_call, 5),
     (tasks_text.sentiment, 4),
     (tasks_text.routing, 4),
-    (tasks_reasoning.facts, 7),
-    (tasks_reasoning.catalogue, 7),
-    (tasks_reasoning.word_problem, 18),
-    (tasks_reasoning.arithmetic, 12),
-    (tasks_text.story, 3),
-    (tasks_text.chat, 5),
+    (tasks_text.choice, 5),
+    (tasks_lookup.lookup, 5),
+    (tasks_facts.facts, 6),
+    (tasks_catalogue.catalogue, 8),
+    (tasks_arithmetic.arithmetic, 3),
+    (tasks_arithmetic.drill, 4),
+    (tasks_arithmetic.judging, 5),
+    (tasks_arithmetic.comparison, 2),
+    (tasks_reasoning.chained, 6),
+    (tasks_reasoning.next_steps, 3),
+    (tasks_reasoning.judged_step, 6),
+    (stories.story, 2),
+    (tasks_chat.chat, 7),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
-LONG_CHAT_SHARE = 0.08
+LONG_CHAT_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)

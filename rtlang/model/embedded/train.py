@@ -3,9 +3,10 @@
     python -m rtlang.model.embedded.train --minutes 50 --state /some/folder --output /some/checkpoint
 
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
-training instead of cutting it off. The loss counts every token of an answer and a few of the prompt. Documents are batched
-by length with padding, so each stands at position 0 and sees nothing of another. Matrices are trained by orthogonalised
-momentum (Muon, Jordan et al. 2024), the rest by Adam; weights are bfloat16 in the forward pass with float32 masters.
+training instead of cutting it off. The loss counts every token of an answer, those of short ones more, and a few of the
+prompt. Documents are batched by length with padding, so each stands at position 0 and sees nothing of another. Matrices are
+trained by orthogonalised momentum (Muon, Jordan et al. 2024), the rest by Adam; weights are bfloat16 in the forward pass
+with float32 masters.
 """
 
 import argparse
@@ -35,6 +36,7 @@ POOL_DOCUMENTS = 3072
 MICROBATCH_TOKENS = 4096
 MICROBATCHES = 2
 PROMPT_LOSS_SHARE, PROMPT_LOSS_WEIGHT = 0.125, 0.3
+PLAIN_ANSWER_TOKENS, MAX_ANSWER_WEIGHT = 32, 4.0
 SPLIT_SHARE = 0.05
 MATRIX_RATE, OTHER_RATE = 0.02, 0.004
 WARMUP, FLAT_UNTIL = 0.01, 0.35
@@ -89,8 +91,15 @@ class Encoder:
                         weights += [1.0] * len(ids)
                     else:
                         weights += [PROMPT_LOSS_WEIGHT if rng.random() < PROMPT_LOSS_SHARE else 0.0 for _ in ids]
+            boost = answer_weight(sum(weight == 1.0 for weight in weights))
+            weights = [weight * boost for weight in weights]
             result.append((token_ids[: Shape().max_positions], weights[: Shape().max_positions]))
         return result
+
+
+def answer_weight(num_answer_tokens: int) -> float:
+    """Weight of each answer token of a document. A label or a sum is one or two tokens, and would drown among the records."""
+    return min(MAX_ANSWER_WEIGHT, max(1.0, (PLAIN_ANSWER_TOKENS / max(1, num_answer_tokens)) ** 0.5))
 
 
 def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -11,10 +11,13 @@ from tokenizers import Tokenizer
 from rtlang.model.embedded.corpus import documents, pieces
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.train import (
+    MAX_ANSWER_WEIGHT,
     MICROBATCH_TOKENS,
+    PLAIN_ANSWER_TOKENS,
     PROMPT_LOSS_WEIGHT,
     Encoder,
     Optimizer,
+    answer_weight,
     loss_of,
     microbatches,
     orthogonalised,
@@ -34,8 +37,14 @@ def test_an_answer_and_its_end_count_in_full_and_prompts_at_most_a_little(encode
     conversation = [("user", "What is 2 + 3?"), ("assistant", "5")]
     ((token_ids, weights),) = encoder.encode([pieces(conversation)], random.Random(0))
     assert token_ids[-1] == encoder.eos_token_id
-    assert weights[-2:] == [1.0, 1.0]
-    assert set(weights[:-2]) <= {0.0, PROMPT_LOSS_WEIGHT}
+    assert weights[-2:] == [MAX_ANSWER_WEIGHT, MAX_ANSWER_WEIGHT]
+    assert set(weights[:-2]) <= {0.0, PROMPT_LOSS_WEIGHT * MAX_ANSWER_WEIGHT}
+
+
+def test_long_answers_count_once_per_token_and_short_ones_more() -> None:
+    assert answer_weight(0) == answer_weight(1) == MAX_ANSWER_WEIGHT
+    assert answer_weight(PLAIN_ANSWER_TOKENS // 4) == 2.0
+    assert answer_weight(PLAIN_ANSWER_TOKENS) == answer_weight(300) == 1.0
 
 
 def test_encoding_in_parts_keeps_the_text(encoder: Encoder) -> None:
