@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from rtlang_grammars.vocabulary import Vocabulary
 
 _PROBES = ("a", "word", " a", "1", "(")
 """Texts whose continuation encoding is checked at load."""
+_OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
 
 class IncrementalDecoder:
@@ -84,20 +86,22 @@ class Tokenizer:
         self.eos_token_ids: frozenset[int] = frozenset()
         self.special_token_ids: frozenset[int] = frozenset()
         self._control_ids: frozenset[int] = frozenset()
-        self._control_names: tuple[str, ...] = ()
+        self._name_pattern: re.Pattern[str] | None = None
         self.chat = ChatFraming(self, description.chat_template, self._special_names())
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Tokenizer:
         """Read tokenizer.json, and what tokenizer_config.json, generation_config.json and config.json say besides.
 
+        Where only an older format is there (tokenizer.model, vocab.json with merges.txt), `transformers` converts it.
+
         Raises:
-            ModelLoadError: tokenizer.json is missing, damaged or of a kind that cannot be used in pieces; says which.
+            ModelLoadError: there is no tokenizer, or it is damaged or of a kind that cannot be used in pieces; says which.
         """
         path = Path(directory)
         content = _read_json(path, "tokenizer.json")
         if content is None:
-            raise ModelLoadError(str(path), "tokenizer.json is missing; save the tokenizer in that format")
+            content = _convert(path)
         if not isinstance(content.get("model"), dict):
             raise ModelLoadError(str(path), "tokenizer.json has no model")
         settings = _read_json(path, "tokenizer_config.json") or {}
@@ -128,13 +132,26 @@ class Tokenizer:
             return []
         text = text.encode("utf-8", "replace").decode() if not text.isascii() else text  # lone surrogates
         ids: list[int] = self._encoder(is_start, allow_special).encode(text, add_special_tokens=False).ids
-        if not allow_special and not self._control_ids.isdisjoint(ids):
-            # Some models (unigram) hold their special tokens as ordinary pieces too. No piece reaches over a cut, so the name is cut.
-            places = [place for name in self._control_names if (place := text.find(name)) >= 0]
-            if places:  # else the unknown token stands for a character that the model does not have
-                at = min(places) + 1
-                return self.encode(text[:at], is_start=is_start) + self.encode(text[at:], is_start=False)
+        if allow_special or self._control_ids.isdisjoint(ids):
+            return ids
+        # Some models (unigram) hold their special tokens as ordinary pieces too. No piece reaches over a cut, so every name is cut.
+        parts = self._cut_names(text)
+        if len(parts) == 1:  # the unknown token stands for a character that the model does not have
+            return ids
+        ids = self._encoder(is_start, False).encode(parts[0], add_special_tokens=False).ids
+        for encoding in self._encoder(False, False).encode_batch(parts[1:], add_special_tokens=False):
+            ids += encoding.ids
         return ids
+
+    def _cut_names(self, text: str) -> list[str]:
+        """The text in parts, none of which holds the name of a control token; names may overlap or hold one another."""
+        assert self._name_pattern is not None
+        parts, start, place = [], 0, 0
+        while (found := self._name_pattern.search(text, place)) is not None:
+            place = found.start() + 1  # behind the first character of the name; what begins right there is cut next
+            parts.append(text[start:place])
+            start = place
+        return [*parts, text[start:]]
 
     def start_ids(self) -> list[int]:
         """The tokens that begin every sequence of plain text; empty for a model without. To be put in front once, by the caller."""
@@ -192,7 +209,8 @@ class Tokenizer:
         self.special_token_ids = frozenset(entry["id"] for entry in content["added_tokens"] if entry["special"])
         control = {entry["id"]: entry["content"] for entry in content["added_tokens"] if entry["special"]}
         self._control_ids = frozenset(control)
-        self._control_names = tuple(control[i] for i in sorted(self._control_ids))
+        names = sorted(filter(None, control.values()))
+        self._name_pattern = re.compile("|".join(map(re.escape, names))) if names else None
         self.eos_token_ids = frozenset(i for i in self._description.eos_token_ids if 0 <= i < self.vocab_size)
         silent = self.special_token_ids | self.eos_token_ids
         table = token_bytes_of(content, self.vocab_size)
@@ -265,6 +283,26 @@ def _read_json(directory: Path, name: str) -> dict[str, Any] | None:
         raise ModelLoadError(str(directory), f"{name} cannot be read: {error}") from None
     if not isinstance(content, dict):
         raise ModelLoadError(str(directory), f"{name} does not hold an object")
+    return content
+
+
+def _convert(directory: Path) -> dict[str, Any]:
+    """What tokenizer.json would hold, from a tokenizer in an older format."""
+    found = [name for name in _OLDER_FORMATS if (directory / name).is_file()]
+    if not found:
+        raise ModelLoadError(str(directory), "there is no tokenizer: tokenizer.json is missing")
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
+        content: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+    except Exception as error:  # foreign code over any file; none of its errors may pass for ours
+        lines = str(error).strip().splitlines() or [repr(error)]
+        raise ModelLoadError(
+            str(directory),
+            f"tokenizer.json is missing, and transformers cannot make it from {', '.join(found)} ({lines[0]}); "
+            "save the tokenizer in that format",
+        ) from error
     return content
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,9 +14,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.errors import ModelLoadError
+from rtlang.model.token_bytes import byte_level_alphabet
 from rtlang.model.tokenizer import Tokenizer
 from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
+
+def _trained(kind: str) -> Tokenizer:
+    with tempfile.TemporaryDirectory() as path:
+        return Tokenizer.from_pretrained(write_tokenizer_kind(Path(path), kind))
+
+
+def byte_ids(tokenizer: Tokenizer, data: bytes) -> list[int]:
+    """Data byte by byte, each as the token that is this byte: a letter of a byte-level alphabet, or a byte piece."""
+    letter_of = {byte: letter for letter, byte in byte_level_alphabet().items()}
+    pieces = "<0x00>" in {tokenizer.token_name(token_id) for token_id in range(tokenizer.vocab_size)}
+    encoder = tokenizer._encoder(True, False)
+    ids = [encoder.token_to_id(f"<0x{byte:02X}>" if pieces else letter_of[byte]) for byte in data]
+    assert None not in ids
+    return ids
+
+
+TRAINED = {kind: _trained(kind) for kind in KINDS}
+BYTE_LEVEL = TRAINED["byte_level"]
 SHARED = Path(__file__).parents[3] / "shared"
 TEXTS = [
     "Once upon a time",
@@ -122,15 +141,50 @@ def test_decoding_agrees_with_the_library(tokenizer: Tokenizer) -> None:
         assert library.decode(ids, skip_special_tokens=True) in (got, got[1:] if got.startswith(" ") else got)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=80, deadline=None, derandomize=True, database=None)
-@given(data=st.binary(max_size=24), cuts=st.lists(st.integers(0, 24), max_size=5))
-def test_random_bytes_are_shown_as_python_decodes_them(data: bytes, cuts: list[int]) -> None:
-    tokenizer = BYTE_LEVEL
-    ids = [BYTE_IDS[byte] for byte in data]
+@given(parts=st.lists(st.binary(max_size=8) | st.text(max_size=6), max_size=6), size=st.integers(1, 5))
+def test_random_bytes_are_shown_as_python_decodes_them(kind: str, parts: list[bytes | str], size: int) -> None:
+    """Any bytes, as byte tokens, between texts: whole characters as soon as they are there, and in the end every byte."""
+    tokenizer = TRAINED[kind]
+    ids: list[int] = []
+    for part in parts:
+        ids += byte_ids(tokenizer, part) if isinstance(part, bytes) else tokenizer.encode(part, is_start=False)
+    data = as_bytes(tokenizer, ids)
+    assert len(data) >= sum(len(part) for part in parts if isinstance(part, bytes))
     decoder = tokenizer.decoder()
-    edges = [0, *sorted(cut for cut in cuts if cut < len(ids)), len(ids)]
-    shown = [decoder.push(ids[start:end]) for start, end in itertools.pairwise(edges)]
-    assert "".join(shown) + decoder.flush() == data.decode("utf-8", "replace") == tokenizer.decode(ids)
+    shown = ""
+    for at in range(0, len(ids), size):
+        shown += decoder.push(ids[at : at + size])
+        so_far = as_bytes(tokenizer, ids[: at + size])
+        # what is held back is the beginning of one character, which is at most three bytes long
+        assert any(so_far[: len(so_far) - held].decode("utf-8", "replace") == shown for held in range(4))
+    assert shown + decoder.flush() == data.decode("utf-8", "replace") == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(data=st.data())
+def test_random_tokens_lose_no_byte(kind: str, data: st.DataObject) -> None:
+    tokenizer = TRAINED[kind]
+    ids = data.draw(st.lists(st.integers(0, tokenizer.vocab_size - 1), max_size=24))
+    decoder = tokenizer.decoder()
+    shown = "".join(decoder.push([token_id]) for token_id in ids) + decoder.flush()
+    assert shown == as_bytes(tokenizer, ids).decode("utf-8", "replace")
+    if "\ufffd" not in shown:
+        assert shown.encode() == as_bytes(tokenizer, ids)
+        library = tokenizers.Tokenizer.from_str(tokenizer_json(kind, adds_bos=True))
+        plain = [token_id for token_id in ids if token_id not in tokenizer.special_token_ids]
+        assert library.decode(plain, skip_special_tokens=False) in (shown, shown.removeprefix(" "))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_byte_has_a_token_and_the_grammars_see_it(kind: str) -> None:
+    tokenizer = TRAINED[kind]
+    table = tokenizer.vocabulary().token_bytes
+    for byte in range(256):
+        (token_id,) = byte_ids(tokenizer, bytes([byte]))
+        assert table[token_id] == bytes([byte])
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -140,17 +194,12 @@ def test_random_texts_continue_each_other(first: str, second: str) -> None:
     assert BYTE_LEVEL.decode(ids) == first + second
 
 
-def _byte_level() -> Tokenizer:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as path:
-        return Tokenizer.from_pretrained(write_tokenizer_kind(Path(path), "byte_level"))
-
-
-BYTE_LEVEL = _byte_level()
-BYTE_IDS = {
-    BYTE_LEVEL.token_bytes(i)[0]: i for i in range(BYTE_LEVEL.vocab_size) if len(BYTE_LEVEL.token_bytes(i)) == 1
-}
+def test_many_names_of_special_tokens_in_a_text_stay_text() -> None:
+    tokenizer = TRAINED["unigram"]
+    for text in ("<s>" * 3000, "a</s>b " * 2000 + "<|user|>", "<<s>s></s<s>>"):
+        ids = tokenizer.encode(text, is_start=False)
+        assert not (set(ids) & tokenizer.special_token_ids)
+        assert tokenizer.decode(ids) == text
 
 
 def test_lone_surrogates_do_not_break_encoding() -> None:
@@ -252,6 +301,26 @@ def test_a_damaged_directory_is_refused_with_the_file_named(
     with pytest.raises(ModelLoadError, match=reason) as caught:
         Tokenizer.from_pretrained(tmp_path)
     assert name in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_an_older_format_is_converted(tmp_path: Path) -> None:
+    expected = Tokenizer.from_pretrained(write_tokenizer_kind(tmp_path, "byte_level", tokenizer_class="GPT2Tokenizer"))
+    model = json.loads((tmp_path / "tokenizer.json").read_text())["model"]
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "vocab.json").write_text(json.dumps(model["vocab"]))
+    (tmp_path / "merges.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(
+        ModelLoadError, match=r"tokenizer\.json is missing, and transformers cannot make it from vocab\.json"
+    ):
+        Tokenizer.from_pretrained(tmp_path)
+    merges = [" ".join(pair) if isinstance(pair, list) else pair for pair in model["merges"]]
+    (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]))
+    converted = Tokenizer.from_pretrained(tmp_path)
+    for text in TEXTS:
+        assert converted.encode(text, is_start=False) == expected.encode(text, is_start=False)
+    assert converted.eos_token_ids == expected.eos_token_ids
 
 
 def test_a_decoder_without_meaning_per_token_is_refused(tmp_path: Path) -> None:
