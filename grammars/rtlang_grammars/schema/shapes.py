@@ -174,10 +174,9 @@ class ObjectShape:
 
     Attributes:
         properties: declared names in the order of the schema, each once; they include every name in `required`.
-        classes: names by pattern.
+        classes: names by pattern. Where `propertyNames` limits the names, every other name is in a class too, and
+            `additional` is None.
         additional: shape of the values of all other names; None: there are no others.
-        names: every name outside `properties` must be in this language; None: any. (Declared names that `propertyNames`
-            forbids have no shape.)
         required: names that must be present; each has a shape.
         min_properties, max_properties: inclusive; None: no upper bound.
     """
@@ -185,7 +184,6 @@ class ObjectShape:
     properties: tuple[Property, ...] = ()
     classes: tuple[KeyClass, ...] = ()
     additional: int | None = None
-    names: Language | None = None
     required: frozenset[str] = frozenset()
     min_properties: int = 0
     max_properties: int | None = None

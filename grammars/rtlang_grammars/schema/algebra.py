@@ -1,0 +1,307 @@
+"""From demands to facets: schemas as sets of values of one type, with conjunction, disjunction and negation.
+
+`alternatives` says which facets make up one schema, or its negation, for one JSON type; `conjunction` does so for several at once.
+Both are remembered, so a subschema that is met in many places is worked out once. Children are not entered, so recursion through
+properties and elements costs nothing; a schema that refers to itself without a value in between has no meaning and is refused.
+Every list allows at least what the schema allows. Where it allows more its facets carry marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.schema.dialects import ANNOTATIONS
+from rtlang_grammars.schema.documents import Documents, Node
+from rtlang_grammars.schema.facets import FALSE, TOPS, TRUE, Conj, Facet, Mark, meet
+from rtlang_grammars.schema.report import KeywordStatus, ReportBuilder
+from rtlang_grammars.schema.values import Json, JsonType
+from rtlang_grammars.spec import GrammarError
+
+if TYPE_CHECKING:
+    from rtlang_grammars.schema.options import SchemaOptions
+    from rtlang_grammars.schema.texts import Texts
+
+MAX_IN_PLACE_DEPTH = 60  # $ref, allOf, anyOf, not ... one inside the other without a value in between
+
+Facets: TypeAlias = Sequence[Facet]
+Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"
+"""Reads one keyword (or a group of them) of a node for one type: positive or negated, with evaluated names kept or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """How a keyword is read.
+
+    Attributes:
+        group: keywords of one group are read together, by the handler of any of them.
+        handler: what reads it.
+    """
+
+    group: str
+    handler: Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Unevaluated:
+    """How `unevaluatedProperties` or `unevaluatedItems` is read: after everything else in its schema.
+
+    Attributes:
+        group: the keyword.
+        apply: from the facets of everything else, with what was evaluated, to those of the whole schema.
+    """
+
+    group: str
+    apply: Callable[[Algebra, Node, Facets], Facets]
+
+
+class TooManyCasesError(GrammarError):
+    """A conjunction of disjunctions does not fit the bound; caught where there is something better to do than refuse."""
+
+
+class CycleError(GrammarError):
+    """A schema was asked for while it is being worked out."""
+
+
+class Algebra:
+    """The state of one compile. Owned by it."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        texts: Texts,
+        options: SchemaOptions,
+        report: ReportBuilder,
+        budget: Budget,
+        keywords: Mapping[JsonType, Mapping[str, Keyword]],
+        unevaluated: Mapping[JsonType, Unevaluated],
+    ) -> None:
+        self.documents, self.texts, self.options, self.budget = documents, texts, options, budget
+        self.choices: dict[int, tuple[Conj, ...]] = {}
+        self.listed: dict[Hashable, Json] = {}
+        self.empties: dict[tuple[Conj, int], bool] = {}
+        self._report = report
+        self._keywords, self._unevaluated = keywords, unevaluated
+        self._recorded: set[int] = set()
+        self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
+        self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
+        self._open: set[tuple[int, JsonType, bool]] = set()
+
+    # Demands
+
+    def demand(self, node: Node, positive: bool = True) -> Conj:
+        """The demand that a value meets a schema, or that it does not. References that stand alone are followed."""
+        seen: set[int] = set()
+        while self._is_reference(node):
+            self._record(node)
+            if node.index in seen:
+                raise CycleError("the reference leads back to itself without a value in between", node.location)
+            seen.add(node.index)
+            node = self.documents.resolve(node, "$ref")
+        self._record(node)
+        schema = node.schema
+        if isinstance(schema, dict) and node.index not in self.choices:
+            known = node.dialect.keywords
+            schema = all(keyword not in known for keyword in schema) or schema
+        if schema is True or schema is False:
+            return TRUE if schema is positive else FALSE
+        return frozenset({2 * node.index + (not positive)})
+
+    def _is_reference(self, node: Node) -> bool:
+        schema = node.schema
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            return False
+        known = node.dialect.keywords
+        return node.dialect.ref_hides_siblings or all(key == "$ref" or key not in known for key in schema)
+
+    def negated(self, conj: Conj) -> Conj | None:
+        """The negation of a conjunction of at most one demand; None for more."""
+        if not conj:
+            return FALSE
+        if len(conj) == 1:
+            (demand,) = conj
+            return TRUE if demand == 1 else frozenset({demand ^ 1})
+        return None
+
+    def any_of(self, conjs: Iterable[Conj], like: Node) -> Conj:
+        """A demand that is met where any of some conjunctions is."""
+        unique = tuple(dict.fromkeys(conj for conj in conjs if conj != FALSE))
+        if len(unique) == 1 or TRUE in unique:
+            return TRUE if TRUE in unique else unique[0]
+        if not unique:
+            return FALSE
+        node = self.documents.synthetic({}, like)
+        self.choices[node.index] = unique
+        return frozenset({2 * node.index})
+
+    def location(self, conj: Conj) -> str:
+        """Where one of the demands was written."""
+        return self.documents.node(max(conj, default=0) // 2).location
+
+    def _record(self, node: Node) -> None:
+        if node.index in self._recorded or node.is_synthetic:
+            return
+        self._recorded.add(node.index)
+        if not isinstance(node.schema, dict):
+            return
+        hidden = node.dialect.ref_hides_siblings and "$ref" in node.schema
+        for keyword in node.schema:
+            if keyword in ANNOTATIONS:
+                continue
+            if keyword not in node.dialect.keywords:
+                reason = f"not a keyword of {node.dialect.name}"
+                self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
+            elif hidden and keyword != "$ref":
+                self._report.add(
+                    node.location, keyword, KeywordStatus.IGNORED, f"{node.dialect.name} ignores it beside $ref"
+                )
+            else:
+                self._report.add(node.location, keyword, KeywordStatus.ENFORCED)
+
+    def ignore(self, node: Node, keyword: str, reason: str) -> None:
+        """Report that a keyword asserts nothing here."""
+        self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
+
+    def report_marks(self, marks: Iterable[Mark]) -> None:
+        """Report keywords that shapes do not enforce."""
+        for mark in marks:
+            self._report.add(mark.pointer, mark.keyword, KeywordStatus.CHECKED, mark.reason)
+
+    # Facets
+
+    def conjunction(self, conj: Conj, kind: JsonType) -> Facets:
+        """The facets of a conjunction for one type; empty where no value of the type meets it."""
+        key = (conj, kind)
+        known = self._conjunctions.get(key)
+        if known is None:
+            lists = [self.alternatives(demand, kind) for demand in sorted(conj)]
+            known = self.product(lists, kind, "allOf", lambda: self.location(conj))
+            known = self.simplified(tuple(facet.without_evaluated() for facet in known))
+            self._conjunctions[key] = known
+        return known
+
+    def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
+        """The facets of several conjunctions at once, with what was evaluated kept if `track`."""
+        lists = [self.alternatives(demand, kind, track) for demand in sorted(frozenset[int]().union(*conjs))]
+        return self.product(lists, kind, keyword, lambda: node.location)
+
+    def alternatives(self, demand: int, kind: JsonType, track: bool = False) -> Facets:
+        """The facets of one schema (even numbers) or its negation (odd), for one type.
+
+        Args:
+            track: keep what was evaluated, and with it alternatives that differ in nothing else.
+        Raises:
+            CycleError: the schema is being worked out already.
+            GrammarError: a keyword is malformed, or the cases are too many.
+        """
+        track = track and demand % 2 == 0
+        key = (demand, kind, track)
+        known = self._alternatives.get(key)
+        if known is not None:
+            return known
+        node = self.documents.node(demand // 2)
+        if key in self._open:
+            raise CycleError("the schema refers to itself without a value in between", node.location)
+        if len(self._open) > MAX_IN_PLACE_DEPTH:
+            raise GrammarError(
+                f"more than {MAX_IN_PLACE_DEPTH} schemas one inside the other for one value", node.location
+            )
+        self.budget.spend(states=1)
+        self._open.add(key)
+        try:
+            facets = self._read(node, kind, demand % 2 == 0, track)
+        finally:
+            self._open.discard(key)
+        if not track:
+            facets = self.simplified(tuple(facet.without_evaluated() for facet in facets))
+        self._alternatives[key] = facets
+        return facets
+
+    def _read(self, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+        schema = node.schema
+        if not isinstance(schema, dict):
+            return (TOPS[kind],) if schema is positive else ()
+        if node.index in self.choices:
+            return self._read_choice(node, kind, positive)
+        known = node.dialect.keywords
+        if node.dialect.ref_hides_siblings and "$ref" in schema:
+            schema = {"$ref": schema["$ref"]}
+        handlers = self._keywords[kind]
+        groups: dict[str, Handler] = {}
+        for keyword in schema:
+            entry = handlers.get(keyword)
+            if entry is not None and keyword in known:
+                groups[entry.group] = entry.handler
+        last = self._unevaluated.get(kind)
+        if last is not None and not (last.group in schema and last.group in known):
+            last = None
+        if not positive:
+            union = [facet for handler in groups.values() for facet in handler(self, node, kind, False, False)]
+            if last is not None:
+                union.extend(self.unenforced(kind, node, last.group, "its negation is not supported"))
+            return union
+        lists = []
+        for handler in groups.values():
+            lists.append(handler(self, node, kind, True, track or last is not None))
+            if not lists[-1]:
+                return ()
+        facets = self.product(lists, kind, "allOf", lambda: node.location)
+        return facets if last is None else last.apply(self, node, facets)
+
+    def _read_choice(self, node: Node, kind: JsonType, positive: bool) -> Facets:
+        conjs = self.choices[node.index]
+        if positive:
+            return [facet for conj in conjs for facet in self.conjunction(conj, kind)]
+        lists = [[facet for demand in conj for facet in self.alternatives(demand ^ 1, kind)] for conj in conjs]
+        return self.product(lists, kind, "not", lambda: node.location)
+
+    # Lists of facets
+
+    def product(self, lists: Sequence[Facets], kind: JsonType, keyword: str, location: Callable[[], str]) -> Facets:
+        """Every way to meet one facet of each list.
+
+        Raises:
+            TooManyCasesError: more than `options.max_alternatives`; names the keyword and the place.
+        """
+        result: Facets = (TOPS[kind],)
+        for facets in sorted(lists, key=len):  # the bound is on what is made, so the short lists go first
+            if len(facets) == 1 and facets[0] is TOPS[kind]:
+                continue
+            if len(result) == 1 and result[0] is TOPS[kind]:
+                result = facets
+                continue
+            if len(result) * len(facets) > 4 * self.options.max_alternatives:
+                self._too_many(keyword, location())
+            made: dict[Facet, None] = {}
+            for a in result:
+                self.budget.spend(states=len(facets) >> 3)
+                for b in facets:
+                    both = meet(a, b)
+                    both = both and self.texts.narrowed(both)
+                    if both is not None:
+                        made[both] = None
+            result = tuple(made)
+            if len(result) > self.options.max_alternatives:
+                self._too_many(keyword, location())
+        return result
+
+    def _too_many(self, keyword: str, pointer: str) -> None:
+        raise TooManyCasesError(f"{keyword} needs more than {self.options.max_alternatives} cases", pointer)
+
+    def simplified(self, facets: Facets) -> Facets:
+        """The same union without repetitions; one facet that allows everything stands for all."""
+        if len(facets) < 2:
+            return tuple(facets)
+        marked: Facet | None = None
+        for facet in facets:
+            if facet.is_top:
+                return (TOPS[facet.kind],)
+            if facet.marks and replace(facet, marks=frozenset()).is_top:
+                marked = facet if marked is None else replace(facet, marks=marked.marks | facet.marks)
+        return (marked,) if marked else tuple(dict.fromkeys(facets))
+
+    def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
+        """Everything of a type, with a mark that a keyword is not enforced."""
+        return (replace(TOPS[kind], marks=frozenset({Mark(node.location, keyword, reason)})),)

@@ -1,0 +1,174 @@
+"""From a JSON Schema to shapes: the way through the parts, and the worklist of places.
+
+`compile_shapes` is the whole interface. Each place of the value is a conjunction of demands; its shape is made from the facets of the
+six types, and the conjunctions of its children are put on the worklist, each once, so recursion ends and depth costs no stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.schema.algebra import Algebra, Keyword
+from rtlang_grammars.schema.applicators import IN_PLACE
+from rtlang_grammars.schema.array_shapes import array_shapes
+from rtlang_grammars.schema.containers import ARRAYS, OBJECTS, UNEVALUATED
+from rtlang_grammars.schema.documents import Documents
+from rtlang_grammars.schema.emptiness import is_empty
+from rtlang_grammars.schema.facets import Conj, Facet, NumberBody, StringBody
+from rtlang_grammars.schema.literal_exclusion import without_excluded
+from rtlang_grammars.schema.membership import facet_accepts
+from rtlang_grammars.schema.object_shapes import object_shapes
+from rtlang_grammars.schema.options import SchemaOptions
+from rtlang_grammars.schema.pruning import pruned
+from rtlang_grammars.schema.report import ReportBuilder
+from rtlang_grammars.schema.scalars import EVERY_TYPE, NUMBERS, STRINGS
+from rtlang_grammars.schema.shapes import (
+    Alternative,
+    BooleanShape,
+    LiteralShape,
+    NullShape,
+    NumberShape,
+    Shape,
+    ShapeGraph,
+    StringShape,
+)
+from rtlang_grammars.schema.texts import Texts
+from rtlang_grammars.schema.values import Json, JsonType, json_key
+
+_KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
+    kind: {**EVERY_TYPE, **own, **IN_PLACE}
+    for kind, own in {
+        JsonType.NULL: {},
+        JsonType.BOOLEAN: {},
+        JsonType.NUMBER: NUMBERS,
+        JsonType.STRING: STRINGS,
+        JsonType.ARRAY: ARRAYS,
+        JsonType.OBJECT: OBJECTS,
+    }.items()
+}
+
+
+def compile_shapes(schema: Json, *, options: SchemaOptions | None = None, budget: Budget | None = None) -> ShapeGraph:
+    """Work out what a schema allows.
+
+    Args:
+        schema: a schema as parsed JSON (numbers may be `Decimal`); it is not changed, and not copied.
+    Returns:
+        Shapes that accept every valid value, and no other unless the report says that a keyword must be checked.
+    Raises:
+        GrammarError: the schema is malformed, refers to what is not there, allows nothing, or is more than the budget
+            or the options allow; with a JSON pointer.
+    """
+    budget = budget or Budget()
+    options = options or SchemaOptions()
+    documents = Documents(schema, budget)
+    report = ReportBuilder(documents.root.dialect.name)
+    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, UNEVALUATED)
+    shapes = _Places(algebra).compile(algebra.demand(documents.root_node()))
+    root, shapes = pruned(shapes, budget)
+    return ShapeGraph(root, tuple(shapes), report.build())
+
+
+class _Places:
+    """The worklist. Owned by one compile."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self._algebra = algebra
+        self._index: dict[Conj, int] = {}
+        self._waiting: list[Conj] = []
+
+    def compile(self, root: Conj) -> list[Shape]:
+        """All shapes that can be reached, the root first; some may be empty."""
+        self._refer(root)
+        shapes = []
+        for conj in self._waiting:  # grows while it is walked
+            self._algebra.budget.spend(states=1)
+            shapes.append(Shape(tuple(self._alternatives(conj)), self._algebra.location(conj)))
+        return shapes
+
+    def _refer(self, conj: Conj) -> int:
+        index = self._index.get(conj)
+        if index is None:
+            index = self._index[conj] = len(self._waiting)
+            self._waiting.append(conj)
+        return index
+
+    def _alternatives(self, conj: Conj) -> Iterator[Alternative]:
+        literals: dict[Hashable, Json] = {}
+        made: dict[Alternative, None] = {}
+        for kind in JsonType:
+            for facet in self._algebra.conjunction(conj, kind):
+                if facet.literals is not None and kind is not JsonType.BOOLEAN:
+                    left = self._left_of_list(facet)
+                    if kind is JsonType.NULL and left:
+                        made[NullShape()] = None
+                    else:
+                        literals.update(left)
+                    continue
+                for shape in self._of_facet(facet):
+                    if isinstance(shape, LiteralShape):
+                        literals.update((json_key(value), value) for value in shape.values)
+                    else:
+                        made[shape] = None
+        yield from made
+        if literals:
+            yield LiteralShape(tuple(literals.values()))
+
+    def _left_of_list(self, facet: Facet) -> dict[Hashable, Json]:
+        assert facet.literals is not None
+        left = {key: value for key, value in facet.literals.items() if facet_accepts(self._algebra, facet, value)}
+        if left:
+            self._algebra.report_marks(facet.marks)
+        return left
+
+    def _of_facet(self, facet: Facet) -> Iterator[Alternative]:
+        body = facet.body
+        if facet.kind is JsonType.ARRAY:
+            for each in without_excluded(self._algebra, facet):
+                yield from array_shapes(self._algebra, each, self._refer)
+            return
+        if facet.kind is JsonType.OBJECT:
+            for each in without_excluded(self._algebra, facet):
+                yield from object_shapes(self._algebra, each, self._refer)
+            return
+        if is_empty(self._algebra, facet):
+            return
+        self._algebra.report_marks(facet.marks)
+        if facet.kind is JsonType.NULL:
+            yield NullShape()
+        elif isinstance(body, NumberBody):
+            yield from _intervals(body, facet.excluded)
+        elif isinstance(body, StringBody):
+            language = self._algebra.texts.body_language(body, facet.excluded)
+            yield StringShape(language, body.min_length, body.max_length)
+        else:
+            values = (False, True) if facet.literals is None else tuple(facet.literals.values())
+            yield BooleanShape(tuple(value for value in values if isinstance(value, bool)))
+
+
+def _intervals(body: NumberBody, excluded: frozenset[Hashable]) -> Iterator[NumberShape]:
+    """An interval cut at the numbers that may not be."""
+    numbers = sorted(key[1] for key in excluded if isinstance(key, tuple) and body.accepts(key[1]))
+    bounds = [body.minimum, *numbers, body.maximum]
+    for index, (low, high) in enumerate(pairwise(bounds)):
+        piece = replace(
+            body,
+            minimum=low,
+            maximum=high,
+            exclusive_minimum=body.exclusive_minimum if index == 0 else True,
+            exclusive_maximum=body.exclusive_maximum if index == len(numbers) else True,
+        )
+        if not piece.is_empty():
+            yield NumberShape(
+                piece.minimum,
+                piece.maximum,
+                piece.exclusive_minimum,
+                piece.exclusive_maximum,
+                piece.multiple_of,
+                tuple(sorted(piece.not_multiple_of)),
+                piece.integer_form,
+                piece.fraction_form,
+            )

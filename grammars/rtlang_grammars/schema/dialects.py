@@ -1,0 +1,193 @@
+"""The dialects of JSON Schema: which keywords assert what, and how a schema without `$schema` is read.
+
+Five drafts are known. A schema that names none is 2020-12, as validators take it, unless it uses a form that only an older
+draft gives a meaning (`items` as a list, `dependencies`, a boolean `exclusiveMinimum`): then it is read as its author meant it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rtlang_grammars.schema.values import Json, JsonType, type_of
+from rtlang_grammars.spec import GrammarError
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+SCHEMA_KEYWORDS = _words(
+    "additionalItems additionalProperties contains contentSchema else if items not propertyNames then unevaluatedItems "
+    "unevaluatedProperties"
+)
+"""Keywords whose value is a schema."""
+LIST_KEYWORDS = _words("allOf anyOf items oneOf prefixItems")
+"""Keywords whose value may be a list of schemas."""
+MAP_KEYWORDS = _words("$defs definitions dependencies dependentSchemas patternProperties properties")
+"""Keywords whose value is an object of schemas."""
+ANNOTATIONS = _words(
+    "$anchor $comment $defs $dynamicAnchor $id $recursiveAnchor $schema $vocabulary contentEncoding contentMediaType "
+    "contentSchema default definitions deprecated description examples id readOnly title writeOnly"
+)
+"""Keywords that assert nothing."""
+
+_DRAFT_04 = _words(
+    "$ref additionalItems additionalProperties allOf anyOf dependencies enum exclusiveMaximum exclusiveMinimum format items "
+    "maxItems maxLength maxProperties maximum minItems minLength minProperties minimum multipleOf not oneOf pattern "
+    "patternProperties properties required type uniqueItems"
+)
+_DRAFT_06 = _DRAFT_04 | {"const", "contains", "propertyNames"}
+_DRAFT_07 = _DRAFT_06 | {"else", "if", "then"}
+_2019_09 = _DRAFT_07 | _words(
+    "$recursiveRef dependentRequired dependentSchemas maxContains minContains unevaluatedItems unevaluatedProperties"
+)
+_2020_12 = (_2019_09 - {"$recursiveRef", "additionalItems", "dependencies"}) | {"$dynamicRef", "prefixItems"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One draft.
+
+    Attributes:
+        name: `draft-04` ... `draft-07`, `2019-09`, `2020-12`.
+        keywords: those that assert something.
+        id_keyword: the one that names a schema.
+        ref_hides_siblings: keywords beside `$ref` have no meaning.
+        id_fragments: `"$id": "#name"` is an anchor (there is no `$anchor`).
+        boolean_exclusive: `exclusiveMinimum` and `exclusiveMaximum` are flags.
+        integer_form: 1.0 is no integer.
+        contains_evaluates: what `contains` matched counts as evaluated.
+    """
+
+    name: str
+    keywords: frozenset[str]
+    id_keyword: str = "$id"
+    ref_hides_siblings: bool = False
+    id_fragments: bool = False
+    boolean_exclusive: bool = False
+    integer_form: bool = False
+    contains_evaluates: bool = False
+
+
+DRAFT_04 = Dialect("draft-04", _DRAFT_04, "id", True, True, True, True)
+DRAFT_06 = Dialect("draft-06", _DRAFT_06, ref_hides_siblings=True, id_fragments=True)
+DRAFT_07 = Dialect("draft-07", _DRAFT_07, ref_hides_siblings=True, id_fragments=True)
+DRAFT_2019_09 = Dialect("2019-09", _2019_09)
+DRAFT_2020_12 = Dialect("2020-12", _2020_12, contains_evaluates=True)
+
+_BY_URI = {
+    "json-schema.org/draft-04/schema": DRAFT_04,
+    "json-schema.org/draft-06/schema": DRAFT_06,
+    "json-schema.org/draft-07/schema": DRAFT_07,
+    "json-schema.org/draft/2019-09/schema": DRAFT_2019_09,
+    "json-schema.org/draft/2020-12/schema": DRAFT_2020_12,
+}
+_UNSPECIFIC = frozenset({"", "json-schema.org/schema", "json-schema.org/draft/schema"})
+
+
+@dataclass(slots=True)
+class Survey:
+    """What one quick look over a document found, before anything in it is understood.
+
+    Attributes:
+        has_identifiers: something below the root may be an `$id`, `id` or anchor.
+        has_dynamic: there may be a dynamic or recursive anchor.
+        boolean_exclusive, old_forms, modern: forms that only some drafts know.
+    """
+
+    has_identifiers: bool = False
+    has_dynamic: bool = False
+    boolean_exclusive: bool = False
+    old_forms: bool = False
+    modern: bool = False
+
+
+_IDENTIFIERS = frozenset({"$id", "id", "$anchor"})
+_DYNAMIC = frozenset({"$dynamicAnchor", "$recursiveAnchor"})
+_MODERN = frozenset({"$defs", "$dynamicRef", "dependentRequired", "dependentSchemas", "prefixItems"})
+_MODERN_SINGLE = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+
+
+def survey(document: Json) -> Survey:
+    """Look over a document; values in `enum` and the like may be mistaken for schemas, which only costs time."""
+    found = Survey()
+    stack: list[Json] = list(document.values()) if isinstance(document, dict) else [document]
+    if isinstance(document, dict):
+        _survey_keywords(document, found)
+        found.has_identifiers = "$anchor" in document or str(document.get("$id", "")).startswith("#")
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            if not _IDENTIFIERS.isdisjoint(value) and any(isinstance(value.get(key), str) for key in _IDENTIFIERS):
+                found.has_identifiers = True
+            _survey_keywords(value, found)
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+    return found
+
+
+def _survey_keywords(value: dict[str, Json], found: Survey) -> None:
+    if not _DYNAMIC.isdisjoint(value):
+        found.has_dynamic = found.has_identifiers = True
+    if isinstance(value.get("exclusiveMinimum"), bool) or isinstance(value.get("exclusiveMaximum"), bool):
+        found.boolean_exclusive = True
+    items = value.get("items")
+    if isinstance(items, list) and all(isinstance(item, dict | bool) for item in items):
+        found.old_forms = True
+    dependencies = value.get("dependencies")
+    if isinstance(dependencies, dict) and any(isinstance(item, list) for item in dependencies.values()):
+        found.old_forms = True
+    if not _MODERN.isdisjoint(value) or not _MODERN_SINGLE.isdisjoint(value):
+        found.modern = True
+
+
+def detect(document: Json, found: Survey) -> Dialect:
+    """The dialect of a document.
+
+    Raises:
+        GrammarError: `$schema` names a dialect that is not known.
+    """
+    uri = document.get("$schema") if isinstance(document, dict) else None
+    known = by_uri(uri, "#") if uri is not None else None
+    if known is not None:
+        return known
+    if found.modern:
+        return DRAFT_2020_12
+    if found.boolean_exclusive:
+        return DRAFT_04
+    # the tuple form and `dependencies` of the older drafts, without their habit of hiding what stands beside a $ref
+    return _OLD_FORMS if found.old_forms else DRAFT_2020_12
+
+
+_OLD_FORMS = DRAFT_2019_09
+
+
+def by_uri(uri: Json, pointer: str) -> Dialect | None:
+    """The dialect that `$schema` names; None where it names none in particular.
+
+    Raises:
+        GrammarError: not a string, or not a known dialect; with the pointer.
+    """
+    if not isinstance(uri, str):
+        raise GrammarError(f"$schema must be a string, not {type_of(uri).name.lower()}", pointer)
+    name = uri.strip().rstrip("#").removeprefix("https://").removeprefix("http://").rstrip("/")
+    if name in _UNSPECIFIC:
+        return None
+    dialect = _BY_URI.get(name)
+    if dialect is None:
+        raise GrammarError(
+            f"unknown dialect {uri!r}; known are {', '.join(f'http://{known}' for known in _BY_URI)}", pointer
+        )
+    return dialect
+
+
+def escape(token: str) -> str:
+    """One token of a JSON pointer."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+def expected(value: Json, wanted: str, keyword: str, pointer: str) -> GrammarError:
+    """The error for a keyword whose value has a wrong type."""
+    kind = "boolean" if type_of(value) is JsonType.BOOLEAN else type_of(value).name.lower()
+    return GrammarError(f"{keyword} must be {wanted}, not {kind}", pointer)

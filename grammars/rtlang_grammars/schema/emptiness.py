@@ -1,0 +1,98 @@
+"""What can be shown to be nothing: contradictions that only show when children, names and texts are looked into.
+
+Used where it pays to know: which branches of a `oneOf` exclude each other, which cases can be left out. The answer "may be something"
+is always right; the answer "nothing" is a proof.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.schema.algebra import Algebra, CycleError
+from rtlang_grammars.schema.facets import (
+    FALSE,
+    TRUE,
+    ArrayBody,
+    Conj,
+    Facet,
+    ObjectBody,
+    PropertyRule,
+    StringBody,
+    meet,
+)
+from rtlang_grammars.schema.values import JsonType
+
+MAX_DEPTH = 4  # how far a contradiction may be below
+
+
+def overlap(algebra: Algebra, a: Facet, b: Facet) -> bool:
+    """Whether some value may meet both."""
+    algebra.budget.spend()
+    both = meet(a.without_evaluated(), b.without_evaluated())
+    both = both and algebra.texts.narrowed(both)
+    return both is not None and not is_empty(algebra, both, MAX_DEPTH)
+
+
+def is_empty(algebra: Algebra, facet: Facet, depth: int = MAX_DEPTH) -> bool:
+    """Whether it is shown that no value meets a facet."""
+    body = facet.body
+    if isinstance(body, StringBody):
+        return facet.literals is None and algebra.texts.is_empty(body, facet.excluded)
+    if isinstance(body, ObjectBody):
+        return any(_none_for(algebra, body, name, depth) for name in sorted(body.required))
+    if isinstance(body, ArrayBody):
+        places = min(body.min_items, max((len(rule.prefix) for rule in body.rules), default=0) + 1)
+        conjs = (frozenset[int]().union(*(rule.at(index) for rule in body.rules)) for index in range(places))
+        return any(nothing(algebra, conj, depth - 1) for conj in conjs)
+    return False
+
+
+def _none_for(algebra: Algebra, body: ObjectBody, name: str, depth: int) -> bool:
+    conj = value_demands(algebra, body.rules, name)
+    if conj != TRUE and nothing(algebra, conj, depth - 1):
+        return True
+    return body.names != TRUE and not accepts_name(algebra, body.names, name)
+
+
+def nothing(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bool:
+    """Whether it is shown that no value meets a conjunction."""
+    if conj >= FALSE:
+        return True
+    if depth < 0 or not conj:
+        return False
+    known = algebra.empties.get((conj, depth))
+    if known is None:
+        try:
+            known = not any(
+                not is_empty(algebra, facet, depth) for kind in JsonType for facet in algebra.conjunction(conj, kind)
+            )
+        except CycleError:
+            return False  # it is being worked out: nothing is known yet
+        algebra.empties[conj, depth] = known
+    return known
+
+
+def accepts_name(algebra: Algebra, names: Conj, name: str) -> bool:
+    """Whether a name meets the demands on names."""
+    for facet in algebra.conjunction(names, JsonType.STRING):
+        if facet.literals is not None and name not in facet.literals:
+            continue
+        assert isinstance(facet.body, StringBody)
+        if name not in facet.excluded and algebra.texts.accepts(facet.body, name):
+            return True
+    return False
+
+
+def value_demands(algebra: Algebra, rules: tuple[PropertyRule, ...], name: str) -> Conj:
+    """What several rules together demand of the value of one name."""
+    demands: set[int] = set()
+    for rule in rules:
+        declared = rule.names.get(name)
+        if declared is not None:
+            demands |= declared
+        matched = False
+        for pattern, conj in rule.patterns:
+            if algebra.texts.finds(pattern, name):
+                matched = True
+                demands |= conj
+        if declared is None and not matched:
+            demands |= rule.additional
+    return FALSE if 1 in demands else frozenset(demands)

@@ -1,0 +1,234 @@
+"""From the demands on objects to shapes: who rules which name.
+
+Names are sorted into declared ones, classes by pattern, and the rest, so that each is ruled by one shape: patterns that overlap are cut
+into disjoint regions, and the demands of all schemas on a region are joined. Demands that *some* property be so are split into
+cases over the names there may be, or left to be checked where the names are endless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.schema.algebra import Algebra
+from rtlang_grammars.schema.emptiness import accepts_name, nothing, value_demands
+from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, PropertyRule, StringBody
+from rtlang_grammars.schema.shapes import KeyClass, ObjectShape, Property
+from rtlang_grammars.schema.values import JsonType
+from rtlang_grammars.spec import GrammarError
+
+MAX_REGIONS = 256  # disjoint classes of names that the patterns of one object may be cut into
+
+
+@dataclass(frozen=True, slots=True)
+class _NameLimit:
+    """What `propertyNames` leaves: some listed names, and a language of others. `language` None: no others."""
+
+    listed: tuple[str, ...]
+    language: Language | None
+
+
+def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -> Iterator[ObjectShape]:
+    """The shapes of a facet; those that are plainly empty are left out.
+
+    Args:
+        refer: gives the index of the shape of a conjunction.
+    """
+    for body, marks in _without_existence(algebra, facet):
+        shape = _shape(algebra, body, refer)
+        if shape is not None:
+            algebra.report_marks(facet.marks | marks)
+            yield shape
+
+
+def _declared(body: ObjectBody) -> dict[str, None]:
+    names = {name: None for rule in body.rules for name in rule.names}
+    names.update(dict.fromkeys(sorted(body.required)))
+    return names
+
+
+def _without_existence(algebra: Algebra, facet: Facet) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
+    """The same demands as cases in which no property is asked for without its name."""
+    assert isinstance(facet.body, ObjectBody)
+    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(facet.body, frozenset())]
+    while waiting:
+        algebra.budget.spend(states=1)
+        body, marks = waiting.pop()
+        if not body.exists:
+            yield body, marks
+            continue
+        some = body.exists[0]
+        body = replace(body, exists=body.exists[1:])
+        if any(_is_there(algebra, body, some, name) for name in body.required):
+            waiting.append((body, marks))
+        elif _may_be_undeclared(algebra, body, some):
+            waiting.append((body, marks | {some.mark}))
+        else:
+            cases = _cases(algebra, body, some)
+            waiting.extend((case, marks) for case in reversed(cases))
+        if len(waiting) > algebra.options.max_alternatives:
+            raise GrammarError(
+                f"{some.mark.keyword} needs more than {algebra.options.max_alternatives} cases", some.mark.pointer
+            )
+
+
+def _is_there(algebra: Algebra, body: ObjectBody, some: Exists, name: str) -> bool:
+    """Whether a required name already is the property that must exist."""
+    return accepts_name(algebra, some.name, name) and some.value <= value_demands(algebra, body.rules, name)
+
+
+def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool:
+    """Whether a property that no schema names could be the one that must exist."""
+    limit = _name_limit(algebra, body.names)
+    if limit is not None and limit.language is None:
+        return False
+    patterns = _patterns(body)
+    if not patterns:
+        return not nothing(algebra, _join(rule.additional for rule in body.rules) | some.value)
+    wanted = _name_limit(algebra, some.name | body.names)
+    for language, conj in _regions(algebra, body, patterns):
+        if nothing(algebra, conj | some.value):
+            continue
+        if wanted is None or (
+            wanted.language is not None and not wanted.language.is_disjoint(language, algebra.budget)
+        ):
+            return True
+    if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value):
+        return False
+    others = algebra.texts.union(algebra.texts.language("pattern", pattern, "") for pattern in patterns).complement()
+    if wanted is not None:
+        return wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget)
+    return not others.is_empty(algebra.budget)
+
+
+def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]:
+    cases = []
+    names = _declared(body)
+    limit = _name_limit(algebra, body.names)
+    if limit is not None:
+        names.update(dict.fromkeys(limit.listed))
+    for name in names:
+        if name in body.absent or not accepts_name(algebra, some.name, name):
+            continue
+        if not nothing(algebra, value_demands(algebra, body.rules, name) | some.value):
+            rules = (*body.rules, PropertyRule({name: some.value})) if some.value else body.rules
+            cases.append(replace(body, rules=rules, required=body.required | {name}))
+    return cases
+
+
+def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
+    names = _declared(body)
+    names.update(dict.fromkeys(sorted(body.absent)))
+    limit = _name_limit(algebra, body.names) if body.names else None
+    if limit is not None:
+        names.update(dict.fromkeys(limit.listed))
+    classes = _classes(algebra, body, limit, refer)
+    rest = _join(rule.additional for rule in body.rules) if limit is None else FALSE
+    is_closed = not classes and rest >= FALSE
+    properties = []
+    for name in names:
+        conj = FALSE if name in body.absent else value_demands(algebra, body.rules, name)
+        if body.names and conj != FALSE and not accepts_name(algebra, body.names, name):
+            conj = FALSE
+        if conj >= FALSE:
+            if name in body.required:
+                return None
+            if not is_closed:
+                properties.append(Property(name, None))
+        else:
+            properties.append(Property(name, refer(conj)))
+    return ObjectShape(
+        properties=tuple(properties),
+        classes=tuple(classes),
+        additional=None if rest >= FALSE else refer(rest),
+        required=body.required,
+        min_properties=body.min_properties if body.min_properties > len(body.required) else 0,
+        max_properties=body.max_properties,
+    )
+
+
+def _patterns(body: ObjectBody) -> list[str]:
+    return list(dict.fromkeys(pattern for rule in body.rules for pattern, _ in rule.patterns))
+
+
+def _regions(algebra: Algebra, body: ObjectBody, patterns: list[str]) -> Iterator[tuple[Language, Conj]]:
+    """Disjoint languages that together are all names matched by some pattern, with the demands on each."""
+    pointer = algebra.location(_join(conj for rule in body.rules for _, conj in rule.patterns))
+    regions: list[tuple[Language, frozenset[str]]] = []
+    for pattern in patterns:
+        language = algebra.texts.language("pattern", pattern, pointer)
+        cut: list[tuple[Language, frozenset[str]]] = []
+        for known, matched in regions:
+            algebra.budget.spend(states=1)
+            if known.is_disjoint(language, algebra.budget):
+                cut.append((known, matched))
+                continue
+            cut.append((known.intersect(language), matched | {pattern}))
+            outside = known.intersect(language.complement())
+            if not outside.is_empty(algebra.budget):
+                cut.append((outside, matched))
+        for known, _ in regions:
+            language = language.intersect(known.complement())
+        if not regions or not language.is_empty(algebra.budget):
+            cut.append((language, frozenset({pattern})))
+        regions = cut
+        if len(regions) > MAX_REGIONS:
+            raise GrammarError(f"patternProperties overlap in more than {MAX_REGIONS} ways", pointer)
+    for known, matched in regions:
+        demands: set[int] = set()
+        for rule in body.rules:
+            own = [conj for pattern, conj in rule.patterns if pattern in matched]
+            demands.update(*own) if own else demands.update(rule.additional)
+        yield known, frozenset(demands)
+
+
+def _classes(
+    algebra: Algebra, body: ObjectBody, limit: _NameLimit | None, refer: Callable[[Conj], int]
+) -> list[KeyClass]:
+    allowed = None if limit is None else limit.language
+    if limit is not None and allowed is None:
+        return []
+    classes = []
+    patterns = _patterns(body)
+    rest = _join(rule.additional for rule in body.rules)
+    for names, conj in _regions(algebra, body, patterns):
+        if allowed is not None:
+            names = names.intersect(allowed)
+        if not names.is_empty(algebra.budget) and not (conj >= FALSE and rest >= FALSE):
+            classes.append(KeyClass(names, None if conj >= FALSE else refer(conj)))
+    if allowed is not None and not rest >= FALSE:
+        others = allowed
+        if patterns:
+            matched = algebra.texts.union(algebra.texts.language("pattern", pattern, "") for pattern in patterns)
+            others = others.intersect(matched.complement())
+        if not others.is_empty(algebra.budget):
+            classes.append(KeyClass(others, refer(rest)))
+    return classes
+
+
+def _name_limit(algebra: Algebra, names: Conj) -> _NameLimit | None:
+    """What demands on names leave; None where they leave every name."""
+    listed: dict[str, None] = {}
+    languages: list[Language] = []
+    for facet in algebra.conjunction(names, JsonType.STRING):
+        if facet.literals is not None:
+            listed.update((text, None) for text in facet.literals.values() if isinstance(text, str))
+            continue
+        body = facet.body
+        assert isinstance(body, StringBody)
+        algebra.report_marks(facet.marks)
+        language = algebra.texts.body_language(body, facet.excluded)
+        if language is None and not body.min_length and body.max_length is None:
+            return None
+        if language is None:
+            language = Language.any_text()
+        if body.min_length or body.max_length is not None:
+            language = language.bounded(body.min_length, body.max_length)
+        languages.append(language)
+    language = algebra.texts.union(languages) if languages else None
+    return _NameLimit(tuple(listed), language)
+
+
+def _join(conjs: Iterable[Conj]) -> Conj:
+    return TRUE.union(*conjs)

@@ -1,0 +1,243 @@
+"""Shapes made tidy: what nothing can satisfy is taken out, what is the same becomes one.
+
+A shape is inhabited when a finite value meets it: the least fixed point over the graph, so that `{"a": itself}` with `a` required is
+nothing. Where a reference turns out to be nothing, the element or property may simply not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from itertools import product
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.schema.shapes import Alternative, ArrayShape, ItemCase, LiteralShape, ObjectShape, Property, Shape
+from rtlang_grammars.schema.values import json_key
+from rtlang_grammars.spec import GrammarError
+
+MAX_COUNT_STATES = 4096  # combinations of counted elements that are looked at to see whether a count can be met
+
+
+def pruned(shapes: Sequence[Shape], budget: Budget) -> tuple[int, list[Shape]]:
+    """The inhabited part of a graph whose root is shape 0, each different shape once.
+
+    Returns:
+        Index of the root, and the shapes that can be reached from it.
+    Raises:
+        GrammarError: nothing satisfies the root.
+    """
+    alive = _inhabited(shapes, budget)
+    if not alive[0]:
+        raise GrammarError("nothing satisfies this schema", shapes[0].pointer)
+    kept: list[list[Alternative]] = []
+    for shape in shapes:
+        left = [_without_dead(each, alive) for each in shape.alternatives if _is_inhabited(each, alive, budget)]
+        kept.append(list({_key(each): each for each in left}.values()))
+    representative = _merged(kept, budget)
+    return _reachable(shapes, kept, representative, budget)
+
+
+def _inhabited(shapes: Sequence[Shape], budget: Budget) -> list[bool]:
+    alive = [False] * len(shapes)
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(shapes) - 1, -1, -1):  # children come after their parents: most are known in one pass
+            budget.spend()
+            if not alive[index] and any(_is_inhabited(each, alive, budget) for each in shapes[index].alternatives):
+                alive[index] = changed = True
+    return alive
+
+
+def _is_inhabited(shape: Alternative, alive: Sequence[bool], budget: Budget) -> bool:
+    if isinstance(shape, ObjectShape):
+        return _object_is_inhabited(shape, alive, budget)
+    if isinstance(shape, ArrayShape):
+        room = _room(shape, alive)
+        return (room is None or room >= shape.min_items) and (
+            not shape.contains or _counts_can_be_met(shape, alive, room)
+        )
+    return True
+
+
+def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budget) -> bool:
+    possible = {each.name for each in shape.properties if each.shape is not None and alive[each.shape]}
+    if not shape.required <= possible:
+        return False
+    if shape.max_properties is not None and shape.max_properties < max(shape.min_properties, len(shape.required)):
+        return False
+    missing = shape.min_properties - len(possible)
+    if missing <= 0 or (shape.additional is not None and alive[shape.additional]):
+        return True
+    declared = {each.name for each in shape.properties}
+    for names in (each.names for each in shape.classes if each.shape is not None and alive[each.shape]):
+        words = names.finite_words(shape.min_properties + len(declared), budget)
+        missing = 0 if words is None else missing - len(set(words) - declared)
+        if missing <= 0:
+            return True
+    return False
+
+
+def _room(shape: ArrayShape, alive: Sequence[bool]) -> int | None:
+    """How many elements there can be; None: any number."""
+    for index, item in enumerate(shape.prefix):
+        if not alive[item]:
+            return index if shape.max_items is None else min(index, shape.max_items)
+    if shape.items is not None and not alive[shape.items]:
+        return len(shape.prefix) if shape.max_items is None else min(len(shape.prefix), shape.max_items)
+    return shape.max_items
+
+
+def _counts_can_be_met(shape: ArrayShape, alive: Sequence[bool], room: int | None) -> bool:
+    """Whether some array of at most `room` elements has every count in its bounds."""
+    # a count matters up to its upper bound, or up to its lower one where there is none
+    tops = [each.min_count if each.max_count is None else each.max_count for each in shape.contains]
+    size = 1
+    for top in tops:
+        size *= top + 1
+    if size > MAX_COUNT_STATES:
+        return all(room is None or each.min_count <= room for each in shape.contains)
+    reached = {(0,) * len(tops)}
+    length = 0
+    seen: set[frozenset[tuple[int, ...]]] = set()
+    while True:
+        if length >= shape.min_items and any(
+            all(count >= each.min_count for count, each in zip(counts, shape.contains, strict=True))
+            for counts in reached
+        ):
+            return True
+        if not reached or (room is not None and length >= room):
+            return False
+        cases = shape.prefix_cases[length] if length < len(shape.prefix) else shape.items_cases
+        masks = {case.counts for case in cases if alive[case.shape]}
+        reached = {
+            after
+            for counts, mask in product(reached, masks)
+            if (after := _counted(counts, mask, shape, tops)) is not None
+        }
+        if length >= len(shape.prefix):
+            if frozenset(reached) in seen:  # nothing new comes of more of the same
+                length = max(length, shape.min_items)
+                return any(
+                    all(count >= each.min_count for count, each in zip(counts, shape.contains, strict=True))
+                    for state in seen
+                    for counts in state
+                ) and (room is None or room >= shape.min_items)
+            seen.add(frozenset(reached))
+        length += 1
+
+
+def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequence[int]) -> tuple[int, ...] | None:
+    after = list(counts)
+    for bit, each in enumerate(shape.contains):
+        if mask >> bit & 1:
+            if each.max_count is not None and after[bit] >= each.max_count:
+                return None
+            after[bit] = min(after[bit] + 1, tops[bit])
+    return tuple(after)
+
+
+def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
+    """The same values, with no reference to a shape that is nothing."""
+    if isinstance(shape, ObjectShape):
+        additional = shape.additional if shape.additional is not None and alive[shape.additional] else None
+        classes = tuple(
+            each if each.shape is None or alive[each.shape] else replace(each, shape=None) for each in shape.classes
+        )
+        if additional is None:
+            classes = tuple(each for each in classes if each.shape is not None)
+        properties = tuple(
+            each if each.shape is None or alive[each.shape] else Property(each.name, None) for each in shape.properties
+        )
+        maximum = shape.max_properties
+        if additional is None and not classes:
+            properties = tuple(each for each in properties if each.shape is not None)
+            if maximum is not None and maximum >= len(properties):
+                maximum = None
+        return replace(shape, properties=properties, classes=classes, additional=additional, max_properties=maximum)
+    if isinstance(shape, ArrayShape):
+        room = _room(shape, alive)
+        prefix = shape.prefix if room is None else shape.prefix[:room]
+        keep = room is None or room > len(prefix)
+        return replace(
+            shape,
+            prefix=prefix,
+            items=shape.items if keep else None,
+            max_items=room,
+            prefix_cases=tuple(_alive_cases(cases, alive) for cases in shape.prefix_cases[: len(prefix)]),
+            items_cases=_alive_cases(shape.items_cases, alive) if keep else (),
+        )
+    return shape
+
+
+def _alive_cases(cases: Sequence[ItemCase], alive: Sequence[bool]) -> tuple[ItemCase, ...]:
+    return tuple(case for case in cases if alive[case.shape])
+
+
+def _renamed(shape: Alternative, name: Callable[[int], int]) -> Alternative:
+    """The same alternative with every reference put through `name`."""
+    if isinstance(shape, ObjectShape):
+        return replace(
+            shape,
+            properties=tuple(
+                each if each.shape is None else Property(each.name, name(each.shape)) for each in shape.properties
+            ),
+            classes=tuple(
+                each if each.shape is None else replace(each, shape=name(each.shape)) for each in shape.classes
+            ),
+            additional=None if shape.additional is None else name(shape.additional),
+        )
+    if isinstance(shape, ArrayShape):
+        return replace(
+            shape,
+            prefix=tuple(map(name, shape.prefix)),
+            items=None if shape.items is None else name(shape.items),
+            prefix_cases=tuple(
+                tuple(ItemCase(name(case.shape), case.counts) for case in cases) for cases in shape.prefix_cases
+            ),
+            items_cases=tuple(ItemCase(name(case.shape), case.counts) for case in shape.items_cases),
+        )
+    return shape
+
+
+def _key(shape: Alternative) -> Hashable:
+    return tuple(map(json_key, shape.values)) if isinstance(shape, LiteralShape) else shape
+
+
+def _merged(kept: Sequence[Sequence[Alternative]], budget: Budget) -> list[int]:
+    """For each shape the first of those that are written the same; repeated, as what refers to them then is the same too."""
+    name = list(range(len(kept)))
+    plain = [not any(isinstance(each, ObjectShape | ArrayShape) for each in alternatives) for alternatives in kept]
+    keys: list[Hashable] = [tuple(map(_key, kept[index])) if plain[index] else None for index in range(len(kept))]
+    for _ in range(8):  # a chain of equal shapes may need a round for each link; it is only tidiness
+        first: dict[Hashable, int] = {}
+        after = []
+        for index, alternatives in enumerate(kept):
+            budget.spend()
+            key = keys[index] or tuple(_key(_renamed(each, name.__getitem__)) for each in alternatives)
+            after.append(first.setdefault(key, index) if alternatives else index)
+        if after == name:
+            break
+        name = after
+    return name
+
+
+def _reachable(
+    shapes: Sequence[Shape], kept: Sequence[Sequence[Alternative]], representative: Sequence[int], budget: Budget
+) -> tuple[int, list[Shape]]:
+    order: dict[int, int] = {}
+    waiting: list[int] = []
+
+    def number(index: int) -> int:
+        first = representative[index]
+        if first not in order:
+            order[first] = len(order)
+            waiting.append(first)
+        return order[first]
+
+    root = number(0)
+    made = []
+    for index in waiting:  # grows while it is walked
+        budget.spend()
+        made.append(Shape(tuple(_renamed(each, number) for each in kept[index]), shapes[index].pointer))
+    return root, made

@@ -1,0 +1,122 @@
+"""Texts that strings may hold: demands on them as regular languages, each worked out once a compile."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.formats import format_language
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.schema.facets import TOP_BODY, Facet, NumberBody, StringBody, TextDemand
+from rtlang_grammars.schema.values import Json, exact, is_number
+from rtlang_grammars.spec import GrammarError
+
+
+class Texts:
+    """The languages of one compile. Owned by it."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._languages: dict[tuple[str, str], Language] = {}
+        self._bodies: dict[tuple[StringBody, frozenset[Hashable]], Language | None] = {}
+        self._disjoint: dict[tuple[StringBody, frozenset[Hashable]], bool] = {}
+
+    def has_format(self, name: str) -> bool:
+        """Whether a format is known as a language."""
+        return format_language(name) is not None
+
+    def language(self, kind: str, source: str, pointer: str) -> Language:
+        """The texts that a pattern finds something in, or that are of a (known) format.
+
+        Raises:
+            GrammarError: the pattern is malformed or not supported; with the pointer.
+        """
+        known = self._languages.get((kind, source))
+        if known is None:
+            if kind == "pattern":
+                try:
+                    known = compile_regex(source, dialect="ecma", mode="search", budget=self._budget)
+                except GrammarError as error:
+                    raise GrammarError(f"pattern {source[:80]!r}: {error.reason}", pointer) from error
+            else:
+                known = format_language(source)
+                assert known is not None
+            self._languages[kind, source] = known
+        return known
+
+    def meets(self, demand: TextDemand, text: str) -> bool:
+        """Whether a text is as demanded."""
+        language = self.language(demand.kind, demand.source, demand.pointer)
+        return language.accepts(text, self._budget) is demand.positive
+
+    def finds(self, pattern: str, text: str) -> bool:
+        """Whether a pattern finds something in a text."""
+        return self.language("pattern", pattern, "").accepts(text, self._budget)
+
+    def accepts(self, body: StringBody, text: str) -> bool:
+        """Whether a string is allowed."""
+        if len(text) < body.min_length or (body.max_length is not None and len(text) > body.max_length):
+            return False
+        return all(self.meets(demand, text) for demand in body.texts)
+
+    def accepts_number(self, body: NumberBody, value: Json) -> bool:
+        """Whether a number is allowed, its form as Python's type keeps it."""
+        assert is_number(value)
+        if (isinstance(value, int) and body.fraction_form) or (not isinstance(value, int) and body.integer_form):
+            return False
+        return body.accepts(exact(value))
+
+    def narrowed(self, facet: Facet) -> Facet | None:
+        """The same facet; for listed strings and numbers the list is held against the demands. None: nothing is left."""
+        if facet.literals is None or facet.body is None or facet.body is TOP_BODY[facet.kind]:
+            return facet
+        body = facet.body
+        if isinstance(body, StringBody):
+            left = {
+                key: text for key, text in facet.literals.items() if isinstance(text, str) and self.accepts(body, text)
+            }
+        elif isinstance(body, NumberBody):
+            left = {key: value for key, value in facet.literals.items() if self.accepts_number(body, value)}
+        else:
+            return facet
+        return replace(facet, literals=left, body=TOP_BODY[facet.kind]) if left else None
+
+    def union(self, languages: Iterable[Language]) -> Language:
+        """Texts of any of at least one language."""
+        first, *others = languages
+        return first.union(*others)
+
+    def body_language(self, body: StringBody, excluded: frozenset[Hashable]) -> Language | None:
+        """Texts that meet all demands but those on the length; None where there are none."""
+        key = (replace(body, min_length=0, max_length=None), excluded)
+        if key not in self._bodies:
+            result: Language | None = None
+            for demand in sorted(body.texts):
+                language = self.language(demand.kind, demand.source, demand.pointer)
+                if not demand.positive:
+                    language = language.complement()
+                result = language if result is None else result.intersect(language)
+            texts = sorted(text for text in excluded if isinstance(text, str))
+            if texts:
+                others = Language.literals(texts).complement()
+                result = others if result is None else result.intersect(others)
+            self._bodies[key] = result
+        return self._bodies[key]
+
+    def is_empty(self, body: StringBody, excluded: frozenset[Hashable] = frozenset()) -> bool:
+        """No text is allowed.
+
+        Raises:
+            GrammarError: it cannot be decided within the budget.
+        """
+        if not body.texts and not excluded:
+            return False
+        key = (body, excluded)
+        if key not in self._disjoint:
+            language = self.body_language(body, excluded)
+            assert language is not None
+            if body.min_length or body.max_length is not None:
+                language = language.bounded(body.min_length, body.max_length)
+            self._disjoint[key] = language.is_empty(self._budget)
+        return self._disjoint[key]
