@@ -63,6 +63,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "referencing",
     "rich",
     "typing_extensions",
+    "huggingface_hub",
 }
 
 

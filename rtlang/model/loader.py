@@ -24,6 +24,7 @@ from rtlang.errors import ConfigError, ModelLoadError
 from rtlang.model import host
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
+from rtlang.model.hub import hub_directory, is_hub_name
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.model.zoo import ZooDecoder
 
@@ -71,10 +72,14 @@ def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
 
 
 def model_directory(model: str) -> Path:
-    """The directory behind `RuntimeConfig.model`."""
+    """The directory behind `RuntimeConfig.model`. For a name on a model hub it is fetched, unless it is in the hub's cache.
+
+    Raises:
+        ModelLoadError: `model` is a name on a hub (and no directory), and it cannot be fetched.
+    """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
-    return Path(model).expanduser()
+    return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
 
 
 def pick_dtype(name: str) -> torch.dtype:
