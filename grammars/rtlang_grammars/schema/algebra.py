@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.schema.dialects import ANNOTATIONS
+from rtlang_grammars.schema.demands import CycleError, Demands
 from rtlang_grammars.schema.documents import Documents, Node
-from rtlang_grammars.schema.facets import FALSE, TOPS, TRUE, Conj, Facet, Mark, meet
-from rtlang_grammars.schema.report import KeywordStatus, ReportBuilder
+from rtlang_grammars.schema.facets import TOPS, Conj, Facet, Mark, meet
+from rtlang_grammars.schema.report import ReportBuilder
 from rtlang_grammars.schema.values import Json, JsonType
 from rtlang_grammars.spec import GrammarError
 
@@ -45,28 +45,26 @@ class Keyword:
 
 
 @dataclass(frozen=True, slots=True)
-class Unevaluated:
-    """How `unevaluatedProperties` or `unevaluatedItems` is read: after everything else in its schema.
+class Afterthought:
+    """How a keyword is read that needs to know what the rest of its schema allows.
 
     Attributes:
-        group: the keyword.
-        apply: from the facets of everything else, with what was evaluated, to those of the whole schema.
+        keyword: its name.
+        apply: from the facets of everything else in the schema to those of the whole. Takes what a handler takes, but for the sign.
+        tracks: it looks at what the rest has evaluated.
     """
 
-    group: str
-    apply: Callable[[Algebra, Node, Facets], Facets]
+    keyword: str
+    apply: Callable[[Algebra, Node, Facets, JsonType, bool], Facets]
+    tracks: bool = False
 
 
 class TooManyCasesError(GrammarError):
     """A conjunction of disjunctions does not fit the bound; caught where there is something better to do than refuse."""
 
 
-class CycleError(GrammarError):
-    """A schema was asked for while it is being worked out."""
-
-
-class Algebra:
-    """The state of one compile. Owned by it."""
+class Algebra(Demands):
+    """The facets of one compile. Owned by it."""
 
     def __init__(
         self,
@@ -76,98 +74,16 @@ class Algebra:
         report: ReportBuilder,
         budget: Budget,
         keywords: Mapping[JsonType, Mapping[str, Keyword]],
-        unevaluated: Mapping[JsonType, Unevaluated],
+        afterthoughts: Sequence[Afterthought],
     ) -> None:
-        self.documents, self.texts, self.options, self.budget = documents, texts, options, budget
-        self.choices: dict[int, tuple[Conj, ...]] = {}
+        super().__init__(documents, options, report)
+        self.texts, self.options, self.budget = texts, options, budget
         self.listed: dict[Hashable, Json] = {}
         self.empties: dict[tuple[Conj, int], bool] = {}
-        self._report = report
-        self._keywords, self._unevaluated = keywords, unevaluated
-        self._recorded: set[int] = set()
+        self._keywords, self._afterthoughts = keywords, afterthoughts
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
         self._open: set[tuple[int, JsonType, bool]] = set()
-
-    # Demands
-
-    def demand(self, node: Node, positive: bool = True) -> Conj:
-        """The demand that a value meets a schema, or that it does not. References that stand alone are followed."""
-        seen: set[int] = set()
-        while self._is_reference(node):
-            self._record(node)
-            if node.index in seen:
-                raise CycleError("the reference leads back to itself without a value in between", node.location)
-            seen.add(node.index)
-            node = self.documents.resolve(node, "$ref")
-        self._record(node)
-        schema = node.schema
-        if isinstance(schema, dict) and node.index not in self.choices:
-            known = node.dialect.keywords
-            schema = all(keyword not in known for keyword in schema) or schema
-        if schema is True or schema is False:
-            return TRUE if schema is positive else FALSE
-        return frozenset({2 * node.index + (not positive)})
-
-    def _is_reference(self, node: Node) -> bool:
-        schema = node.schema
-        if not isinstance(schema, dict) or "$ref" not in schema:
-            return False
-        known = node.dialect.keywords
-        return node.dialect.ref_hides_siblings or all(key == "$ref" or key not in known for key in schema)
-
-    def negated(self, conj: Conj) -> Conj | None:
-        """The negation of a conjunction of at most one demand; None for more."""
-        if not conj:
-            return FALSE
-        if len(conj) == 1:
-            (demand,) = conj
-            return TRUE if demand == 1 else frozenset({demand ^ 1})
-        return None
-
-    def any_of(self, conjs: Iterable[Conj], like: Node) -> Conj:
-        """A demand that is met where any of some conjunctions is."""
-        unique = tuple(dict.fromkeys(conj for conj in conjs if conj != FALSE))
-        if len(unique) == 1 or TRUE in unique:
-            return TRUE if TRUE in unique else unique[0]
-        if not unique:
-            return FALSE
-        node = self.documents.synthetic({}, like)
-        self.choices[node.index] = unique
-        return frozenset({2 * node.index})
-
-    def location(self, conj: Conj) -> str:
-        """Where one of the demands was written."""
-        return self.documents.node(max(conj, default=0) // 2).location
-
-    def _record(self, node: Node) -> None:
-        if node.index in self._recorded or node.is_synthetic:
-            return
-        self._recorded.add(node.index)
-        if not isinstance(node.schema, dict):
-            return
-        hidden = node.dialect.ref_hides_siblings and "$ref" in node.schema
-        for keyword in node.schema:
-            if keyword in ANNOTATIONS:
-                continue
-            if keyword not in node.dialect.keywords:
-                reason = f"not a keyword of {node.dialect.name}"
-                self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
-            elif hidden and keyword != "$ref":
-                self._report.add(
-                    node.location, keyword, KeywordStatus.IGNORED, f"{node.dialect.name} ignores it beside $ref"
-                )
-            else:
-                self._report.add(node.location, keyword, KeywordStatus.ENFORCED)
-
-    def ignore(self, node: Node, keyword: str, reason: str) -> None:
-        """Report that a keyword asserts nothing here."""
-        self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
-
-    def report_marks(self, marks: Iterable[Mark]) -> None:
-        """Report keywords that shapes do not enforce."""
-        for mark in marks:
-            self._report.add(mark.pointer, mark.keyword, KeywordStatus.CHECKED, mark.reason)
 
     # Facets
 
@@ -177,8 +93,11 @@ class Algebra:
         known = self._conjunctions.get(key)
         if known is None:
             lists = [self.alternatives(demand, kind) for demand in sorted(conj)]
-            known = self.product(lists, kind, "allOf", lambda: self.location(conj))
-            known = self.simplified(tuple(facet.without_evaluated() for facet in known))
+            known = (
+                lists[0]
+                if len(lists) == 1
+                else self.simplified(self.product(lists, kind, "allOf", lambda: self.location(conj)))
+            )
             self._conjunctions[key] = known
         return known
 
@@ -234,21 +153,19 @@ class Algebra:
             entry = handlers.get(keyword)
             if entry is not None and keyword in known:
                 groups[entry.group] = entry.handler
-        last = self._unevaluated.get(kind)
-        if last is not None and not (last.group in schema and last.group in known):
-            last = None
         if not positive:
-            union = [facet for handler in groups.values() for facet in handler(self, node, kind, False, False)]
-            if last is not None:
-                union.extend(self.unenforced(kind, node, last.group, "its negation is not supported"))
-            return union
+            return [facet for handler in groups.values() for facet in handler(self, node, kind, False, False)]
+        later = [each for each in self._afterthoughts if groups.pop(each.keyword, None)]
+        inner_track = track or any(each.tracks for each in later)
         lists = []
         for handler in groups.values():
-            lists.append(handler(self, node, kind, True, track or last is not None))
+            lists.append(handler(self, node, kind, True, inner_track))
             if not lists[-1]:
                 return ()
         facets = self.product(lists, kind, "allOf", lambda: node.location)
-        return facets if last is None else last.apply(self, node, facets)
+        for each in later:
+            facets = each.apply(self, node, facets, kind, inner_track)
+        return facets
 
     def _read_choice(self, node: Node, kind: JsonType, positive: bool) -> Facets:
         conjs = self.choices[node.index]

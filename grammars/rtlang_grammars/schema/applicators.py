@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from rtlang_grammars.schema.algebra import Algebra, Facets, Keyword, TooManyCasesError
+from rtlang_grammars.schema.algebra import Afterthought, Algebra, Facets, Keyword, TooManyCasesError
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
 from rtlang_grammars.schema.emptiness import overlap
@@ -20,6 +20,7 @@ from rtlang_grammars.schema.scalars import has, keyword_value
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
 
+MAX_CONTEXT = 8  # ways to meet the rest of a schema that are held against its oneOf
 MAX_PAIRS = 20_000  # branches of a oneOf that are held against each other
 
 
@@ -125,23 +126,48 @@ def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track:
 
 
 def read_one_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`oneOf`."""
+    """`oneOf`, standing alone."""
+    if positive:
+        return apply_one_of(algebra, node, (TOPS[kind],), kind, track)
     conjs = _branches(algebra, node, "oneOf", True)
-    lists = [algebra.all_of([conj], kind, track and positive, node, "oneOf") for conj in conjs]
-    if not positive:
-        return _not_one(algebra, conjs, lists, kind, node)
+    lists = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in conjs]
+    return _not_one(algebra, conjs, lists, kind, node)
+
+
+def apply_one_of(algebra: Algebra, node: Node, context: Facets, kind: JsonType, track: bool) -> Facets:
+    """`oneOf` among what the rest of its schema allows, which often is what keeps its branches apart (a required name)."""
+    conjs = _branches(algebra, node, "oneOf", True)
+    lists = [algebra.all_of([conj], kind, track, node, "oneOf") for conj in conjs]
     held = [index for index, facets in enumerate(lists) if facets]
     if len(held) < 2:
-        return lists[held[0]] if held else ()
+        union = lists[held[0]] if held else ()
+    else:
+        union = _exactly_one(algebra, conjs, lists, held, context, kind, node)
+    return algebra.product([context, union], kind, "oneOf", lambda: node.location)
+
+
+def _exactly_one(
+    algebra: Algebra,
+    conjs: Sequence[Conj],
+    lists: Sequence[Facets],
+    held: Sequence[int],
+    context: Facets,
+    kind: JsonType,
+    node: Node,
+) -> Facets:
     listed = _listed_once(lists, kind)
     if listed is not None:
         return listed
     if len(held) ** 2 > MAX_PAIRS:
         return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
-    rivals = _rivals(algebra, lists, held)
+    if 0 < len(context) <= MAX_CONTEXT and context[0] is not TOPS[kind]:
+        seen = [algebra.product([context, facets], kind, "oneOf", lambda: node.location) for facets in lists]
+    else:
+        seen = list(lists)
+    rivals = _rivals(algebra, seen, [index for index in held if seen[index]])
     union: dict[Facet, None] = {}
-    for index in held:
-        union.update(dict.fromkeys(_alone(algebra, conjs, lists[index], rivals[index], kind, node)))
+    for index, others in rivals.items():
+        union.update(dict.fromkeys(_alone(algebra, conjs, lists[index], others, kind, node)))
     return tuple(union)
 
 
@@ -222,3 +248,4 @@ IN_PLACE: Mapping[str, Keyword] = {
     "then": Keyword("if", read_if),
     "else": Keyword("if", read_if),
 }
+AFTERTHOUGHTS = (Afterthought("oneOf", apply_one_of),)

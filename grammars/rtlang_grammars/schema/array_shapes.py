@@ -151,7 +151,7 @@ def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
     if conj == FALSE:
         return []
     values: list[Json] = []
-    for kind in JsonType:
+    for kind in algebra.kinds(conj):
         for facet in algebra.conjunction(conj, kind):
             if facet.marks:
                 return None

@@ -11,10 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rtlang_grammars.limits import Budget
+from rtlang_grammars.schema import applicators, containers
 from rtlang_grammars.schema.algebra import Algebra, Keyword
-from rtlang_grammars.schema.applicators import IN_PLACE
 from rtlang_grammars.schema.array_shapes import array_shapes
-from rtlang_grammars.schema.containers import ARRAYS, OBJECTS, UNEVALUATED
 from rtlang_grammars.schema.documents import Documents
 from rtlang_grammars.schema.emptiness import is_empty
 from rtlang_grammars.schema.facets import Conj, Facet, NumberBody, StringBody
@@ -39,16 +38,17 @@ from rtlang_grammars.schema.texts import Texts
 from rtlang_grammars.schema.values import Json, JsonType, json_key
 
 _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
-    kind: {**EVERY_TYPE, **own, **IN_PLACE}
+    kind: {**EVERY_TYPE, **own, **applicators.IN_PLACE}
     for kind, own in {
         JsonType.NULL: {},
         JsonType.BOOLEAN: {},
         JsonType.NUMBER: NUMBERS,
         JsonType.STRING: STRINGS,
-        JsonType.ARRAY: ARRAYS,
-        JsonType.OBJECT: OBJECTS,
+        JsonType.ARRAY: containers.ARRAYS,
+        JsonType.OBJECT: containers.OBJECTS,
     }.items()
 }
+_AFTERTHOUGHTS = (*applicators.AFTERTHOUGHTS, *containers.AFTERTHOUGHTS)
 
 
 def compile_shapes(schema: Json, *, options: SchemaOptions | None = None, budget: Budget | None = None) -> ShapeGraph:
@@ -64,9 +64,9 @@ def compile_shapes(schema: Json, *, options: SchemaOptions | None = None, budget
     """
     budget = budget or Budget()
     options = options or SchemaOptions()
-    documents = Documents(schema, budget)
+    documents = Documents(schema, budget, options.default_dialect, options.lenient)
     report = ReportBuilder(documents.root.dialect.name)
-    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, UNEVALUATED)
+    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS)
     shapes = _Places(algebra).compile(algebra.demand(documents.root_node()))
     root, shapes = pruned(shapes, budget)
     return ShapeGraph(root, tuple(shapes), report.build())
@@ -99,7 +99,7 @@ class _Places:
     def _alternatives(self, conj: Conj) -> Iterator[Alternative]:
         literals: dict[Hashable, Json] = {}
         made: dict[Alternative, None] = {}
-        for kind in JsonType:
+        for kind in self._algebra.kinds(conj):
             for facet in self._algebra.conjunction(conj, kind):
                 if facet.literals is not None and kind is not JsonType.BOOLEAN:
                     left = self._left_of_list(facet)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from rtlang_grammars.schema.algebra import Algebra, Facets, Handler, Keyword, Unevaluated
+from rtlang_grammars.schema.algebra import Afterthought, Algebra, Facets, Handler, Keyword
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
 from rtlang_grammars.schema.facets import (
@@ -145,7 +145,16 @@ def _counted(conj: Conj, low: int, high: int | None, mark: Mark, evaluated: Eval
     return (Facet(_ARRAY, body, evaluated=evaluated),)
 
 
-def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets) -> Facets:
+def read_unevaluated(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
+    """The negation of `unevaluatedItems` and `unevaluatedProperties`."""
+    assert not positive
+    keyword = "unevaluatedItems" if kind is _ARRAY else "unevaluatedProperties"
+    if _child(algebra, node, keyword) == TRUE:
+        return ()
+    return algebra.unenforced(kind, node, keyword, "its negation is not supported")
+
+
+def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
     """`unevaluatedItems`, for each way to meet the rest of its schema."""
     conj = _child(algebra, node, "unevaluatedItems")
     result = []
@@ -281,7 +290,7 @@ def _schema_with(algebra: Algebra, node: Node, name: str, keyword: str, positive
     return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))), *both] if positive else both
 
 
-def apply_unevaluated_properties(algebra: Algebra, node: Node, facets: Facets) -> Facets:
+def apply_unevaluated_properties(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
     """`unevaluatedProperties`, for each way to meet the rest of its schema."""
     conj = _child(algebra, node, "unevaluatedProperties")
     result = []
@@ -306,6 +315,7 @@ ARRAYS: Mapping[str, Keyword] = {
     **_group("itemCounts", read_item_counts, "minItems", "maxItems"),
     **_group("uniqueItems", read_unique, "uniqueItems"),
     **_group("contains", read_contains, "contains", "minContains", "maxContains"),
+    **_group("unevaluatedItems", read_unevaluated, "unevaluatedItems"),
 }
 OBJECTS: Mapping[str, Keyword] = {
     **_group("properties", read_properties, "properties", "patternProperties", "additionalProperties"),
@@ -314,8 +324,9 @@ OBJECTS: Mapping[str, Keyword] = {
     **_group("propertyNames", read_property_names, "propertyNames"),
     **_group("dependentRequired", read_dependent_required, "dependentRequired"),
     **_group("dependentSchemas", read_dependent_schemas, "dependentSchemas", "dependencies"),
+    **_group("unevaluatedProperties", read_unevaluated, "unevaluatedProperties"),
 }
-UNEVALUATED: Mapping[JsonType, Unevaluated] = {
-    _ARRAY: Unevaluated("unevaluatedItems", apply_unevaluated_items),
-    _OBJECT: Unevaluated("unevaluatedProperties", apply_unevaluated_properties),
-}
+AFTERTHOUGHTS = (
+    Afterthought("unevaluatedItems", apply_unevaluated_items, tracks=True),
+    Afterthought("unevaluatedProperties", apply_unevaluated_properties, tracks=True),
+)

@@ -6,7 +6,7 @@ draft gives a meaning (`items` as a list, `dependencies`, a boolean `exclusiveMi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rtlang_grammars.schema.values import Json, JsonType, type_of
 from rtlang_grammars.spec import GrammarError
@@ -68,12 +68,19 @@ class Dialect:
     integer_form: bool = False
     contains_evaluates: bool = False
 
+    def without(self, keywords: frozenset[str]) -> Dialect:
+        """The same dialect with some keywords asserting nothing."""
+        return replace(self, keywords=self.keywords - keywords) if keywords else self
+
 
 DRAFT_04 = Dialect("draft-04", _DRAFT_04, "id", True, True, True, True)
 DRAFT_06 = Dialect("draft-06", _DRAFT_06, ref_hides_siblings=True, id_fragments=True)
 DRAFT_07 = Dialect("draft-07", _DRAFT_07, ref_hides_siblings=True, id_fragments=True)
 DRAFT_2019_09 = Dialect("2019-09", _2019_09)
 DRAFT_2020_12 = Dialect("2020-12", _2020_12, contains_evaluates=True)
+
+DIALECTS = {each.name: each for each in (DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)}
+"""By name."""
 
 _BY_URI = {
     "json-schema.org/draft-04/schema": DRAFT_04,
@@ -114,7 +121,7 @@ def survey(document: Json) -> Survey:
     stack: list[Json] = list(document.values()) if isinstance(document, dict) else [document]
     if isinstance(document, dict):
         _survey_keywords(document, found)
-        found.has_identifiers = "$anchor" in document or str(document.get("$id", "")).startswith("#")
+        found.has_identifiers |= "$anchor" in document or any("#" in str(document.get(key)) for key in ("$id", "id"))
     while stack:
         value = stack.pop()
         if isinstance(value, dict):
@@ -142,16 +149,22 @@ def _survey_keywords(value: dict[str, Json], found: Survey) -> None:
         found.modern = True
 
 
-def detect(document: Json, found: Survey) -> Dialect:
+def detect(document: Json, found: Survey, default: str | None = None) -> Dialect:
     """The dialect of a document.
 
+    Args:
+        default: name of the dialect of a document that says nothing; None to judge by the forms it uses.
     Raises:
-        GrammarError: `$schema` names a dialect that is not known.
+        GrammarError: `$schema` or `default` names a dialect that is not known.
     """
     uri = document.get("$schema") if isinstance(document, dict) else None
     known = by_uri(uri, "#") if uri is not None else None
     if known is not None:
         return known
+    if default is not None:
+        if default not in DIALECTS:
+            raise GrammarError(f"unknown dialect {default!r}; known are {', '.join(DIALECTS)}")
+        return DIALECTS[default]
     if found.modern:
         return DRAFT_2020_12
     if found.boolean_exclusive:

@@ -61,7 +61,7 @@ class Node:
         schema: an object or a boolean.
         resource: what it belongs to.
         pointer: its place in the document.
-        scope: resources entered on the way to it, outermost first; empty where no schema has a dynamic anchor.
+        scope: those resources entered on the way to it, outermost first, that are the first to have some dynamic anchor.
         index: number among all nodes of a compile.
         is_synthetic: made by the algebra, in the name of the schema at that place.
     """
@@ -88,13 +88,19 @@ class Node:
 class Documents:
     """The document of one compile, and the meta-schemas it refers to. Owned by that compile."""
 
-    def __init__(self, schema: Json, budget: Budget) -> None:
+    def __init__(
+        self, schema: Json, budget: Budget, default_dialect: str | None = None, lenient: frozenset[str] = frozenset()
+    ) -> None:
         """Look over and index the document.
+
+        Args:
+            default_dialect: name of the dialect of documents that name none.
+            lenient: keywords that are not to be read.
 
         Raises:
             GrammarError: an unknown dialect, or identifiers that cannot be read.
         """
-        self._budget = budget
+        self._budget, self._default_dialect, self._lenient = budget, default_dialect, lenient
         self._nodes: dict[tuple[int, str, tuple[Resource, ...]], Node] = {}
         self._by_index: list[Node] = []
         self._resources: dict[str, Resource] = {}
@@ -107,7 +113,7 @@ class Documents:
 
     def _add(self, uri: str, schema: Json, dialect: Dialect | None) -> Resource:
         found = survey(schema)
-        dialect = dialect or detect(schema, found)
+        dialect = (dialect or detect(schema, found, self._default_dialect)).without(self._lenient)
         index = len(self._values)
         self._values.append(schema)
         self._has_dynamic |= found.has_dynamic
@@ -138,8 +144,9 @@ class Documents:
             if pointer:
                 uri = self._identified(resource.uri, schema, resource.dialect)
                 if uri is not None:
-                    dialect = by_uri(schema["$schema"], pointer) if "$schema" in schema else None
-                    resource = Resource(uri, root.document, pointer, schema, dialect or resource.dialect)
+                    named = by_uri(schema["$schema"], pointer) if "$schema" in schema else None
+                    dialect = named.without(self._lenient) if named else resource.dialect
+                    resource = Resource(uri, root.document, pointer, schema, dialect)
                     self._resources.setdefault(uri, resource)
                     self._at[root.document, pointer] = resource
             self._index_anchors(schema, pointer, resource)
@@ -186,8 +193,8 @@ class Documents:
         return self._node_at(value, resource, pointer, node.scope)
 
     def _node_at(self, value: Json, resource: Resource, pointer: str, scope: tuple[Resource, ...]) -> Node:
-        if self._has_dynamic and resource not in scope:
-            scope = (*scope, resource)
+        if self._has_dynamic:
+            scope = _entered(scope, resource)
         key = (resource.document, pointer, scope)
         node = self._nodes.get(key)
         if node is None:
@@ -258,6 +265,15 @@ class Documents:
             f"the reference {reference!r} is to another document, which is never fetched: put it under $defs with its $id",
             node.location,
         )
+
+
+def _entered(scope: tuple[Resource, ...], resource: Resource) -> tuple[Resource, ...]:
+    """The scope inside a resource. Only what a reference could find is kept, so that there are few scopes."""
+    if resource in scope:
+        return scope
+    known = {name for outer in scope for name in outer.dynamic}
+    is_first = resource.is_recursive and not any(outer.is_recursive for outer in scope)
+    return (*scope, resource) if is_first or not resource.dynamic <= known else scope
 
 
 def _subschemas(schema: dict[str, Json]) -> Iterator[tuple[str, Json]]:

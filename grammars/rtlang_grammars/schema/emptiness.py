@@ -6,7 +6,8 @@ is always right; the answer "nothing" is a proof.
 
 from __future__ import annotations
 
-from rtlang_grammars.schema.algebra import Algebra, CycleError
+from rtlang_grammars.schema.algebra import Algebra
+from rtlang_grammars.schema.demands import CycleError
 from rtlang_grammars.schema.facets import (
     FALSE,
     TRUE,
@@ -62,7 +63,9 @@ def nothing(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bool:
     if known is None:
         try:
             known = not any(
-                not is_empty(algebra, facet, depth) for kind in JsonType for facet in algebra.conjunction(conj, kind)
+                not is_empty(algebra, facet, depth)
+                for kind in algebra.kinds(conj)
+                for facet in algebra.conjunction(conj, kind)
             )
         except CycleError:
             return False  # it is being worked out: nothing is known yet

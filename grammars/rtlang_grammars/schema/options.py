@@ -10,6 +10,8 @@ class SchemaOptions:
     """Options of `compile_shapes`.
 
     Attributes:
+        default_dialect: how a schema without `$schema` is read (`draft-04`, `draft-06`, `draft-07`, `2019-09`, `2020-12`);
+            None: as 2020-12, or as an older draft where it uses a form that only that knows.
         assert_formats: `format` is an assertion for every known format; False: an annotation, as 2020-12 has it by default.
         max_alternatives: how many cases one place of a schema may be split into before the compile is refused
             (or, for `not`, `if` and `oneOf`, the keyword is left to be checked).
@@ -17,6 +19,7 @@ class SchemaOptions:
         lenient: keywords to leave unenforced wherever they stand; they are reported as ignored.
     """
 
+    default_dialect: str | None = None
     assert_formats: bool = True
     max_alternatives: int = 4096
     max_listed: int = 2048

@@ -63,6 +63,7 @@ class ReportBuilder:
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
         self._entries: dict[tuple[str, str], ReportEntry] = {}
+        self._same: list[tuple[str, str]] = []
 
     def add(self, pointer: str, keyword: str, status: KeywordStatus, reason: str = "") -> None:
         """Record one keyword; a weaker status (checked, ignored) replaces `enforced`, never the other way."""
@@ -71,6 +72,18 @@ class ReportBuilder:
         if known is None or known.status is KeywordStatus.ENFORCED:
             self._entries[key] = ReportEntry(pointer, keyword, status, reason)
 
+    def same(self, first: str, other: str) -> None:
+        """What becomes of the keywords at one place becomes of the same keywords at another."""
+        self._same.append((first, other))
+
     def build(self) -> Report:
         """The finished report."""
+        weak: dict[str, list[ReportEntry]] = {}
+        for entry in self._entries.values():
+            if entry.status is not KeywordStatus.ENFORCED:
+                weak.setdefault(entry.pointer, []).append(entry)
+        for first, other in self._same:
+            for entry in weak.get(first, ()):
+                if (other, entry.keyword) in self._entries:
+                    self.add(other, entry.keyword, entry.status, entry.reason)
         return Report(self._dialect, tuple(sorted(self._entries.values())))
