@@ -24,6 +24,7 @@ import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.bench.workloads import MAKERS
 from rtlang.config import RuntimeConfig, ServeConfig
+from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError, describe, load_program, read_arguments
@@ -31,6 +32,7 @@ from rtlang.errors import RtlangError
 from rtlang.lang.program import Program
 from rtlang.lang.result import Result
 from rtlang.lang.target import Target
+from rtlang.model import host
 
 PIPED_WIDTH = 100
 CHECK_SCHEMA = {
@@ -97,7 +99,7 @@ def run(
         if url is not None and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(f"{given}: the server at {url} has its own settings")
-        target = rtlang.connect(url, api_key=api_key) if url is not None else rtlang.Runtime(**settings).start()
+        target = rtlang.connect(url, api_key=api_key) if url is not None else _started(RuntimeConfig(**settings))
         try:
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
         finally:
@@ -125,7 +127,7 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
         config = ServeConfig(**limits)
         server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loader")
         config_module = import_module("rtlang.model.config")
-        with rtlang.Runtime(**settings) as runtime:
+        with _started(RuntimeConfig(**settings)) as runtime:
             model_config = config_module.ModelConfig.from_pretrained(loader.model_directory(runtime.config.model))
             info = server_module.TokenizerInfo(
                 model=runtime.config.model,
@@ -215,7 +217,9 @@ def check(settings: dict[str, Any]) -> None:
         loader = import_module("rtlang.model.loader")
         directory = loader.model_directory(config.model)
         typer.echo(f"model       {config.model} in {directory}")
-        with rtlang.Runtime(config=config) as runtime:
+        needed, free = loader.weight_bytes(config), host.free_bytes()
+        typer.echo(f"memory      weights need {host.show_bytes(needed)}, {host.show_bytes(free)} are free")
+        with _started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
             typer.echo(f"device      cpu, {dtype}, {threads} threads, {runtime.stats()['num_pages']} KV pages")
@@ -227,6 +231,12 @@ def check(settings: dict[str, Any]) -> None:
             raise CommandError(f"the constrained generation gave {text!r}, which does not fit its schema") from error
         typer.echo(f"generated   {text}")
         typer.echo("all is well")
+
+
+def _started(config: RuntimeConfig) -> rtlang.Runtime:
+    """A runtime with its model loaded; a terminal sees how far loading is."""
+    with show_loading(Console(stderr=True)):
+        return rtlang.Runtime(config=config).start()
 
 
 def _check_program(s: Any) -> None:

@@ -36,6 +36,16 @@ def free_bytes() -> int:
     return available
 
 
+def show_bytes(count: int) -> str:
+    """A number of bytes for people: three digits and a unit."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1000:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.3g} {unit}"
+
+
 def _cgroup_number(name: str) -> int | None:
     try:
         text = (_CGROUP / name).read_text(encoding="ascii").strip()

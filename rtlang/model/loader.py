@@ -2,7 +2,8 @@
 
 Only safetensors are read: a pickle can run code, and so could a checkpoint's own Python, which is never imported. "dummy" weights
 are seeded noise in the shapes that config.json implies, for tests and benchmarks. Whatever cannot be loaded ends in a
-`ModelLoadError` that says which part is missing or unsupported.
+`ModelLoadError` that says which part is missing or unsupported. What is being loaded, and how far it is, is told through this
+module's logger: records at INFO, with a `fraction` where it takes long.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rtlang.model import host
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.hub import hub_directory, is_hub_name
+from rtlang.model.stock import stock_bytes
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.model.zoo import ZooDecoder
 
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_LONG_BYTES = 256 << 20  # weights of less are there within a second
+_PROGRESS_STEP = 0.05
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
@@ -52,23 +56,70 @@ def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
     is_lean = model_config.lean is not None and config.decoder != "zoo"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
+    needed, free = _weight_bytes(config, directory, model_config, files), host.free_bytes()
+    told = f"the weights need {host.show_bytes(needed)} of memory, {host.show_bytes(free)} are free"
+    if needed > free:
+        raise ModelLoadError(str(directory), told)
+    logger.info("loading %s as %s: %s", directory, dtype, told)
+    progress = _Progress(needed, told)
     decoder: Decoder
     if is_lean:
-        source = DummySource(config.weights_seed, dtype) if is_dummy else SafetensorsSource(directory, files, dtype)
-        _check_memory(directory, lean_bytes(model_config, dtype))
+        source = (
+            DummySource(config.weights_seed, dtype)
+            if is_dummy
+            else SafetensorsSource(directory, files, dtype, progress)
+        )
         decoder = LeanDecoder.load(model_config, source, dtype)
         source.check_unused(model_config)
     else:
-        if not is_dummy:
-            _check_memory(directory, checkpoint_bytes(files, dtype))
         decoder = ZooDecoder.load(
             directory,
             dtype,
             dummy_seed=config.weights_seed if is_dummy else None,
             max_len=config.max_model_len or model_config.max_position_embeddings,
+            on_progress=progress.tell,
         )
     logger.info("loaded %s as %s with the %s decoder", directory, dtype, "lean" if is_lean else "zoo")
     return decoder, model_config, tokenizer
+
+
+def weight_bytes(config: RuntimeConfig) -> int:
+    """Memory that the weights of `config.model` take at least, once loaded.
+
+    Raises:
+        ModelLoadError: its config or weights are missing or damaged.
+    """
+    directory = model_directory(config.model)
+    files = [] if config.weights == "dummy" else weight_files(directory)
+    return _weight_bytes(config, directory, ModelConfig.from_pretrained(directory), files)
+
+
+def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> int:
+    dtype = pick_dtype(config.dtype)
+    if model_config.lean is not None and config.decoder != "zoo":
+        return lean_bytes(model_config, dtype)
+    if config.weights == "dummy":
+        return stock_bytes(directory, dtype)
+    return checkpoint_bytes(files, dtype)
+
+
+class _Progress:
+    """Tells the log how much of the weights is there, where loading takes long. Owned by one `load_model`."""
+
+    def __init__(self, total_bytes: int, told: str) -> None:
+        self._total, self._told, self._done, self._shown = total_bytes, told, 0, 0.0
+
+    def add(self, num_bytes: int) -> None:
+        """So many more bytes of the weights were read."""
+        self._done += num_bytes
+        self.tell(self._done / self._total)
+
+    def tell(self, fraction: float) -> None:
+        """So much of the weights was read in all, 0 to 1."""
+        fraction = min(fraction, 1.0)
+        if self._total >= _LONG_BYTES and fraction >= self._shown + _PROGRESS_STEP:
+            self._shown = fraction
+            logger.info("%d%% loaded: %s", round(100 * fraction), self._told, extra={"fraction": fraction})
 
 
 def model_directory(model: str) -> Path:
@@ -130,9 +181,11 @@ def weight_files(directory: Path) -> list[Path]:
 class SafetensorsSource:
     """Tensors of a checkpoint, read and converted one at a time."""
 
-    def __init__(self, directory: Path, files: Iterable[Path], dtype: torch.dtype) -> None:
+    def __init__(
+        self, directory: Path, files: Iterable[Path], dtype: torch.dtype, progress: _Progress | None = None
+    ) -> None:
         """Open the files. Raises ModelLoadError where one is not a safetensors file."""
-        self._directory, self._dtype = directory, dtype
+        self._directory, self._dtype, self._progress = directory, dtype, progress
         self._reader_of: dict[str, Any] = {}
         self._used: set[str] = set()
         for path in files:
@@ -158,7 +211,10 @@ class SafetensorsSource:
         tensor: Tensor = reader.get_tensor(name)
         if not tensor.is_floating_point():
             raise ModelLoadError(str(self._directory), f"tensor {name} holds {tensor.dtype}, floats are supported")
-        return tensor.to(self._dtype)
+        tensor = tensor.to(self._dtype)
+        if self._progress is not None:
+            self._progress.add(tensor.nbytes)
+        return tensor
 
     def check_unused(self, config: ModelConfig) -> None:
         """Refuse a checkpoint with tensors in the model's layers that were not used: the model is not what its config says.
@@ -219,12 +275,6 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
         except (safetensors.SafetensorError, OSError) as error:
             raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
     return total
-
-
-def _check_memory(directory: Path, needed: int) -> None:
-    free = host.free_bytes()
-    if needed > free:
-        raise ModelLoadError(str(directory), f"the weights need {needed:,} bytes of memory, {free:,} are free")
 
 
 def _has_native_bfloat16() -> bool:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import json
 import logging
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,19 +25,12 @@ from rtlang.model import falcon
 from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
 from rtlang.model.batch import Batch
 from rtlang.model.linear import own_memory, pack_linears
+from rtlang.model.stock import load_model, quiet, read_config, refuse_known, watched
 from rtlang.params import SamplingParams
 from rtlang.step import Row, Step
 
 logger = logging.getLogger(__name__)
 
-# Wrong in ways that a short check does not reach, or may only reach by chance.
-_REFUSED = {
-    "falcon_h1": "its layers keep a state that pages cannot hold",
-    "llama4": "its chunked attention counts positions in its own way",
-    "llama4_text": "its chunked attention counts positions in its own way",
-    "phimoe": "its rotary embedding depends on the longest sequence of the batch",
-}
-_ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
 _CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
 _CHECK_CUTS = (9, 12)  # how many of them its first step computes
 _CHECK_PAGE_SIZE = 4
@@ -66,18 +57,27 @@ class ZooDecoder:
         self._probed: dict[int, HeadGeometry] = {}
 
     @classmethod
-    def load(cls, directory: Path, dtype: torch.dtype, *, dummy_seed: int | None, max_len: int) -> ZooDecoder:
+    def load(
+        cls,
+        directory: Path,
+        dtype: torch.dtype,
+        *,
+        dummy_seed: int | None,
+        max_len: int,
+        on_progress: Callable[[float], None] = lambda fraction: None,
+    ) -> ZooDecoder:
         """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
 
         Args:
             max_len: longest sequence in tokens that will be computed.
+            on_progress: called with the fraction of the tensors that was read.
         Raises:
             ModelLoadError: transformers cannot load it, or it fails the self-check; names the model type.
         """
-        config = _read_config(directory)
-        _refuse_known(config, str(directory), max_len)
-        with _quiet():
-            model = _load_model(directory, config, dtype, dummy_seed)
+        config = read_config(directory)
+        refuse_known(config, str(directory), max_len)
+        with quiet(), watched(on_progress):
+            model = load_model(directory, config, dtype, dummy_seed)
         decoder = cls(model.eval().requires_grad_(False), str(directory), dtype)
         with torch.inference_mode():
             decoder._take_over()
@@ -172,7 +172,7 @@ class ZooDecoder:
                 raise self._refusal(obstacle)
             self.model.config._attn_implementation = name  # what its masks are made for
             return
-        with _quiet():
+        with quiet():
             self.model.set_attn_implementation(name)
         if self.model.config._attn_implementation != name:
             raise self._refusal("its attention cannot be replaced")
@@ -266,86 +266,3 @@ def _register(decoder: ZooDecoder) -> str:
     for interface in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS):
         weakref.finalize(decoder, interface._global_mapping.pop, name, None)
     return name
-
-
-def _read_config(directory: Path) -> Any:
-    from transformers import AutoConfig
-
-    try:
-        with _quiet():
-            return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
-    except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
-        raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-        reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
-        raise ModelLoadError(
-            str(directory), f"transformers does not know model type {raw.get('model_type')!r}: {reason}"
-        ) from None
-
-
-def _load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
-    from transformers import AutoModelForCausalLM
-
-    options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
-    try:
-        if dummy_seed is None:
-            return AutoModelForCausalLM.from_pretrained(
-                directory, config=config, use_safetensors=True, local_files_only=True, **options
-            )
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(dummy_seed)
-            return AutoModelForCausalLM.from_config(config, **options)
-    except (ValueError, KeyError, OSError, RuntimeError, ImportError, TypeError, AttributeError) as error:
-        raise ModelLoadError(
-            str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
-        ) from error
-
-
-def _refuse_known(config: Any, path: str, max_len: int) -> None:
-    model_type = str(config.model_type)
-    if model_type in _REFUSED:
-        raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
-    if getattr(config, "quantization_config", None) is not None:
-        raise ModelLoadError(path, "the weights are quantized; plain float weights are supported")
-    text = config.get_text_config()
-    kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
-    for kind in kinds:
-        if kind not in _ATTENTION_LAYERS:
-            raise ModelLoadError(
-                path,
-                f"model type {model_type!r} is not supported: layers of kind {kind!r} keep a state that pages cannot hold",
-            )
-    rope = getattr(text, "rope_parameters", None) or {}
-    for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
-        if entries.get("rope_type") not in ("dynamic", "longrope"):
-            continue
-        original = entries.get("original_max_position_embeddings") or getattr(
-            text, "original_max_position_embeddings", None
-        )
-        limit = int(original or text.max_position_embeddings)
-        if max_len > limit:
-            raise ModelLoadError(
-                path,
-                f"its {entries['rope_type']} rotary embedding depends on the longest sequence of a batch beyond {limit} tokens; "
-                f"set max_model_len to {limit} or less",
-            )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars and no advice from the library while it loads."""
-    from transformers.utils import logging as library_logging
-
-    had_bars, verbosity = library_logging.is_progress_bar_enabled(), library_logging.get_verbosity()
-    library_logging.disable_progress_bar()
-    library_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        library_logging.set_verbosity(verbosity)
-        if had_bars:
-            library_logging.enable_progress_bar()
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else repr(error)

@@ -30,3 +30,17 @@ def test_without_a_limit_the_machine_counts(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(host, "_MEMINFO", meminfo)
     assert host.free_bytes() == 32 * 1024
     assert host.total_bytes() > 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (5_500_000, "5.25 MiB"),
+        (1023 << 20, "0.999 GiB"),
+        (16 << 30, "16 GiB"),
+    ],
+)
+def test_bytes_are_shown_with_three_digits(count: int, shown: str) -> None:
+    assert host.show_bytes(count) == shown

@@ -19,7 +19,15 @@ from rtlang.errors import ConfigError, ModelLoadError
 from rtlang.model import host, loader
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import LeanDecoder
-from rtlang.model.loader import DummySource, lean_bytes, load_model, model_directory, pick_dtype, weight_files
+from rtlang.model.loader import (
+    DummySource,
+    lean_bytes,
+    load_model,
+    model_directory,
+    pick_dtype,
+    weight_bytes,
+    weight_files,
+)
 from rtlang.model.runner import ModelRunner
 from rtlang.model.zoo import ZooDecoder
 from tests.support.model_steps import greedy_tokens
@@ -176,8 +184,43 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path, m
     monkeypatch.setattr(host, "free_bytes", lambda: 1000)
     path = make_checkpoint(tmp_path, "llama")
     for decoder in ("lean", "zoo"):
-        with pytest.raises(ModelLoadError, match=r"need [0-9,]+ bytes of memory, 1,000 are free"):
+        with pytest.raises(ModelLoadError, match=r"the weights need 3\d\d KiB of memory, 0.977 KiB are free"):
             load(path, decoder=decoder)
+
+
+@pytest.mark.parametrize("weights", ["safetensors", "dummy"])
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+def test_the_bytes_needed_and_free_are_said_before_loading(
+    decoder: str, weights: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_checkpoint(tmp_path, "llama")
+    config = RuntimeConfig(model=str(path), dtype="bfloat16", decoder=decoder, weights=weights)
+    size = sum(tensor.nbytes for tensor in load_file(path / "model.safetensors").values()) // 2
+    assert weight_bytes(config) == pytest.approx(size, rel=0.01)
+    monkeypatch.setattr(host, "free_bytes", lambda: 3 << 30)
+    with caplog.at_level("INFO"):
+        load_model(config)
+    first = caplog.messages[0]
+    assert f"the weights need {host.show_bytes(weight_bytes(config))} of memory, 3 GiB are free" in first
+    assert "loaded" in caplog.messages[-1]
+
+
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+def test_long_loads_of_shards_say_how_far_they_are(
+    decoder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_checkpoint(tmp_path, "llama")
+    shard(path)
+    load(path, decoder=decoder)
+    with caplog.at_level("INFO"):
+        load(path, decoder=decoder)
+        assert not [record for record in caplog.records if hasattr(record, "fraction")]  # it is small
+        monkeypatch.setattr(loader, "_LONG_BYTES", 0)
+        load(path, decoder=decoder)
+    fractions = [record.fraction for record in caplog.records if hasattr(record, "fraction")]
+    assert len(fractions) >= 3
+    assert fractions == sorted(set(fractions))
+    assert fractions[-1] == pytest.approx(1.0, abs=0.06)
 
 
 def test_bytes_of_a_lean_model_are_those_of_its_tensors(tmp_path: Path) -> None:

@@ -1,0 +1,173 @@
+"""Models of `transformers` as they come: their configuration, refusals by name, loading with progress.
+
+Nothing of a checkpoint is run: its own code is never imported, its weights are safetensors. What the library says while it loads
+(advice, progress bars) is kept from the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rtlang.errors import ModelLoadError
+
+# Wrong in ways that a short check does not reach, or may only reach by chance.
+_REFUSED = {
+    "falcon_h1": "its layers keep a state that pages cannot hold",
+    "llama4": "its chunked attention counts positions in its own way",
+    "llama4_text": "its chunked attention counts positions in its own way",
+    "phimoe": "its rotary embedding depends on the longest sequence of the batch",
+}
+_ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
+
+
+def stock_bytes(directory: Path, dtype: torch.dtype) -> int:
+    """Bytes of the parameters that config.json implies.
+
+    Raises:
+        ModelLoadError: transformers does not know the model type or cannot make the model.
+    """
+    with torch.device("meta"), quiet():
+        model = load_model(directory, read_config(directory), dtype, 0)
+    return sum(parameter.numel() * dtype.itemsize for parameter in model.parameters())
+
+
+def read_config(directory: Path) -> Any:
+    """The library's configuration of a checkpoint.
+
+    Raises:
+        ModelLoadError: it does not know the model type, or the configuration makes no sense to it.
+    """
+    from transformers import AutoConfig
+
+    try:
+        with quiet():
+            return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
+    except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
+        raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+        reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
+        raise ModelLoadError(
+            str(directory), f"transformers does not know model type {raw.get('model_type')!r}: {reason}"
+        ) from None
+
+
+def load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
+    """The library's model with its own attention, from the checkpoint or, with `dummy_seed`, of seeded noise.
+
+    Raises:
+        ModelLoadError: the library cannot load it.
+    """
+    from transformers import AutoModelForCausalLM
+
+    options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
+    try:
+        if dummy_seed is None:
+            return AutoModelForCausalLM.from_pretrained(
+                directory, config=config, use_safetensors=True, local_files_only=True, **options
+            )
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(dummy_seed)
+            return AutoModelForCausalLM.from_config(config, **options)
+    except (ValueError, KeyError, OSError, RuntimeError, ImportError, TypeError, AttributeError) as error:
+        raise ModelLoadError(
+            str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
+        ) from error
+
+
+def refuse_known(config: Any, path: str, max_len: int) -> None:
+    """Refuse what its configuration shows to be unfit, before weights are read.
+
+    Args:
+        max_len: longest sequence in tokens that will be computed.
+    Raises:
+        ModelLoadError: names the model type or the field.
+    """
+    model_type = str(config.model_type)
+    if model_type in _REFUSED:
+        raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
+    if getattr(config, "quantization_config", None) is not None:
+        raise ModelLoadError(path, "the weights are quantized; plain float weights are supported")
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
+    for kind in kinds:
+        if kind not in _ATTENTION_LAYERS:
+            raise ModelLoadError(
+                path,
+                f"model type {model_type!r} is not supported: layers of kind {kind!r} keep a state that pages cannot hold",
+            )
+    rope = getattr(text, "rope_parameters", None) or {}
+    for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
+        if entries.get("rope_type") not in ("dynamic", "longrope"):
+            continue
+        original = entries.get("original_max_position_embeddings") or getattr(
+            text, "original_max_position_embeddings", None
+        )
+        limit = int(original or text.max_position_embeddings)
+        if max_len > limit:
+            raise ModelLoadError(
+                path,
+                f"its {entries['rope_type']} rotary embedding depends on the longest sequence of a batch beyond {limit} tokens; "
+                f"set max_model_len to {limit} or less",
+            )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no advice from the library while it loads."""
+    from transformers.utils import logging as library_logging
+
+    had_bars, verbosity = library_logging.is_progress_bar_enabled(), library_logging.get_verbosity()
+    library_logging.disable_progress_bar()
+    library_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        library_logging.set_verbosity(verbosity)
+        if had_bars:
+            library_logging.enable_progress_bar()
+
+
+@contextmanager
+def watched(on_progress: Callable[[float], None]) -> Iterator[None]:
+    """Tell how far the library is with the weights, by what it would show as a progress bar."""
+    from transformers.utils import logging as library_logging
+
+    if not hasattr(library_logging, "set_tqdm_hook"):  # since 5.2
+        yield
+        return
+
+    def watch(make: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        bar = make(*arguments, **options)
+        items = arguments[0] if arguments else options.get("iterable")
+        return _Watched(bar, len(items), on_progress) if isinstance(items, Sized) else bar
+
+    before = library_logging.set_tqdm_hook(watch)
+    try:
+        yield
+    finally:
+        library_logging.set_tqdm_hook(before)
+
+
+class _Watched:
+    """A progress bar whose iteration is told to `on_progress`; all else is the bar's."""
+
+    def __init__(self, bar: Any, total: int, on_progress: Callable[[float], None]) -> None:
+        self._bar, self._total, self._on_progress = bar, total, on_progress
+
+    def __iter__(self) -> Iterator[Any]:
+        for count, item in enumerate(self._bar, start=1):
+            yield item
+            self._on_progress(count / self._total)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bar, name)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else repr(error)

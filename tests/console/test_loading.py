@@ -1,0 +1,74 @@
+"""The bar of the loader's records: there on a terminal, gone afterwards, and the log as it was."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from rich.console import Console
+
+from rtlang.console.loading import LOADER, show_loading
+
+logger = logging.getLogger(LOADER)
+
+
+def make_console(*, is_terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=is_terminal, width=80, force_interactive=is_terminal)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def load() -> None:
+    logger.info("the weights need 3 GiB")
+    for percent in range(0, 101, 20):
+        logger.info("%d%% loaded", percent, extra={"fraction": percent / 100})
+
+
+def test_a_terminal_sees_the_bar_move_to_its_end() -> None:
+    console = make_console(is_terminal=True)
+    with show_loading(console):
+        load()
+    assert "loading weights" in written(console)
+    assert "100%" in written(console)
+    assert written(console).endswith("\x1b[2K")  # the bar's line is taken away
+
+
+def test_a_quick_load_and_a_pipe_see_nothing() -> None:
+    for console in (make_console(is_terminal=True), make_console(is_terminal=False)):
+        with show_loading(console):
+            logger.info("the weights need 3 GiB")
+            if not console.is_terminal:
+                load()
+        assert written(console) == ""
+
+
+@pytest.mark.parametrize("level", [logging.WARNING, logging.INFO])
+def test_the_log_shows_what_it_showed_before(level: int, caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+    before = root.level
+    root.setLevel(level)
+    try:
+        with show_loading(make_console(is_terminal=True)):
+            load()
+        assert bool(caplog.records) == (level == logging.INFO)
+        assert (logger.level, logger.propagate, logger.handlers) == (logging.NOTSET, True, [])
+    finally:
+        root.setLevel(before)
+
+
+def test_a_load_that_fails_leaves_no_bar() -> None:
+    console = make_console(is_terminal=True)
+
+    def fail() -> None:
+        with show_loading(console):
+            logger.info("half", extra={"fraction": 0.5})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert logger.handlers == []
+    assert written(console).endswith("\x1b[2K")
