@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.schema.demands import CycleError, Demands
 from rtlang_grammars.schema.documents import Documents, Node
-from rtlang_grammars.schema.facets import TOPS, Conj, Facet, Mark, meet
+from rtlang_grammars.schema.facets import TOPS, Conj, Facet, Mark, PropertyRule, meet
+from rtlang_grammars.schema.inclusion import without_included
 from rtlang_grammars.schema.report import ReportBuilder
 from rtlang_grammars.schema.values import Json, JsonType
 from rtlang_grammars.spec import GrammarError
@@ -83,6 +84,7 @@ class Algebra(Demands):
         self._keywords, self._afterthoughts = keywords, afterthoughts
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
+        self._rules: dict[tuple[str, Conj], PropertyRule] = {}
         self._open: set[tuple[int, JsonType, bool]] = set()
 
     # Facets
@@ -174,6 +176,10 @@ class Algebra(Demands):
         lists = [[facet for demand in conj for facet in self.alternatives(demand ^ 1, kind)] for conj in conjs]
         return self.product(lists, kind, "not", lambda: node.location)
 
+    def rule(self, name: str, conj: Conj) -> PropertyRule:
+        """The rule that a property meets a conjunction where it is there; always the same object for the same demand."""
+        return self._rules.setdefault((name, conj), PropertyRule({name: conj}))
+
     # Lists of facets
 
     def product(self, lists: Sequence[Facets], kind: JsonType, keyword: str, location: Callable[[], str]) -> Facets:
@@ -199,7 +205,7 @@ class Algebra(Demands):
                     both = both and self.texts.narrowed(both)
                     if both is not None:
                         made[both] = None
-            result = tuple(made)
+            result = without_included(tuple(made))
             if len(result) > self.options.max_alternatives:
                 self._too_many(keyword, location())
         return result
@@ -217,7 +223,7 @@ class Algebra(Demands):
                 return (TOPS[facet.kind],)
             if facet.marks and replace(facet, marks=frozenset()).is_top:
                 marked = facet if marked is None else replace(facet, marks=marked.marks | facet.marks)
-        return (marked,) if marked else tuple(dict.fromkeys(facets))
+        return (marked,) if marked else tuple(without_included(tuple(dict.fromkeys(facets))))
 
     def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
         """Everything of a type, with a mark that a keyword is not enforced."""

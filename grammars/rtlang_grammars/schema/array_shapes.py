@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -124,6 +125,12 @@ def _listed(algebra: Algebra, facet: Facet) -> list[Json] | None:
         return None
     num_places = _num_places(body)
     places = [_finite(algebra, _at(body, index)) for index in range(num_places + 1)]
+    if (
+        not num_places
+        and sum(math.perm(len(places[0] or ()), size) for size in range(body.max_items + 1))
+        > algebra.options.max_listed
+    ):
+        return None
     found: list[Json] = []
     stack: list[list[Json]] = [[]]
     num_seen = 0

@@ -186,7 +186,7 @@ def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool
     facets = []
     for name, conj in names.items():
         if conj != FALSE:
-            facets.append(Facet(_OBJECT, ObjectBody((PropertyRule({name: conj}),), frozenset({name}))))
+            facets.append(Facet(_OBJECT, ObjectBody((algebra.rule(name, conj),), frozenset({name}))))
     for pattern, conj in patterns.items():
         if conj != FALSE:
             matched = algebra.demand(algebra.documents.synthetic({"pattern": pattern}, node))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from rtlang_grammars.schema.algebra import Algebra
-from rtlang_grammars.schema.facets import TRUE, ArrayBody, Conj, Facet, ItemRule, Mark, ObjectBody, PropertyRule, meet
+from rtlang_grammars.schema.facets import TRUE, ArrayBody, Conj, Facet, ItemRule, Mark, ObjectBody, meet
 from rtlang_grammars.schema.values import Json, JsonType
 
 MAX_EXCLUDED = 16  # values that are kept out of one place by cases
@@ -45,7 +45,7 @@ def _other_than(algebra: Algebra, value: Json) -> Iterator[Facet]:
         return
     for name, item in value.items():
         yield Facet(JsonType.OBJECT, ObjectBody(absent=frozenset({name})))
-        rule_of_name = PropertyRule({name: _not_equal(algebra, item)})
+        rule_of_name = algebra.rule(name, _not_equal(algebra, item))
         yield Facet(JsonType.OBJECT, ObjectBody((rule_of_name,), frozenset({name})))
     # having all of its names, one more makes it another object
     yield Facet(JsonType.OBJECT, ObjectBody(required=frozenset(value), min_properties=len(value) + 1))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.algebra import Algebra
 from rtlang_grammars.schema.emptiness import accepts_name, nothing, value_demands
-from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, PropertyRule, StringBody
+from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, StringBody
 from rtlang_grammars.schema.shapes import KeyClass, ObjectShape, Property
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
@@ -112,7 +112,7 @@ def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]
         if name in body.absent or not accepts_name(algebra, some.name, name):
             continue
         if not nothing(algebra, value_demands(algebra, body.rules, name) | some.value):
-            rules = (*body.rules, PropertyRule({name: some.value})) if some.value else body.rules
+            rules = (*body.rules, algebra.rule(name, some.value)) if some.value else body.rules
             cases.append(replace(body, rules=rules, required=body.required | {name}))
     return cases
 

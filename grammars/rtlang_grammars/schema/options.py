@@ -22,5 +22,5 @@ class SchemaOptions:
     default_dialect: str | None = None
     assert_formats: bool = True
     max_alternatives: int = 4096
-    max_listed: int = 2048
+    max_listed: int = 400
     lenient: frozenset[str] = frozenset()

@@ -11,7 +11,16 @@ from dataclasses import replace
 from itertools import product
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.schema.shapes import Alternative, ArrayShape, ItemCase, LiteralShape, ObjectShape, Property, Shape
+from rtlang_grammars.schema.shapes import (
+    Alternative,
+    ArrayShape,
+    ItemCase,
+    KeyClass,
+    LiteralShape,
+    ObjectShape,
+    Property,
+    Shape,
+)
 from rtlang_grammars.schema.values import json_key
 from rtlang_grammars.spec import GrammarError
 
@@ -29,10 +38,11 @@ def pruned(shapes: Sequence[Shape], budget: Budget) -> tuple[int, list[Shape]]:
     alive = _inhabited(shapes, budget)
     if not alive[0]:
         raise GrammarError("nothing satisfies this schema", shapes[0].pointer)
+    same = range(len(shapes))
     kept: list[list[Alternative]] = []
     for shape in shapes:
         left = [_without_dead(each, alive) for each in shape.alternatives if _is_inhabited(each, alive, budget)]
-        kept.append(list({_key(each): each for each in left}.values()))
+        kept.append(list({_key(each, same): each for each in left}.values()) if len(left) > 1 else left)
     representative = _merged(kept, budget)
     return _reachable(shapes, kept, representative, budget)
 
@@ -138,8 +148,11 @@ def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequen
 
 
 def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
-    """The same values, with no reference to a shape that is nothing."""
+    """The same values, with no reference to a shape that is nothing, and no bound that says nothing."""
     if isinstance(shape, ObjectShape):
+        closed = shape.additional is None and not shape.classes
+        if not closed and shape.max_properties is None and all(alive):
+            return shape
         additional = shape.additional if shape.additional is not None and alive[shape.additional] else None
         classes = tuple(
             each if each.shape is None or alive[each.shape] else replace(each, shape=None) for each in shape.classes
@@ -157,8 +170,10 @@ def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
         return replace(shape, properties=properties, classes=classes, additional=additional, max_properties=maximum)
     if isinstance(shape, ArrayShape):
         room = _room(shape, alive)
-        prefix = shape.prefix if room is None else shape.prefix[:room]
-        keep = room is None or room > len(prefix)
+        if room is None:
+            return shape
+        prefix = shape.prefix[:room]
+        keep = room > len(prefix)
         return replace(
             shape,
             prefix=prefix,
@@ -177,48 +192,53 @@ def _alive_cases(cases: Sequence[ItemCase], alive: Sequence[bool]) -> tuple[Item
 def _renamed(shape: Alternative, name: Callable[[int], int]) -> Alternative:
     """The same alternative with every reference put through `name`."""
     if isinstance(shape, ObjectShape):
-        return replace(
-            shape,
-            properties=tuple(
-                each if each.shape is None else Property(each.name, name(each.shape)) for each in shape.properties
-            ),
-            classes=tuple(
-                each if each.shape is None else replace(each, shape=name(each.shape)) for each in shape.classes
-            ),
-            additional=None if shape.additional is None else name(shape.additional),
+        return ObjectShape(
+            tuple([each if each.shape is None else Property(each.name, name(each.shape)) for each in shape.properties]),
+            tuple([each if each.shape is None else KeyClass(each.names, name(each.shape)) for each in shape.classes]),
+            None if shape.additional is None else name(shape.additional),
+            shape.required,
+            shape.min_properties,
+            shape.max_properties,
         )
     if isinstance(shape, ArrayShape):
-        return replace(
-            shape,
-            prefix=tuple(map(name, shape.prefix)),
-            items=None if shape.items is None else name(shape.items),
-            prefix_cases=tuple(
-                tuple(ItemCase(name(case.shape), case.counts) for case in cases) for cases in shape.prefix_cases
-            ),
-            items_cases=tuple(ItemCase(name(case.shape), case.counts) for case in shape.items_cases),
+        return ArrayShape(
+            tuple(map(name, shape.prefix)),
+            None if shape.items is None else name(shape.items),
+            shape.min_items,
+            shape.max_items,
+            shape.contains,
+            tuple([tuple(ItemCase(name(case.shape), case.counts) for case in cases) for cases in shape.prefix_cases]),
+            tuple([ItemCase(name(case.shape), case.counts) for case in shape.items_cases]),
+            shape.unique,
         )
     return shape
 
 
-def _key(shape: Alternative) -> Hashable:
-    return tuple(map(json_key, shape.values)) if isinstance(shape, LiteralShape) else shape
+def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
+    """What two alternatives share when they are written the same, references put through `name`."""
+    if isinstance(shape, LiteralShape):
+        return ("listed", tuple(map(json_key, shape.values)))
+    if isinstance(shape, ObjectShape):
+        return (
+            tuple([(each.name, each.shape if each.shape is None else name[each.shape]) for each in shape.properties]),
+            tuple([(each.names, each.shape if each.shape is None else name[each.shape]) for each in shape.classes]),
+            shape.additional if shape.additional is None else name[shape.additional],
+            shape.required,
+            shape.min_properties,
+            shape.max_properties,
+        )
+    return _renamed(shape, name.__getitem__)
 
 
 def _merged(kept: Sequence[Sequence[Alternative]], budget: Budget) -> list[int]:
-    """For each shape the first of those that are written the same; repeated, as what refers to them then is the same too."""
+    """For each shape one of those that are written the same. Children first, so that what refers to them is the same then too;
+    equal cycles stay apart, which costs only room."""
     name = list(range(len(kept)))
-    plain = [not any(isinstance(each, ObjectShape | ArrayShape) for each in alternatives) for alternatives in kept]
-    keys: list[Hashable] = [tuple(map(_key, kept[index])) if plain[index] else None for index in range(len(kept))]
-    for _ in range(8):  # a chain of equal shapes may need a round for each link; it is only tidiness
-        first: dict[Hashable, int] = {}
-        after = []
-        for index, alternatives in enumerate(kept):
-            budget.spend()
-            key = keys[index] or tuple(_key(_renamed(each, name.__getitem__)) for each in alternatives)
-            after.append(first.setdefault(key, index) if alternatives else index)
-        if after == name:
-            break
-        name = after
+    first: dict[Hashable, int] = {}
+    for index in range(len(kept) - 1, -1, -1):
+        budget.spend()
+        if kept[index]:
+            name[index] = first.setdefault(tuple([_key(each, name) for each in kept[index]]), index)
     return name
 
 
