@@ -187,6 +187,8 @@ class _Reader:
         rope = self.rope_entries()
         if rope.get("partial_rotary_factor", self.text.get("partial_rotary_factor", 1.0)) not in (1.0, None):
             return "only a part of each head is rotated"
+        if any(isinstance(entry, dict) for entry in rope.values()):
+            return "its rotary embeddings differ by layer type"
         kind = _rope_kind(rope)
         if kind not in ("default", "linear", "llama3"):
             return f"rope type {kind!r} is not default, linear or llama3"
@@ -196,10 +198,17 @@ class _Reader:
         return None
 
     def rope_entries(self) -> dict[str, Any]:
-        for name in ("rope_parameters", "rope_scaling"):
-            if isinstance(self.text.get(name), dict):
+        """What config.json says of the rotary embedding; the older name wins where both say something, as in transformers."""
+        for name in ("rope_scaling", "rope_parameters"):
+            if isinstance(self.text.get(name), dict) and self.text[name]:
                 return dict(self.text[name])
         return {}
+
+    def original_length(self, rope: dict[str, Any]) -> int:
+        """The length that a llama3 rope was made for: where a config has it beside the rope's entries, that one counts."""
+        if self.text.get("original_max_position_embeddings") is not None:
+            return self.number("original_max_position_embeddings")
+        return int(rope.get("original_max_position_embeddings") or self.number("max_position_embeddings"))
 
     def lean_config(self, model_type: str, num_layers: int) -> LeanConfig:
         rope = self.rope_entries()
@@ -218,9 +227,7 @@ class _Reader:
                 factor=float(rope.get("factor") or 1.0),
                 low_freq_factor=float(rope.get("low_freq_factor") or 1.0),
                 high_freq_factor=float(rope.get("high_freq_factor") or 4.0),
-                original_max_position_embeddings=int(
-                    rope.get("original_max_position_embeddings") or self.number("max_position_embeddings", default=8192)
-                ),
+                original_max_position_embeddings=self.original_length(rope) if kind == "llama3" else 8192,
             ),
             sliding_windows=self.sliding_windows(model_type, num_layers),
             has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import pytest
 import torch
 
 from rtlang.config import RuntimeConfig
-from rtlang.model.config import RopeConfig
+from rtlang.model.config import ModelConfig, RopeConfig
 from rtlang.model.decoder import LeanDecoder, rope_tables
 from rtlang.model.runner import ModelRunner
 from tests.support.model_steps import greedy_tokens, ragged_logits
-from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model
+from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
 
 LLAMA3_ROPE = {
     "rope_type": "llama3",
@@ -42,6 +43,102 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3": ("qwen3", {}),
     "qwen3-bias": ("qwen3", {"attention_bias": True}),
 }
+
+
+# Entries of config.json as published checkpoints spell them; the last part says whether the lean decoder takes it.
+LLAMA3_SCALING = {key: value for key, value in LLAMA3_ROPE.items() if key != "rope_theta"}
+FIELDS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "plain": ("llama", {}, True),
+    "attention_bias": ("llama", {"attention_bias": True}, True),
+    "mlp_bias": ("llama", {"mlp_bias": True}, True),
+    "mistral has no biases": ("mistral", {"attention_bias": True, "mlp_bias": True}, True),
+    "qwen2 has biases": ("qwen2", {"attention_bias": False, "mlp_bias": True}, True),
+    "qwen3 attention_bias": ("qwen3", {"attention_bias": True, "head_dim": 32}, True),
+    "head_dim": ("llama", {"head_dim": 24}, True),
+    "head_dim null": ("llama", {"head_dim": None}, True),
+    "head_dim of mistral": ("mistral", {"head_dim": 32}, True),
+    "num_key_value_heads null": ("llama", {"num_key_value_heads": None}, True),
+    "rms_norm_eps": ("llama", {"rms_norm_eps": 0.1}, True),
+    "tied": ("llama", {"tie_word_embeddings": True}, True),
+    "swish": ("llama", {"hidden_act": "swish"}, True),
+    "gelu": ("llama", {"hidden_act": "gelu"}, False),
+    "relu2 in qwen2": ("qwen2", {"hidden_act": "relu2"}, False),
+    "rope_theta": ("llama", {"rope_theta": 50.0}, True),
+    "rope_theta in rope_parameters": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}, True),
+    "rope_theta twice": ("qwen2", {"rope_theta": 9.0, "rope_parameters": {"rope_theta": 50.0}}, True),
+    "rope_scaling null": ("llama", {"rope_theta": 50.0, "rope_scaling": None}, True),
+    "linear": ("llama", {"rope_theta": 50.0, "rope_scaling": {"type": "linear", "factor": 4.0}}, True),
+    "llama3": ("llama", {"rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING}, True),
+    "llama3 in qwen3": ("qwen3", {"head_dim": 32, "rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING}, True),
+    "llama3 with the length beside it": (
+        "llama",
+        {"rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING, "original_max_position_embeddings": 8},
+        True,
+    ),
+    "both rope entries": (
+        "llama",
+        {"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_type": "default"}},
+        True,
+    ),
+    "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "max_position_embeddings": 64}, False),
+    "dynamic": ("llama", {"rope_scaling": {"type": "dynamic", "factor": 4.0}}, False),
+    "longrope": (
+        "llama",
+        {
+            "rope_scaling": {"type": "longrope", "factor": 2.0, "long_factor": [2.0] * 8, "short_factor": [1.3] * 8},
+        },
+        False,
+    ),
+    "partial rotary": ("llama", {"partial_rotary_factor": 0.5}, False),
+    "sliding_window of llama means nothing": ("llama", {"sliding_window": 8}, True),
+    "sliding_window": ("mistral", {"sliding_window": 8}, True),
+    "sliding_window unused": (
+        "qwen2",
+        {"sliding_window": 8, "use_sliding_window": False, "max_window_layers": 0},
+        True,
+    ),
+    "max_window_layers": ("qwen2", {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 1}, True),
+    "layer_types": (
+        "qwen3",
+        {
+            "head_dim": 32,
+            "sliding_window": 8,
+            "use_sliding_window": True,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+        True,
+    ),
+    "other families' factors mean nothing": ("llama", {"logits_scaling": 2.0, "residual_multiplier": 0.5}, True),
+    "pretraining_tp": ("llama", {"pretraining_tp": 2}, True),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_that_changes_results_is_computed_or_left_to_the_zoo(field: str, tmp_path: Path) -> None:
+    import transformers
+
+    family, entries, is_lean = FIELDS[field]
+    path = make_checkpoint(tmp_path / "plain", family)
+    raw = json.loads((path / "config.json").read_text())
+    for name in ("rope_parameters", "rope_theta", "rope_scaling", "head_dim", "layer_types", *entries):
+        raw.pop(name, None)
+    raw |= entries
+    (path / "config.json").write_text(json.dumps(raw))  # of the right shapes only now, so made once more
+    save_checkpoint(random_model(transformers.AutoConfig.from_pretrained(path)), path)
+    (path / "config.json").write_text(json.dumps(raw))
+    config = ModelConfig.from_pretrained(path)
+    assert (config.lean is not None) == is_lean, config.lean_obstacle
+    runner = ModelRunner(
+        RuntimeConfig(model=str(path), dtype="float32", num_pages=64, page_size=4, num_threads=1, max_model_len=64)
+    )
+    runner.load()
+    assert isinstance(runner.decoder, LeanDecoder) == is_lean
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
 
 
 def load_runner(path: Path, dtype: str = "float32") -> ModelRunner:
