@@ -48,7 +48,7 @@ def read_config(directory: Path) -> Any:
     try:
         with quiet():
             return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
-    except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
+    except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
         raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
         reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
         raise ModelLoadError(
@@ -73,7 +73,7 @@ def load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(dummy_seed)
             return AutoModelForCausalLM.from_config(config, **options)
-    except (ValueError, KeyError, OSError, RuntimeError, ImportError, TypeError, AttributeError) as error:
+    except Exception as error:  # foreign code, as above
         raise ModelLoadError(
             str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
         ) from error
@@ -98,7 +98,8 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
         if kind not in _ATTENTION_LAYERS:
             raise ModelLoadError(
                 path,
-                f"model type {model_type!r} is not supported: layers of kind {kind!r} keep a state that pages cannot hold",
+                f"model type {model_type!r} is not supported: "
+                f"layers of kind {kind!r} are not attention over all keys, a window or a chunk",
             )
     rope = getattr(text, "rope_parameters", None) or {}
     for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):

@@ -29,7 +29,7 @@ def load_runner(path: Path, max_model_len: int | None = None) -> ModelRunner:
 def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "mamba")
     (path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(ModelLoadError, match=r"'mamba'.*'linear_attention' keep a state"):
+    with pytest.raises(ModelLoadError, match=r"'mamba'.*'linear_attention' are not attention"):
         ZooDecoder.load(path, torch.float32, dummy_seed=None, max_len=64)
 
 
@@ -56,6 +56,18 @@ def test_quantized_weights_and_unknown_types_are_refused(tmp_path: Path) -> None
     quantized = {**config, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
     (path / "config.json").write_text(json.dumps(quantized))
     with pytest.raises(ModelLoadError, match="quantized"):
+        load_runner(path)
+
+
+def test_whatever_the_code_of_a_model_raises_becomes_a_refusal_by_name(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "llama")
+    config = json.loads((path / "config.json").read_text())
+    reformer = {"model_type": "reformer", "architectures": ["ReformerModelWithLMHead"], "num_hidden_layers": 2}
+    sizes = {name: config[name] for name in ("vocab_size", "hidden_size", "num_attention_heads")}
+    (path / "config.json").write_text(
+        json.dumps({**sizes, **reformer, "is_decoder": False})
+    )  # an assertion of its code
+    with pytest.raises(ModelLoadError, match=r"cannot load model type 'reformer'.*is_decoder"):
         load_runner(path)
 
 

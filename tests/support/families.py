@@ -115,7 +115,7 @@ class Family:
 
 
 _OWN_ATTENTION = "its attention cannot be replaced"
-_STATES = "layers of kind 'linear_attention' keep a state that pages cannot hold"
+_STATES = "layers of kind 'linear_attention' are not attention over all keys, a window or a chunk"
 _NO_POSITIONS = "it takes no positions from outside"
 
 FAMILIES: tuple[Family, ...] = (
@@ -301,6 +301,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("GPT", "openai-gpt", refusal=_OWN_ATTENTION),
     Family("XGLM", "xglm", {"d_model": 64, "num_layers": 2, "attention_heads": 4}, refusal=_OWN_ATTENTION),
     Family("Phi-3.5-MoE", "phimoe", refusal="its rotary embedding depends on the longest sequence of the batch"),
+    Family("BERT and other encoders", "bert", refusal="over our pages its logits differ from the stock model's"),
     Family("Mamba", "mamba", {"state_size": 8}, refusal=_STATES),
     Family("Falcon Mamba", "falcon_mamba", {"state_size": 8}, refusal=_STATES),
     Family("RWKV", "rwkv", refusal=_NO_POSITIONS),
@@ -357,7 +358,7 @@ FAMILIES: tuple[Family, ...] = (
         "LFM2",
         "lfm2",
         {"layer_types": ["conv", "full_attention"]},
-        refusal="layers of kind 'conv' keep a state that pages cannot hold",
+        refusal="layers of kind 'conv' are not attention over all keys, a window or a chunk",
     ),
     Family(
         "MiniMax",
