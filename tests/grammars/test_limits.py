@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.spec import GrammarError
 
@@ -28,8 +29,12 @@ def test_a_budget_without_time_stops_at_a_check_and_after_many_spends() -> None:
         Budget(Limits(max_seconds=-1.0)).check()
     budget = Budget(Limits(max_seconds=-1.0))
     with pytest.raises(GrammarError, match="more than -1 s"):
-        for _ in range(1000):
-            budget.spend()
+        _spend_often(budget)
+
+
+def _spend_often(budget: Budget) -> None:
+    for _ in range(1000):
+        budget.spend()
 
 
 def test_cancelling_stops_the_budget_and_what_was_renewed_from_it() -> None:

@@ -1,0 +1,143 @@
+"""The deterministic automaton of a tree over code points, its states made when asked for.
+
+A state is a term (what may still follow) and, where the tree has lookbehinds, how far the text so far is towards each of them. Moves are
+a vector over the classes of a partition of all code points; a move into a dead end is no move.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular import code_points, syntax
+from rtlang_grammars.regular.code_points import CodePoints
+from rtlang_grammars.regular.dead_ends import DeadEnds, Situation
+from rtlang_grammars.regular.derivatives import Derivatives, Moves
+from rtlang_grammars.regular.partition import Partition
+from rtlang_grammars.regular.terms import NOTHING, Terms
+
+NO_STATE = -1
+
+
+class CodePointAutomaton:
+    """States are numbered from 0 as they are met. Safe to share between threads.
+
+    Attributes:
+        partition: the classes of code points.
+        start: the first state; NO_STATE where the language is empty.
+    """
+
+    def __init__(self, tree: syntax.Node, budget: Budget) -> None:
+        """Make the first state.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        budget.check_depth(tree.depth)
+        self.partition = Partition([code_points.ALL, *_sets_of(tree)])
+        self._terms = Terms(self.partition, budget)
+        self._derivatives = Derivatives(self._terms)
+        self._dead_ends = DeadEnds(self._terms, self._following, self._accepts)
+        self._numbers: dict[Situation, int] = {}
+        self._situations: list[Situation] = []
+        self._vectors: list[tuple[int, ...] | None] = []
+        self._lock = threading.Lock()
+        first = self._terms.load(tree)
+        self.start = self._number((first, tuple(self._terms.histories)))
+
+    @property
+    def num_states(self) -> int:
+        """States made so far."""
+        return len(self._situations)
+
+    def moves(self, state: int, budget: Budget) -> tuple[int, ...]:
+        """The state after a code point of each class; NO_STATE where nothing can follow.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        vector = self._vectors[state]
+        if vector is not None:
+            return vector
+        with self._lock:
+            self._terms.budget = budget
+            targets = [NO_STATE] * self.partition.num_classes
+            for mask, situation in self._transitions(self._situations[state]):
+                number = self._number(situation)
+                while mask:
+                    low = mask & -mask
+                    targets[low.bit_length() - 1] = number
+                    mask ^= low
+            vector = self._vectors[state] = tuple(targets)
+        return vector
+
+    def is_accepting(self, state: int) -> bool:
+        """Whether the text so far is in the language."""
+        return self._accepts(self._situations[state])
+
+    def _number(self, situation: Situation) -> int:
+        number = self._numbers.get(situation)
+        if number is None:
+            number = NO_STATE
+            if self._dead_ends.is_live(situation):
+                self._terms.budget.spend(states=1)
+                number = len(self._situations)
+                self._situations.append(situation)
+                self._vectors.append(None)
+            self._numbers[situation] = number
+        return number
+
+    def _passed(self, histories: tuple[int, ...]) -> int:
+        """Bit i is set where the text so far is in history i."""
+        passed = 0
+        for index, history in enumerate(histories):
+            if self._terms.is_nullable(history, passed):
+                passed |= 1 << index
+        return passed
+
+    def _accepts(self, situation: Situation) -> bool:
+        term, histories = situation
+        return self._terms.is_nullable(term, self._passed(histories) if histories else 0)
+
+    def _following(self, situation: Situation) -> list[Situation]:
+        return [following for _, following in self._transitions(situation)]
+
+    def _transitions(self, situation: Situation) -> list[tuple[int, Situation]]:
+        """Disjoint masks and the situation after each."""
+        term, histories = situation
+        passed = self._passed(histories) if histories else 0
+        found: list[tuple[int, Situation]] = [
+            (mask, (after, ())) for mask, after in self._derivatives.step(term, passed)
+        ]
+        for history in histories:
+            moves = _completed(self._derivatives.step(history, passed), self.partition.all_mask)
+            found = [
+                (mask & other_mask, (after, (*others, rest)))
+                for mask, (after, others) in found
+                for other_mask, rest in moves
+                if mask & other_mask
+            ]
+        return found
+
+
+def _completed(moves: Moves, all_mask: int) -> Moves:
+    """The moves, with NOTHING after every class that has none."""
+    for mask, _ in moves:
+        all_mask &= ~mask
+    return (*moves, (all_mask, NOTHING)) if all_mask else moves
+
+
+def _sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
+    """The sets of code points in a tree."""
+    found: dict[CodePoints, None] = {}
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, syntax.Characters):
+            found[node.points] = None
+        elif isinstance(node, syntax.Concatenation | syntax.Alternation | syntax.Both):
+            waiting.extend(node.items)
+        elif isinstance(node, syntax.Repetition | syntax.Negation | syntax.Lookaround):
+            waiting.append(node.item)
+    return found

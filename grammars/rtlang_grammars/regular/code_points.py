@@ -1,0 +1,95 @@
+"""Sets of Unicode code points as sorted ranges.
+
+A set is a tuple of inclusive (first, last) pairs, ascending, neither touching nor overlapping. Surrogates are never in it: text is a
+sequence of Unicode scalar values, and nothing else can be written in UTF-8. Equal sets are equal tuples.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TypeAlias
+
+CodePoints: TypeAlias = tuple[tuple[int, int], ...]
+
+MAX_CODE_POINT = 0x10FFFF
+FIRST_SURROGATE, LAST_SURROGATE = 0xD800, 0xDFFF
+ALL: CodePoints = ((0, FIRST_SURROGATE - 1), (LAST_SURROGATE + 1, MAX_CODE_POINT))
+NONE: CodePoints = ()
+
+
+@lru_cache(maxsize=1024)
+def single(code_point: int) -> CodePoints:
+    """The set of one code point; empty for a surrogate."""
+    return NONE if FIRST_SURROGATE <= code_point <= LAST_SURROGATE else ((code_point, code_point),)
+
+
+def of_text(characters: str) -> CodePoints:
+    """The set of the characters of a text."""
+    return normalised((ord(character), ord(character)) for character in characters)
+
+
+def normalised(ranges: Iterable[tuple[int, int]]) -> CodePoints:
+    """Any ranges as a set: sorted, merged, without surrogates."""
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            if last > merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+        elif first <= last:
+            merged.append((first, last))
+    if not merged or merged[-1][1] < FIRST_SURROGATE:
+        return tuple(merged)
+    return intersection(tuple(merged), ALL)
+
+
+def union(*sets: CodePoints) -> CodePoints:
+    """What is in any of the sets."""
+    if len(sets) == 1:
+        return sets[0]
+    return normalised(pair for each in sets for pair in each)
+
+
+def intersection(one: CodePoints, other: CodePoints) -> CodePoints:
+    """What is in both sets."""
+    result = []
+    i = j = 0
+    while i < len(one) and j < len(other):
+        first, last = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if first <= last:
+            result.append((first, last))
+        if one[i][1] < other[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(result)
+
+
+def complement(points: CodePoints) -> CodePoints:
+    """All code points that are not in the set."""
+    result = []
+    next_first = 0
+    for first, last in points:
+        if first > next_first:
+            result.append((next_first, first - 1))
+        next_first = last + 1
+    if next_first <= MAX_CODE_POINT:
+        result.append((next_first, MAX_CODE_POINT))
+    return intersection(tuple(result), ALL)
+
+
+def difference(one: CodePoints, other: CodePoints) -> CodePoints:
+    """What is in the first set and not in the second."""
+    return intersection(one, complement(other))
+
+
+def contains(points: CodePoints, code_point: int) -> bool:
+    """Whether a code point is in the set."""
+    at = bisect_right(points, (code_point, MAX_CODE_POINT)) - 1
+    return at >= 0 and code_point <= points[at][1]
+
+
+def size(points: CodePoints) -> int:
+    """How many code points are in the set."""
+    return sum(last - first + 1 for first, last in points)
