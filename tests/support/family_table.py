@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from tests.support.families import FAMILIES, Family, is_lean, served
@@ -22,9 +23,11 @@ def family_table() -> str:
     """The section between the markers."""
     good = [family for family in FAMILIES if family.refusal is None]
     bad = [family for family in FAMILIES if family.refusal is not None]
+    by_decoder = Counter(decoder for _, _, decoder in served())
     return "\n".join(
         [
-            f"Equal token for token ({len(good)} families, {len(served())} configurations):",
+            f"Equal token for token ({len(good)} families, {by_decoder['zoo']} configurations, {by_decoder['lean']} of them "
+            "on the lean decoder too):",
             "",
             "| family | `model_type` | decoder | also compared |",
             "|---|---|---|---|",
