@@ -16,7 +16,7 @@ from rtlang_grammars.limits import Budget
 from rtlang_grammars.schema.demands import CycleError, Demands
 from rtlang_grammars.schema.documents import Documents, Node
 from rtlang_grammars.schema.facets import TOPS, Conj, Facet, Mark, PropertyRule, meet
-from rtlang_grammars.schema.inclusion import without_included
+from rtlang_grammars.schema.inclusion import with_lists_joined, without_included
 from rtlang_grammars.schema.report import ReportBuilder
 from rtlang_grammars.schema.values import Json, JsonType
 from rtlang_grammars.spec import GrammarError
@@ -137,6 +137,8 @@ class Algebra(Demands):
             self._open.discard(key)
         if not track:
             facets = self.simplified(tuple(facet.without_evaluated() for facet in facets))
+        if len(facets) > self.options.max_alternatives:
+            self._too_many("the schema", node.location)
         self._alternatives[key] = facets
         return facets
 
@@ -223,7 +225,7 @@ class Algebra(Demands):
                 return (TOPS[facet.kind],)
             if facet.marks and replace(facet, marks=frozenset()).is_top:
                 marked = facet if marked is None else replace(facet, marks=marked.marks | facet.marks)
-        return (marked,) if marked else tuple(without_included(tuple(dict.fromkeys(facets))))
+        return (marked,) if marked else tuple(without_included(with_lists_joined(tuple(dict.fromkeys(facets)))))
 
     def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
         """Everything of a type, with a mark that a keyword is not enforced."""

@@ -14,7 +14,7 @@ from itertools import combinations
 from rtlang_grammars.schema.algebra import Afterthought, Algebra, Facets, Keyword, TooManyCasesError
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
-from rtlang_grammars.schema.emptiness import overlap
+from rtlang_grammars.schema.emptiness import discriminated, overlap
 from rtlang_grammars.schema.facets import FALSE, NOTHING, TOP_BODY, TOPS, TRUE, Conj, Facet, Mark
 from rtlang_grammars.schema.scalars import has, keyword_value
 from rtlang_grammars.schema.values import JsonType
@@ -158,13 +158,13 @@ def _exactly_one(
     listed = _listed_once(lists, kind)
     if listed is not None:
         return listed
-    if len(held) ** 2 > MAX_PAIRS:
-        return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
     if 0 < len(context) <= MAX_CONTEXT and context[0] is not TOPS[kind]:
         seen = [algebra.product([context, facets], kind, "oneOf", lambda: node.location) for facets in lists]
     else:
         seen = list(lists)
     rivals = _rivals(algebra, seen, [index for index in held if seen[index]])
+    if rivals is None:
+        return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
     union: dict[Facet, None] = {}
     for index, others in rivals.items():
         union.update(dict.fromkeys(_alone(algebra, conjs, lists[index], others, kind, node)))
@@ -211,9 +211,13 @@ def _listed_once(lists: Sequence[Facets], kind: JsonType) -> Facets | None:
     return once
 
 
-def _rivals(algebra: Algebra, lists: Sequence[Facets], held: Sequence[int]) -> Mapping[int, list[int]]:
-    """For each branch those that may hold together with it."""
+def _rivals(algebra: Algebra, lists: Sequence[Facets], held: Sequence[int]) -> Mapping[int, list[int]] | None:
+    """For each branch those that may hold together with it; None where the branches are too many to be compared."""
     rivals: dict[int, list[int]] = {index: [] for index in held}
+    if discriminated(algebra, [lists[index] for index in held]):
+        return rivals
+    if len(held) ** 2 > MAX_PAIRS:
+        return None
     for a, b in combinations(held, 2):
         if any(overlap(algebra, one, other) for one in lists[a] for other in lists[b]):
             rivals[a].append(b)

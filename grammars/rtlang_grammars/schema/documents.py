@@ -25,7 +25,7 @@ from rtlang_grammars.schema.dialects import (
     expected,
     survey,
 )
-from rtlang_grammars.schema.values import Json
+from rtlang_grammars.schema.values import Json, check_nesting
 from rtlang_grammars.spec import GrammarError
 
 
@@ -112,6 +112,7 @@ class Documents:
         self.root = self._add("", schema, None)
 
     def _add(self, uri: str, schema: Json, dialect: Dialect | None) -> Resource:
+        check_nesting(schema, 4 * self._budget.limits.max_depth, "#")  # a schema in a schema takes two to three levels
         found = survey(schema)
         dialect = (dialect or detect(schema, found, self._default_dialect)).without(self._lenient)
         index = len(self._values)
@@ -255,7 +256,7 @@ class Documents:
     def _published(self, uri: str, node: Node, reference: str) -> Resource:
         """The resource of a meta-schema."""
         if "json-schema.org/" in uri:
-            from jsonschema_specifications import REGISTRY
+            from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
             for name in (uri, f"{uri}#"):
                 if name in REGISTRY:

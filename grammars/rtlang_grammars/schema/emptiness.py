@@ -6,6 +6,8 @@ is always right; the answer "nothing" is a proof.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
 from rtlang_grammars.schema.algebra import Algebra
 from rtlang_grammars.schema.demands import CycleError
 from rtlang_grammars.schema.facets import (
@@ -21,6 +23,7 @@ from rtlang_grammars.schema.facets import (
 )
 from rtlang_grammars.schema.values import JsonType
 
+MAX_NAMES = 8  # required names that are tried as what tells branches apart
 MAX_DEPTH = 4  # how far a contradiction may be below
 
 
@@ -30,6 +33,46 @@ def overlap(algebra: Algebra, a: Facet, b: Facet) -> bool:
     both = meet(a.without_evaluated(), b.without_evaluated())
     both = both and algebra.texts.narrowed(both)
     return both is not None and not is_empty(algebra, both, MAX_DEPTH)
+
+
+def discriminated(algebra: Algebra, branches: Sequence[Sequence[Facet]]) -> bool:
+    """Whether some property tells all branches apart: required in each, with listed values that no other branch has."""
+    first = branches[0][0].body if branches and branches[0] else None
+    if not isinstance(first, ObjectBody):
+        return False
+    return any(_tells_apart(algebra, branches, name) for name in sorted(first.required)[:MAX_NAMES])
+
+
+def _tells_apart(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: str) -> bool:
+    seen: set[Hashable] = set()
+    for facets in branches:
+        own: set[Hashable] = set()
+        for facet in facets:
+            body = facet.body
+            if not isinstance(body, ObjectBody) or name not in body.required:
+                return False
+            keys = _listed_keys(algebra, value_demands(algebra, body.rules, name))
+            if keys is None:
+                return False
+            own |= keys
+        if not own.isdisjoint(seen):
+            return False
+        seen |= own
+    return True
+
+
+def _listed_keys(algebra: Algebra, conj: Conj) -> set[Hashable] | None:
+    """The keys of values that may meet a conjunction of lists; None where there are others."""
+    keys: set[Hashable] = set()
+    try:
+        for kind in algebra.kinds(conj):
+            for facet in algebra.conjunction(conj, kind):
+                if facet.literals is None:
+                    return None
+                keys.update(facet.literals)
+    except CycleError:
+        return None
+    return keys
 
 
 def is_empty(algebra: Algebra, facet: Facet, depth: int = MAX_DEPTH) -> bool:

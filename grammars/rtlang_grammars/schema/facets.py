@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -298,10 +298,14 @@ class Facet:
 
     kind: JsonType
     body: Body
-    literals: Mapping[Hashable, Json] | None = field(default=None, hash=False)
+    literals: Mapping[Hashable, Json] | None = None
     excluded: frozenset[Hashable] = frozenset()
     marks: frozenset[Mark] = frozenset()
     evaluated: Evaluated = NOTHING
+
+    def __hash__(self) -> int:
+        first = None if self.literals is None else (len(self.literals), next(iter(self.literals), None))
+        return hash((self.body, first, self.excluded, self.marks))
 
     @property
     def is_top(self) -> bool:

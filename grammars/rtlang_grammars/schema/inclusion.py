@@ -7,8 +7,10 @@ the other can be left out of a list. Products of negations shrink by it from tho
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
-from rtlang_grammars.schema.facets import TOP_BODY, ArrayBody, Facet, NumberBody, ObjectBody, StringBody
+from rtlang_grammars.schema.facets import NOTHING, TOP_BODY, ArrayBody, Facet, NumberBody, ObjectBody, StringBody
+from rtlang_grammars.schema.values import Json
 
 MAX_COMPARED = 1024  # facets of one list that are compared; beyond that the list is left as it is
 
@@ -24,6 +26,23 @@ def without_included(facets: Sequence[Facet]) -> Sequence[Facet]:
         if not any(sets[other] <= sets[index] and facets[other].evaluated == evaluated for other in kept):
             kept.append(index)
     return facets if len(kept) == len(facets) else [facets[index] for index in sorted(kept)]
+
+
+def with_lists_joined(facets: Sequence[Facet]) -> Sequence[Facet]:
+    """The same union with plain lists of values (a thousand `const` in an `anyOf`) made one list, in place of the first."""
+    plain = [facet for facet in facets if facet.literals is not None and _is_plain_list(facet)]
+    if len(plain) < 2:
+        return facets
+    joined: dict[Hashable, Json] = {}
+    for facet in plain:
+        joined.update(facet.literals or {})
+    first = replace(plain[0], literals=joined)
+    rest = [facet for facet in facets if facet.literals is None or not _is_plain_list(facet)]
+    return (first, *rest)
+
+
+def _is_plain_list(facet: Facet) -> bool:
+    return not facet.marks and facet.evaluated is NOTHING and facet.body == TOP_BODY[facet.kind]
 
 
 def _atoms(facet: Facet) -> list[Hashable]:

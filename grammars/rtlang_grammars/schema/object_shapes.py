@@ -18,8 +18,6 @@ from rtlang_grammars.schema.shapes import KeyClass, ObjectShape, Property
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
 
-MAX_REGIONS = 256  # disjoint classes of names that the patterns of one object may be cut into
-
 
 @dataclass(frozen=True, slots=True)
 class _NameLimit:
@@ -87,7 +85,7 @@ def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool
     if not patterns:
         return not nothing(algebra, _join(rule.additional for rule in body.rules) | some.value)
     wanted = _name_limit(algebra, some.name | body.names)
-    for language, conj in _regions(algebra, body, patterns):
+    for language, conj in _regions(algebra, body):
         if nothing(algebra, conj | some.value):
             continue
         if wanted is None or (
@@ -96,7 +94,7 @@ def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool
             return True
     if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value):
         return False
-    others = algebra.texts.union(algebra.texts.language("pattern", pattern, "") for pattern in patterns).complement()
+    others = algebra.texts.unmatched(patterns)
     if wanted is not None:
         return wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget)
     return not others.is_empty(algebra.budget)
@@ -148,39 +146,22 @@ def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> 
     )
 
 
-def _patterns(body: ObjectBody) -> list[str]:
-    return list(dict.fromkeys(pattern for rule in body.rules for pattern, _ in rule.patterns))
+def _patterns(body: ObjectBody) -> frozenset[str]:
+    return frozenset(pattern for rule in body.rules for pattern, _ in rule.patterns)
 
 
-def _regions(algebra: Algebra, body: ObjectBody, patterns: list[str]) -> Iterator[tuple[Language, Conj]]:
+def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Conj]]:
     """Disjoint languages that together are all names matched by some pattern, with the demands on each."""
+    patterns = _patterns(body)
+    if not patterns:
+        return
     pointer = algebra.location(_join(conj for rule in body.rules for _, conj in rule.patterns))
-    regions: list[tuple[Language, frozenset[str]]] = []
-    for pattern in patterns:
-        language = algebra.texts.language("pattern", pattern, pointer)
-        cut: list[tuple[Language, frozenset[str]]] = []
-        for known, matched in regions:
-            algebra.budget.spend(states=1)
-            if known.is_disjoint(language, algebra.budget):
-                cut.append((known, matched))
-                continue
-            cut.append((known.intersect(language), matched | {pattern}))
-            outside = known.intersect(language.complement())
-            if not outside.is_empty(algebra.budget):
-                cut.append((outside, matched))
-        for known, _ in regions:
-            language = language.intersect(known.complement())
-        if not regions or not language.is_empty(algebra.budget):
-            cut.append((language, frozenset({pattern})))
-        regions = cut
-        if len(regions) > MAX_REGIONS:
-            raise GrammarError(f"patternProperties overlap in more than {MAX_REGIONS} ways", pointer)
-    for known, matched in regions:
+    for language, matched in algebra.texts.regions(patterns, pointer):
         demands: set[int] = set()
         for rule in body.rules:
             own = [conj for pattern, conj in rule.patterns if pattern in matched]
             demands.update(*own) if own else demands.update(rule.additional)
-        yield known, frozenset(demands)
+        yield language, frozenset(demands)
 
 
 def _classes(
@@ -192,7 +173,7 @@ def _classes(
     classes = []
     patterns = _patterns(body)
     rest = _join(rule.additional for rule in body.rules)
-    for names, conj in _regions(algebra, body, patterns):
+    for names, conj in _regions(algebra, body):
         if allowed is not None:
             names = names.intersect(allowed)
         if not names.is_empty(algebra.budget) and not (conj >= FALSE and rest >= FALSE):
@@ -200,8 +181,7 @@ def _classes(
     if allowed is not None and not rest >= FALSE:
         others = allowed
         if patterns:
-            matched = algebra.texts.union(algebra.texts.language("pattern", pattern, "") for pattern in patterns)
-            others = others.intersect(matched.complement())
+            others = others.intersect(algebra.texts.unmatched(patterns))
         if not others.is_empty(algebra.budget):
             classes.append(KeyClass(others, refer(rest)))
     return classes

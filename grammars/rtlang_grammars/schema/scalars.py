@@ -10,7 +10,7 @@ from rtlang_grammars.schema.algebra import Algebra, Facets, Handler, Keyword
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
 from rtlang_grammars.schema.facets import TOPS, Facet, NumberBody, StringBody, TextDemand
-from rtlang_grammars.schema.values import Json, JsonType, exact, is_number, json_key, type_of
+from rtlang_grammars.schema.values import Json, JsonType, check_nesting, exact, is_number, json_key, type_of
 from rtlang_grammars.spec import GrammarError
 
 _TYPE_NAMES = {
@@ -23,6 +23,7 @@ _TYPE_NAMES = {
     "object": JsonType.OBJECT,
 }
 _ONE = Fraction(1)
+MAX_LITERAL_DEPTH = 100  # nesting of listed values: they are compared by recursion
 
 
 def count(node: Node, keyword: str) -> int:
@@ -76,16 +77,19 @@ def read_enum(algebra: Algebra, node: Node, kind: JsonType, positive: bool, trac
     values = keyword_value(node, "enum")
     if not isinstance(values, list):
         raise expected(values, "a list", "enum", node.location)
-    return _listed(algebra, values, kind, positive)
+    return _listed(algebra, node, values, kind, positive)
 
 
 def read_const(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
     """`const`."""
-    return _listed(algebra, [keyword_value(node, "const")], kind, positive)
+    return _listed(algebra, node, [keyword_value(node, "const")], kind, positive)
 
 
-def _listed(algebra: Algebra, values: list[Json], kind: JsonType, positive: bool) -> Facets:
+def _listed(algebra: Algebra, node: Node, values: list[Json], kind: JsonType, positive: bool) -> Facets:
     algebra.budget.spend(states=1 + (len(values) >> 4))
+    if kind in (JsonType.ARRAY, JsonType.OBJECT):
+        for value in values:
+            check_nesting(value, MAX_LITERAL_DEPTH, node.location)
     literals = {json_key(value): value for value in reversed(values) if type_of(value) is kind}
     literals = dict(reversed(literals.items()))
     top = TOPS[kind]

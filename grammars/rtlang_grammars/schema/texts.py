@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.limits import Budget
@@ -12,6 +12,8 @@ from rtlang_grammars.schema.facets import TOP_BODY, Facet, NumberBody, StringBod
 from rtlang_grammars.schema.values import Json, exact, is_number
 from rtlang_grammars.spec import GrammarError
 
+MAX_REGIONS = 64  # disjoint classes of names that the patterns of one object may be cut into
+
 
 class Texts:
     """The languages of one compile. Owned by it."""
@@ -20,7 +22,9 @@ class Texts:
         self._budget = budget
         self._languages: dict[tuple[str, str], Language] = {}
         self._bodies: dict[tuple[StringBody, frozenset[Hashable]], Language | None] = {}
-        self._disjoint: dict[tuple[StringBody, frozenset[Hashable]], bool] = {}
+        self._regions: dict[frozenset[str], Sequence[tuple[Language, frozenset[str]]]] = {}
+        self._unmatched: dict[frozenset[str], Language] = {}
+        self._empty: dict[tuple[StringBody, frozenset[Hashable]], bool] = {}
 
     def has_format(self, name: str) -> bool:
         """Whether a format is known as a language."""
@@ -73,9 +77,7 @@ class Texts:
             return facet
         body = facet.body
         if isinstance(body, StringBody):
-            left = {
-                key: text for key, text in facet.literals.items() if isinstance(text, str) and self.accepts(body, text)
-            }
+            left = {key: text for key, text in facet.literals.items() if self.accepts(body, str(text))}
         elif isinstance(body, NumberBody):
             left = {key: value for key, value in facet.literals.items() if self.accepts_number(body, value)}
         else:
@@ -86,6 +88,50 @@ class Texts:
         """Texts of any of at least one language."""
         first, *others = languages
         return first.union(*others)
+
+    def regions(self, patterns: frozenset[str], pointer: str) -> Sequence[tuple[Language, frozenset[str]]]:
+        """Names by which of some patterns they match: disjoint languages, none empty, each with its patterns.
+
+        Raises:
+            GrammarError: more than `MAX_REGIONS` of them.
+        """
+        known = self._regions.get(patterns)
+        if known is None:
+            regions: list[tuple[Language, frozenset[str]]] = []
+            for pattern in sorted(patterns):
+                regions = self._cut(regions, pattern, self.language("pattern", pattern, pointer))
+                if len(regions) > MAX_REGIONS:
+                    raise GrammarError(f"patternProperties overlap in more than {MAX_REGIONS} ways", pointer)
+            known = self._regions[patterns] = regions
+        return known
+
+    def _cut(
+        self, regions: list[tuple[Language, frozenset[str]]], pattern: str, language: Language
+    ) -> list[tuple[Language, frozenset[str]]]:
+        """Regions cut once more, by a pattern."""
+        cut, met = [], []
+        for known, matched in regions:
+            self._budget.spend(states=1)
+            if known.is_disjoint(language, self._budget):
+                cut.append((known, matched))
+                continue
+            met.append(known)
+            cut.append((known.intersect(language), matched | {pattern}))
+            outside = known.minus(language)
+            if not outside.is_empty(self._budget):
+                cut.append((outside, matched))
+        only = language.minus(self.union(met)) if met else language
+        if not only.is_empty(self._budget):
+            cut.append((only, frozenset({pattern})))
+        return cut
+
+    def unmatched(self, patterns: frozenset[str]) -> Language:
+        """Names that match none of at least one pattern, which have been read before."""
+        known = self._unmatched.get(patterns)
+        if known is None:
+            matched = self.union(self.language("pattern", pattern, "") for pattern in sorted(patterns))
+            known = self._unmatched[patterns] = matched.complement()
+        return known
 
     def body_language(self, body: StringBody, excluded: frozenset[Hashable]) -> Language | None:
         """Texts that meet all demands but those on the length; None where there are none."""
@@ -110,13 +156,14 @@ class Texts:
         Raises:
             GrammarError: it cannot be decided within the budget.
         """
-        if not body.texts and not excluded:
-            return False
+        if not body.texts:
+            # there are more characters than any list has texts
+            return body.max_length == 0 and "" in excluded
         key = (body, excluded)
-        if key not in self._disjoint:
+        if key not in self._empty:
             language = self.body_language(body, excluded)
             assert language is not None
             if body.min_length or body.max_length is not None:
                 language = language.bounded(body.min_length, body.max_length)
-            self._disjoint[key] = language.is_empty(self._budget)
-        return self._disjoint[key]
+            self._empty[key] = language.is_empty(self._budget)
+        return self._empty[key]

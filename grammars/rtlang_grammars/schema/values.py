@@ -74,6 +74,27 @@ def exact(value: int | float | Decimal) -> Fraction:
     return Fraction(decimal)
 
 
+def check_nesting(value: Json, limit: int, pointer: str) -> None:
+    """Refuse a value that is nested too deeply to be handled by recursion.
+
+    Raises:
+        GrammarError: more than `limit` arrays and objects one inside the other.
+    """
+    level = [value]
+    depth = 0
+    while level:
+        level = [
+            item
+            for each in level
+            if isinstance(each, list | dict)
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, list | dict)
+        ]
+        depth += 1
+        if depth > limit:
+            raise GrammarError(f"nested too deeply: more than {limit} levels", pointer)
+
+
 def json_key(value: Json) -> Hashable:
     """A hashable that two values share exactly when they are equal as JSON."""
     if isinstance(value, str):
