@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from rtlang_grammars.schema.algebra import Afterthought, Algebra, Facets, Handler, Keyword
+from rtlang_grammars.schema.dependents import read_dependent_required, read_dependent_schemas
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
 from rtlang_grammars.schema.facets import (
@@ -26,7 +27,7 @@ from rtlang_grammars.schema.facets import (
     PropertyRule,
     meet,
 )
-from rtlang_grammars.schema.scalars import count, has, keyword_value
+from rtlang_grammars.schema.scalars import count, has, keyword_value, strings
 from rtlang_grammars.schema.values import Json, JsonType
 
 _ARRAY, _OBJECT = JsonType.ARRAY, JsonType.OBJECT
@@ -42,17 +43,6 @@ def _children(algebra: Algebra, node: Node, keyword: str, positive: bool) -> dic
 
 def _child(algebra: Algebra, node: Node, keyword: str, positive: bool = True) -> Conj:
     return algebra.demand(algebra.documents.child(node, keyword), positive)
-
-
-def strings(value: Json, keyword: str, node: Node) -> list[str]:
-    """A list of strings.
-
-    Raises:
-        GrammarError: it is something else.
-    """
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise expected(value, "a list of strings", keyword, node.location)
-    return cast("list[str]", value)
 
 
 # Arrays
@@ -235,59 +225,6 @@ def read_property_names(algebra: Algebra, node: Node, kind: JsonType, positive: 
     if positive:
         return (Facet(_OBJECT, ObjectBody(names=conj)),)
     return () if conj == FALSE else (_some(conj, TRUE, Mark(node.location, "propertyNames", _NOT_COUNTED)),)
-
-
-def read_dependent_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`dependentRequired`."""
-    value = keyword_value(node, "dependentRequired")
-    if not isinstance(value, dict):
-        raise expected(value, "an object", "dependentRequired", node.location)
-    lists = [_required_with(name, strings(names, "dependentRequired", node), positive) for name, names in value.items()]
-    if positive:
-        return algebra.product(lists, _OBJECT, "dependentRequired", lambda: node.location)
-    return [facet for facets in lists for facet in facets]
-
-
-def _required_with(name: str, others: list[str], positive: bool) -> Facets:
-    missing = frozenset(others) - {name}
-    if not missing:
-        return (TOPS[_OBJECT],) if positive else ()
-    if positive:
-        # the name is there, so that the two cases do not overlap: fewer readings of one object
-        together = ObjectBody(required=missing | {name})
-        return (Facet(_OBJECT, ObjectBody(absent=frozenset({name}))), Facet(_OBJECT, together))
-    return [
-        Facet(_OBJECT, ObjectBody(required=frozenset({name}), absent=frozenset({other}))) for other in sorted(missing)
-    ]
-
-
-def read_dependent_schemas(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`dependentSchemas`, and `dependencies` of the older drafts."""
-    lists = []
-    for keyword in ("dependentSchemas", "dependencies"):
-        if not has(node, keyword):
-            continue
-        value = keyword_value(node, keyword)
-        if not isinstance(value, dict):
-            raise expected(value, "an object", keyword, node.location)
-        for name, item in value.items():
-            if isinstance(item, list):
-                lists.append(_required_with(name, strings(item, keyword, node), positive))
-            else:
-                lists.append(_schema_with(algebra, node, name, keyword, positive, track))
-    if positive:
-        return algebra.product(lists, _OBJECT, "dependentSchemas", lambda: node.location)
-    return [facet for facets in lists for facet in facets]
-
-
-def _schema_with(algebra: Algebra, node: Node, name: str, keyword: str, positive: bool, track: bool) -> Facets:
-    present = Facet(_OBJECT, ObjectBody(required=frozenset({name})))
-    conj = algebra.demand(algebra.documents.child(node, keyword, name), positive)
-    if positive and conj == TRUE and not track:
-        return (TOPS[_OBJECT],)
-    facets = algebra.all_of([conj], _OBJECT, track, node, keyword)
-    both = [joined for facet in facets if (joined := meet(present, facet)) is not None]
-    return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))), *both] if positive else both
 
 
 def apply_unevaluated_properties(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:

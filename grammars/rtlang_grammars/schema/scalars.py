@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 from rtlang_grammars.schema.algebra import Algebra, Facets, Handler, Keyword
 from rtlang_grammars.schema.dialects import expected
@@ -42,6 +43,17 @@ def keyword_value(node: Node, keyword: str) -> Json:
     """The value of a keyword that is there."""
     assert isinstance(node.schema, dict)
     return node.schema[keyword]
+
+
+def strings(value: Json, keyword: str, node: Node) -> list[str]:
+    """A list of strings.
+
+    Raises:
+        GrammarError: it is something else.
+    """
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise expected(value, "a list of strings", keyword, node.location)
+    return cast("list[str]", value)
 
 
 def has(node: Node, keyword: str) -> bool:
