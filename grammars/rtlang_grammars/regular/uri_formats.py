@@ -1,0 +1,61 @@
+"""Patterns of addresses and identifiers: RFC 3986 and 3987, RFC 6570, and the addresses in them.
+
+They are ECMA-262 patterns for the whole text, named as in the RFCs. Sources: RFC 3986 appendix A, RFC 3987 section 2.2, RFC 6570 section 2.
+"""
+
+from __future__ import annotations
+
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
+_GROUP = r"[0-9A-Fa-f]{1,4}"
+_LAST_GROUPS = rf"(?:{_GROUP}:{_GROUP}|{IPV4})"
+
+
+def _ipv6() -> str:
+    """Eight groups, or fewer with one double colon; the last two may be an IPv4 address."""
+    ways = [rf"(?:{_GROUP}:){{6}}{_LAST_GROUPS}"]
+    for num_after in range(6):  # groups between the double colon and the last two
+        before = rf"(?:(?:{_GROUP}:){{0,{4 - num_after}}}{_GROUP})?" if num_after < 5 else ""
+        ways.append(rf"{before}::(?:{_GROUP}:){{{num_after}}}{_LAST_GROUPS}")
+    ways.append(rf"(?:(?:{_GROUP}:){{0,5}}{_GROUP})?::{_GROUP}")
+    ways.append(rf"(?:(?:{_GROUP}:){{0,6}}{_GROUP})?::")
+    return "(?:" + "|".join(ways) + ")"
+
+
+IPV6 = _ipv6()
+
+_UCSCHAR = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    rf"\u{{{plane:x}0000}}-\u{{{plane:x}fffd}}" for plane in range(1, 14)
+).replace(r"\u{e0000}", r"\u{e1000}")
+_IPRIVATE = r"\ue000-\uf8ff\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}"
+_PERCENT = r"%[0-9A-Fa-f]{2}"
+_SUB_DELIMS = r"!$&'()*+,;="
+_UNRESERVED = r"A-Za-z0-9._~-"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
+
+
+def _identifiers(beyond: str, private: str) -> tuple[str, str]:
+    """The patterns of an identifier and of a reference, with characters beyond ASCII in them."""
+    unreserved = rf"{beyond}{_UNRESERVED}"
+
+    def some(extra: str, count: str) -> str:
+        return rf"(?:[{extra}{_SUB_DELIMS}{unreserved}]|{_PERCENT}){count}"
+
+    host = rf"(?:\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[:{_SUB_DELIMS}{_UNRESERVED}]+)\]|{some('', '*')})"
+    authority = rf"(?:{some(':', '*')}@)?{host}(?::\d*)?"
+    segment, segments = some(":@", "*"), rf"(?:/{some(':@', '*')})*"
+    absolute = rf"/(?:{some(':@', '+')}(?:/{segment})*)?"
+    tail = rf"(?:\?{some(f':@/?{private}', '*')})?(?:#{some(':@/?', '*')})?"
+    hierarchy = rf"(?://{authority}{segments}|{absolute}|{some(':@', '+')}{segments}|)"
+    relative = rf"(?://{authority}{segments}|{absolute}|{some('@', '+')}{segments}|)"
+    whole = rf"{_SCHEME}:{hierarchy}{tail}"
+    return whole, rf"(?:{whole}|{relative}{tail})"
+
+
+URI, URI_REFERENCE = _identifiers("", "")
+IRI, IRI_REFERENCE = _identifiers(_UCSCHAR, _IPRIVATE)
+
+_VARCHAR = rf"(?:[A-Za-z0-9_]|{_PERCENT})"
+_VARSPEC = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
+_LITERAL = rf"(?:[!#$&'()*+,./0-9:;=?@A-Z\[\]_a-z~{_UCSCHAR}{_IPRIVATE}-]|{_PERCENT})"
+URI_TEMPLATE = rf"(?:{_LITERAL}|\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\}})*"
