@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.schema import applicators, containers
@@ -36,6 +37,7 @@ from rtlang_grammars.schema.shapes import (
 )
 from rtlang_grammars.schema.texts import Texts
 from rtlang_grammars.schema.values import Json, JsonType, json_key
+from rtlang_grammars.spec import GrammarError
 
 _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
     kind: {**EVERY_TYPE, **own, **applicators.IN_PLACE}
@@ -51,7 +53,7 @@ _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
 _AFTERTHOUGHTS = (*applicators.AFTERTHOUGHTS, *containers.AFTERTHOUGHTS)
 
 
-def compile_shapes(schema: Json, *, options: SchemaOptions | None = None, budget: Budget | None = None) -> ShapeGraph:
+def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget: Budget | None = None) -> ShapeGraph:
     """Work out what a schema allows.
 
     Args:
@@ -62,8 +64,14 @@ def compile_shapes(schema: Json, *, options: SchemaOptions | None = None, budget
         GrammarError: the schema is malformed, refers to what is not there, allows nothing, or is more than the budget
             or the options allow; with a JSON pointer.
     """
-    budget = budget or Budget()
-    options = options or SchemaOptions()
+    budget, options = budget or Budget(), options or SchemaOptions()
+    try:
+        return _compile(schema, options, budget)
+    except RecursionError:  # what recurses is bounded, but not what the caller has already used of the stack
+        raise GrammarError("nested too deeply for the stack that is left", "#") from None
+
+
+def _compile(schema: Json, options: SchemaOptions, budget: Budget) -> ShapeGraph:
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
     report = ReportBuilder(documents.root.dialect.name)
     algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS)

@@ -190,6 +190,10 @@ class Demands:
         """Report that a keyword asserts nothing here."""
         self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
 
+    def remark(self, node: Node, keyword: str, remark: str) -> None:
+        """Report that a keyword is enforced, with something to be known about it."""
+        self._report.add(node.location, keyword, KeywordStatus.ENFORCED, remark)
+
     def report_marks(self, marks: Iterable[Mark]) -> None:
         """Report keywords that shapes do not enforce."""
         for mark in marks:

@@ -43,6 +43,11 @@ _2019_09 = _DRAFT_07 | _words(
 )
 _2020_12 = (_2019_09 - {"$recursiveRef", "additionalItems", "dependencies"}) | {"$dynamicRef", "prefixItems"}
 
+_FORMATS_04 = _words("date-time email hostname idn-email ipv4 ipv6 regex uri")
+_FORMATS_06 = _FORMATS_04 | _words("json-pointer uri-reference uri-template")
+_FORMATS_07 = _FORMATS_06 | _words("date idn-hostname iri iri-reference relative-json-pointer time")
+_FORMATS_2019_09 = _FORMATS_07 | _words("duration uuid")
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -51,6 +56,7 @@ class Dialect:
     Attributes:
         name: `draft-04` ... `draft-07`, `2019-09`, `2020-12`.
         keywords: those that assert something.
+        formats: values of `format` that it defines; others are annotations.
         id_keyword: the one that names a schema.
         ref_hides_siblings: keywords beside `$ref` have no meaning.
         id_fragments: `"$id": "#name"` is an anchor (there is no `$anchor`).
@@ -61,6 +67,7 @@ class Dialect:
 
     name: str
     keywords: frozenset[str]
+    formats: frozenset[str]
     id_keyword: str = "$id"
     ref_hides_siblings: bool = False
     id_fragments: bool = False
@@ -73,11 +80,11 @@ class Dialect:
         return replace(self, keywords=self.keywords - keywords) if keywords else self
 
 
-DRAFT_04 = Dialect("draft-04", _DRAFT_04, "id", True, True, True, True)
-DRAFT_06 = Dialect("draft-06", _DRAFT_06, ref_hides_siblings=True, id_fragments=True)
-DRAFT_07 = Dialect("draft-07", _DRAFT_07, ref_hides_siblings=True, id_fragments=True)
-DRAFT_2019_09 = Dialect("2019-09", _2019_09)
-DRAFT_2020_12 = Dialect("2020-12", _2020_12, contains_evaluates=True)
+DRAFT_04 = Dialect("draft-04", _DRAFT_04, _FORMATS_04, "id", True, True, True, True)
+DRAFT_06 = Dialect("draft-06", _DRAFT_06, _FORMATS_06, ref_hides_siblings=True, id_fragments=True)
+DRAFT_07 = Dialect("draft-07", _DRAFT_07, _FORMATS_07, ref_hides_siblings=True, id_fragments=True)
+DRAFT_2019_09 = Dialect("2019-09", _2019_09, _FORMATS_2019_09)
+DRAFT_2020_12 = Dialect("2020-12", _2020_12, _FORMATS_2019_09, contains_evaluates=True)
 
 DIALECTS = {each.name: each for each in (DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)}
 """By name."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 class KeywordStatus(StrEnum):
     """How a keyword is honoured."""
 
-    ENFORCED = "enforced"  # the shapes accept exactly what the keyword allows
+    ENFORCED = "enforced"  # the shapes accept what the keyword allows and nothing else; a reason says if they leave something out
     CHECKED = "checked"  # the shapes accept more: the finished value must be validated
     IGNORED = "ignored"  # not an assertion in this dialect (unknown keyword, unknown format), or given up by `lenient`
 
@@ -24,7 +24,7 @@ class ReportEntry:
             the schema is not part of the given document.
         keyword: its name.
         status: how it is honoured.
-        reason: why it is not enforced; empty where it is.
+        reason: why it is not enforced; where it is: what valid values are left out, mostly empty.
     """
 
     pointer: str
@@ -69,7 +69,7 @@ class ReportBuilder:
         """Record one keyword; a weaker status (checked, ignored) replaces `enforced`, never the other way."""
         key = (pointer, keyword)
         known = self._entries.get(key)
-        if known is None or known.status is KeywordStatus.ENFORCED:
+        if known is None or (known.status is KeywordStatus.ENFORCED and (status is not known.status or reason)):
             self._entries[key] = ReportEntry(pointer, keyword, status, reason)
 
     def same(self, first: str, other: str) -> None:
@@ -80,7 +80,7 @@ class ReportBuilder:
         """The finished report."""
         weak: dict[str, list[ReportEntry]] = {}
         for entry in self._entries.values():
-            if entry.status is not KeywordStatus.ENFORCED:
+            if entry.status is not KeywordStatus.ENFORCED or entry.reason:
                 weak.setdefault(entry.pointer, []).append(entry)
         for first, other in self._same:
             for entry in weak.get(first, ()):

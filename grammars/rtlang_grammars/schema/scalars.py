@@ -10,7 +10,7 @@ from typing import cast
 from rtlang_grammars.schema.algebra import Algebra, Facets, Handler, Keyword
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
-from rtlang_grammars.schema.facets import TOPS, Facet, NumberBody, StringBody, TextDemand
+from rtlang_grammars.schema.facets import TOPS, Facet, Mark, NumberBody, StringBody, TextDemand
 from rtlang_grammars.schema.values import Json, JsonType, check_nesting, exact, is_number, json_key, type_of
 from rtlang_grammars.spec import GrammarError
 
@@ -24,7 +24,9 @@ _TYPE_NAMES = {
     "object": JsonType.OBJECT,
 }
 _ONE = Fraction(1)
-MAX_LITERAL_DEPTH = 100  # nesting of listed values: they are compared by recursion
+NARROWED_FORMATS = {"hostname": "names with labels that stand for other scripts (xn--) are left out"}
+"""Formats that are narrower here than their definition, because that is beyond a regular language."""
+MAX_LITERAL_DEPTH = 64  # nesting of listed values: they are compared by recursion
 
 
 def count(node: Node, keyword: str) -> int:
@@ -187,13 +189,24 @@ def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
         raise expected(name, "a string", "format", node.location)
     if not algebra.options.assert_formats:
         algebra.ignore(node, "format", "formats are not asserted")
+    elif name not in node.dialect.formats:
+        algebra.ignore(node, "format", f"{name[:40]!r} is not a format of {node.dialect.name}")
     elif algebra.texts.has_format(name):
-        return _text(TextDemand("format", name, positive, node.location))
-    elif name == "regex":
-        return algebra.unenforced(kind, node, "format", "whether a text is a regular expression is no regular language")
+        facets = _text(TextDemand("format", name, positive, node.location))
+        return _narrowed(algebra, node, name, facets, positive) if name in NARROWED_FORMATS else facets
     else:
-        algebra.ignore(node, "format", f"unknown format {name[:40]!r}")
+        return algebra.unenforced(kind, node, "format", f"texts of the format {name} are no regular language")
     return (TOPS[kind],) if positive else ()
+
+
+def _narrowed(algebra: Algebra, node: Node, name: str, facets: Facets, positive: bool) -> Facets:
+    """A format whose language leaves out valid texts: said in the report; not enough to say what is not of the format."""
+    reason = NARROWED_FORMATS[name]
+    if positive:
+        algebra.remark(node, "format", reason)
+        return facets
+    mark = Mark(node.location, "format", reason)
+    return [replace(facet, marks=facet.marks | {mark}) for facet in facets]
 
 
 def _text(demand: TextDemand) -> Facets:
