@@ -60,6 +60,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "pydantic",
     "pydantic_core",
     "jsonschema",
+    "jsonschema_specifications",
     "referencing",
     "rich",
     "typing_extensions",
