@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rtlang_grammars.schema.options import SchemaOptions
     from rtlang_grammars.schema.texts import Texts
 
+MANY_CASES = 12  # from so many on it pays to look for contradictions below the surface
 MAX_IN_PLACE_DEPTH = 60  # $ref, allOf, anyOf, not ... one inside the other without a value in between
 
 Facets: TypeAlias = Sequence[Facet]
@@ -39,10 +40,13 @@ class Keyword:
     Attributes:
         group: keywords of one group are read together, by the handler of any of them.
         handler: what reads it.
+        spread: for a conjunction of schemas: their facets, one list each, so that they are joined in one go with everything else.
+            Takes what a handler takes, but for the sign.
     """
 
     group: str
     handler: Handler
+    spread: Callable[[Algebra, Node, JsonType, bool], Sequence[Facets]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,18 @@ class Algebra(Demands):
         budget: Budget,
         keywords: Mapping[JsonType, Mapping[str, Keyword]],
         afterthoughts: Sequence[Afterthought],
+        contradicts: Callable[[Algebra, Facet], bool],
     ) -> None:
+        """Start a compile.
+
+        Args:
+            contradicts: whether it is shown that no value meets a facet; asked where cases become many.
+        """
         super().__init__(documents, options, report)
         self.texts, self.options, self.budget = texts, options, budget
         self.listed: dict[Hashable, Json] = {}
         self.empties: dict[tuple[Conj, int], bool] = {}
-        self._keywords, self._afterthoughts = keywords, afterthoughts
+        self._keywords, self._afterthoughts, self._contradicts = keywords, afterthoughts, contradicts
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
         self._rules: dict[tuple[str, Conj], PropertyRule] = {}
@@ -138,7 +148,7 @@ class Algebra(Demands):
         if not track:
             facets = self.simplified(tuple(facet.without_evaluated() for facet in facets))
         if len(facets) > self.options.max_alternatives:
-            self._too_many("the schema", node.location)
+            self._too_many("the schema", node.location, self.options.max_alternatives)
         self._alternatives[key] = facets
         return facets
 
@@ -152,19 +162,22 @@ class Algebra(Demands):
         if node.dialect.ref_hides_siblings and "$ref" in schema:
             schema = {"$ref": schema["$ref"]}
         handlers = self._keywords[kind]
-        groups: dict[str, Handler] = {}
+        groups: dict[str, Keyword] = {}
         for keyword in schema:
             entry = handlers.get(keyword)
             if entry is not None and keyword in known:
-                groups[entry.group] = entry.handler
+                groups[entry.group] = entry
         if not positive:
-            return [facet for handler in groups.values() for facet in handler(self, node, kind, False, False)]
+            return [facet for entry in groups.values() for facet in entry.handler(self, node, kind, False, False)]
         later = [each for each in self._afterthoughts if groups.pop(each.keyword, None)]
         inner_track = track or any(each.tracks for each in later)
-        lists = []
-        for handler in groups.values():
-            lists.append(handler(self, node, kind, True, inner_track))
-            if not lists[-1]:
+        lists: list[Facets] = []
+        for entry in groups.values():
+            if entry.spread is None:
+                lists.append(entry.handler(self, node, kind, True, inner_track))
+            else:
+                lists.extend(entry.spread(self, node, kind, inner_track))
+            if not all(lists):
                 return ()
         facets = self.product(lists, kind, "allOf", lambda: node.location)
         for each in later:
@@ -184,12 +197,20 @@ class Algebra(Demands):
 
     # Lists of facets
 
-    def product(self, lists: Sequence[Facets], kind: JsonType, keyword: str, location: Callable[[], str]) -> Facets:
+    def product(
+        self,
+        lists: Sequence[Facets],
+        kind: JsonType,
+        keyword: str,
+        location: Callable[[], str],
+        limit: int | None = None,
+    ) -> Facets:
         """Every way to meet one facet of each list.
 
         Raises:
-            TooManyCasesError: more than `options.max_alternatives`; names the keyword and the place.
+            TooManyCasesError: more than `limit`, `options.max_alternatives` without one; names the keyword and the place.
         """
+        limit = limit or self.options.max_alternatives
         result: Facets = (TOPS[kind],)
         for facets in sorted(lists, key=len):  # the bound is on what is made, so the short lists go first
             if len(facets) == 1 and facets[0] is TOPS[kind]:
@@ -197,8 +218,8 @@ class Algebra(Demands):
             if len(result) == 1 and result[0] is TOPS[kind]:
                 result = facets
                 continue
-            if len(result) * len(facets) > 4 * self.options.max_alternatives:
-                self._too_many(keyword, location())
+            if len(result) * len(facets) > 4 * limit:
+                self._too_many(keyword, location(), limit)
             made: dict[Facet, None] = {}
             for a in result:
                 self.budget.spend(states=len(facets) >> 3)
@@ -208,12 +229,14 @@ class Algebra(Demands):
                     if both is not None:
                         made[both] = None
             result = without_included(tuple(made))
-            if len(result) > self.options.max_alternatives:
-                self._too_many(keyword, location())
+            if len(result) > MANY_CASES:
+                result = [facet for facet in result if not self._contradicts(self, facet)]
+            if len(result) > limit:
+                self._too_many(keyword, location(), limit)
         return result
 
-    def _too_many(self, keyword: str, pointer: str) -> None:
-        raise TooManyCasesError(f"{keyword} needs more than {self.options.max_alternatives} cases", pointer)
+    def _too_many(self, keyword: str, pointer: str, limit: int) -> None:
+        raise TooManyCasesError(f"{keyword} needs more than {limit} cases", pointer)
 
     def simplified(self, facets: Facets) -> Facets:
         """The same union without repetitions; one facet that allows everything stands for all."""

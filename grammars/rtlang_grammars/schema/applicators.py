@@ -14,13 +14,14 @@ from itertools import combinations
 from rtlang_grammars.schema.algebra import Afterthought, Algebra, Facets, Keyword, TooManyCasesError
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
-from rtlang_grammars.schema.emptiness import discriminated, overlap
-from rtlang_grammars.schema.facets import FALSE, NOTHING, TOP_BODY, TOPS, TRUE, Conj, Facet, Mark
+from rtlang_grammars.schema.emptiness import discriminator, overlap
+from rtlang_grammars.schema.facets import FALSE, NOTHING, TOP_BODY, TOPS, TRUE, Conj, Facet, Mark, ObjectBody, meet
 from rtlang_grammars.schema.scalars import has, keyword_value
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
 
 MAX_CONTEXT = 8  # ways to meet the rest of a schema that are held against its oneOf
+MAX_UNTOLD = 256  # cases for what a telling property would tell apart, were it there
 MAX_PAIRS = 20_000  # branches of a oneOf that are held against each other
 
 
@@ -48,6 +49,11 @@ def read_all_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     if positive:
         return algebra.all_of(conjs, kind, track, node, "allOf")
     return _union(algebra, conjs, kind, track, node, "allOf")
+
+
+def spread_all_of(algebra: Algebra, node: Node, kind: JsonType, track: bool) -> Sequence[Facets]:
+    """The branches of `allOf`, each by itself."""
+    return [algebra.all_of([conj], kind, track, node, "allOf") for conj in _branches(algebra, node, "allOf", True)]
 
 
 def read_any_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
@@ -110,14 +116,9 @@ def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track:
         if has(node, keyword):
             ways[keyword] = algebra.demand(algebra.documents.child(node, keyword), positive)
     then, otherwise = ways["then"], ways["else"]
-    if (
-        positive and not track and TRUE in (then, otherwise)
-    ):  # one side asks nothing: the test need not be repeated on it
-        if then == otherwise:
-            return (TOPS[kind],)
-        cases = [[met], [otherwise]] if then == TRUE else [[unmet], [then]]
-    else:
-        cases = [[met, then], [unmet, otherwise]]
+    if then == otherwise == TRUE and not track:
+        return (TOPS[kind],)
+    cases = [[met, then], [unmet, otherwise]]  # disjoint, so that a chain of conditions on one property stays short
     try:
         lists = [algebra.all_of(conjs, kind, track, node, "if") for conjs in cases if FALSE not in conjs]
     except TooManyCasesError as error:
@@ -162,25 +163,42 @@ def _exactly_one(
         seen = [algebra.product([context, facets], kind, "oneOf", lambda: node.location) for facets in lists]
     else:
         seen = list(lists)
-    rivals = _rivals(algebra, seen, [index for index in held if seen[index]])
+    name = discriminator(algebra, [seen[index] for index in held if seen[index]])
+    if name is None:
+        return _apart(algebra, conjs, lists, seen, kind, node, algebra.options.max_alternatives)
+    has_name, has_not = ObjectBody(required=frozenset({name})), ObjectBody(absent=frozenset({name}))
+    told = [both for facets in lists for facet in facets if (both := meet(Facet(kind, has_name), facet)) is not None]
+    lists, seen = ([_all_met(Facet(kind, has_not), facets) for facets in each] for each in (lists, seen))
+    return (*told, *_apart(algebra, conjs, lists, seen, kind, node, MAX_UNTOLD))
+
+
+def _all_met(facet: Facet, facets: Facets) -> Facets:
+    return [both for each in facets if (both := meet(facet, each)) is not None]
+
+
+def _apart(
+    algebra: Algebra,
+    conjs: Sequence[Conj],
+    lists: Sequence[Facets],
+    seen: Sequence[Facets],
+    kind: JsonType,
+    node: Node,
+    limit: int,
+) -> Facets:
+    """Each branch without those that may hold together with it; `seen` are the branches in their context."""
+    rivals = _rivals(algebra, seen, [index for index, facets in enumerate(seen) if facets])
     if rivals is None:
         return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
     union: dict[Facet, None] = {}
     for index, others in rivals.items():
-        union.update(dict.fromkeys(_alone(algebra, conjs, lists[index], others, kind, node)))
+        negations = [_outside(algebra, conjs[rival]) for rival in others]
+        try:
+            outside = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in dict.fromkeys(negations)]
+            facets = algebra.product([lists[index], *outside], kind, "oneOf", lambda: node.location, limit)
+        except TooManyCasesError as error:
+            facets = _marked(lists[index], node, error.reason)
+        union.update(dict.fromkeys(facets))
     return tuple(union)
-
-
-def _alone(
-    algebra: Algebra, conjs: Sequence[Conj], own: Facets, rivals: Sequence[int], kind: JsonType, node: Node
-) -> Facets:
-    """The facets of one branch without what its rivals allow."""
-    negations = [_outside(algebra, conjs[rival]) for rival in rivals]
-    try:
-        others = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in dict.fromkeys(negations)]
-        return algebra.product([own, *others], kind, "oneOf", lambda: node.location)
-    except TooManyCasesError as error:
-        return _marked(own, node, error.reason)
 
 
 def _outside(algebra: Algebra, branch: Conj) -> Conj:
@@ -214,8 +232,6 @@ def _listed_once(lists: Sequence[Facets], kind: JsonType) -> Facets | None:
 def _rivals(algebra: Algebra, lists: Sequence[Facets], held: Sequence[int]) -> Mapping[int, list[int]] | None:
     """For each branch those that may hold together with it; None where the branches are too many to be compared."""
     rivals: dict[int, list[int]] = {index: [] for index in held}
-    if discriminated(algebra, [lists[index] for index in held]):
-        return rivals
     if len(held) ** 2 > MAX_PAIRS:
         return None
     for a, b in combinations(held, 2):
@@ -244,7 +260,7 @@ IN_PLACE: Mapping[str, Keyword] = {
     "$ref": Keyword("$ref", _reader("$ref")),
     "$dynamicRef": Keyword("$dynamicRef", _reader("$dynamicRef")),
     "$recursiveRef": Keyword("$recursiveRef", _reader("$recursiveRef")),
-    "allOf": Keyword("allOf", read_all_of),
+    "allOf": Keyword("allOf", read_all_of, spread_all_of),
     "anyOf": Keyword("anyOf", read_any_of),
     "oneOf": Keyword("oneOf", read_one_of),
     "not": Keyword("not", read_not),

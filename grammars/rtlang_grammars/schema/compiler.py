@@ -74,7 +74,7 @@ def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget:
 def _compile(schema: Json, options: SchemaOptions, budget: Budget) -> ShapeGraph:
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
     report = ReportBuilder(documents.root.dialect.name)
-    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS)
+    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS, is_empty)
     shapes = _Places(algebra).compile(algebra.demand(documents.root_node()))
     root, shapes = pruned(shapes, budget)
     return ShapeGraph(root, tuple(shapes), report.build())

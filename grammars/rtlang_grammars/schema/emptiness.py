@@ -23,7 +23,7 @@ from rtlang_grammars.schema.facets import (
 )
 from rtlang_grammars.schema.values import JsonType
 
-MAX_NAMES = 8  # required names that are tried as what tells branches apart
+MAX_NAMES = 8  # names that are tried as what tells branches apart
 MAX_DEPTH = 4  # how far a contradiction may be below
 
 
@@ -35,12 +35,13 @@ def overlap(algebra: Algebra, a: Facet, b: Facet) -> bool:
     return both is not None and not is_empty(algebra, both, MAX_DEPTH)
 
 
-def discriminated(algebra: Algebra, branches: Sequence[Sequence[Facet]]) -> bool:
-    """Whether some property tells all branches apart: required in each, with listed values that no other branch has."""
+def discriminator(algebra: Algebra, branches: Sequence[Sequence[Facet]]) -> str | None:
+    """A property that tells all branches apart wherever it is there: with listed values in each, that no other branch has."""
     first = branches[0][0].body if branches and branches[0] else None
     if not isinstance(first, ObjectBody):
-        return False
-    return any(_tells_apart(algebra, branches, name) for name in sorted(first.required)[:MAX_NAMES])
+        return None
+    names = dict.fromkeys(sorted(first.required)) | {name: None for rule in first.rules for name in rule.names}
+    return next((name for name in [*names][:MAX_NAMES] if _tells_apart(algebra, branches, name)), None)
 
 
 def _tells_apart(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: str) -> bool:
@@ -48,10 +49,9 @@ def _tells_apart(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: st
     for facets in branches:
         own: set[Hashable] = set()
         for facet in facets:
-            body = facet.body
-            if not isinstance(body, ObjectBody) or name not in body.required:
+            if not isinstance(facet.body, ObjectBody):
                 return False
-            keys = _listed_keys(algebra, value_demands(algebra, body.rules, name))
+            keys = _listed_keys(algebra, value_demands(algebra, facet.body.rules, name))
             if keys is None:
                 return False
             own |= keys
