@@ -136,6 +136,8 @@ def _sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
         node = waiting.pop()
         if isinstance(node, syntax.Characters):
             found[node.points] = None
+        elif isinstance(node, syntax.Machine):
+            found.update(dict.fromkeys(node.symbols))
         elif isinstance(node, syntax.Concatenation | syntax.Alternation | syntax.Both):
             waiting.extend(node.items)
         elif isinstance(node, syntax.Repetition | syntax.Negation | syntax.Lookaround):

@@ -95,9 +95,10 @@ class DeadEnds:
             low = max(low, lengths.low)
             if lengths.high != UNBOUNDED:
                 high = lengths.high if high == UNBOUNDED else min(high, lengths.high)
-            is_gapless = is_gapless and (
-                lengths.is_gapless or (terms.high[term] == UNBOUNDED and lengths.high == UNBOUNDED)
-            )
+            is_endless = (
+                terms.high[term] == lengths.high == UNBOUNDED and not terms.machines
+            )  # theirs may be bounds alone
+            is_gapless = is_gapless and (lengths.is_gapless or is_endless)
         if high != UNBOUNDED and low > high:
             return False
         return True if is_gapless else None
@@ -154,6 +155,8 @@ class DeadEnds:
             return Lengths(0, 0, True)
         if kind is Kind.CHARACTERS:
             return Lengths(1, 1, True)
+        if kind is Kind.MACHINE:
+            return Lengths(0, UNBOUNDED, False)
         if kind is Kind.REPETITION:
             item = self.lengths(terms.first[term])
             low, high = terms.low[term], terms.high[term]

@@ -60,6 +60,16 @@ class Derivatives:
             else:
                 others = terms.repetition(item, max(low - 1, 0), high if high == UNBOUNDED else high - 1)
                 moves = tuple([(mask, terms.concatenation(rest, others)) for mask, rest in self.partials(item, passed)])
+        elif kind is Kind.MACHINE:
+            machine = terms.machines[terms.first[term]]
+            row = machine.rows[terms.second[term]]
+            moves = tuple(
+                [
+                    (terms.partition.mask(points), terms.machine(terms.first[term], target))
+                    for points, target in zip(machine.symbols, row, strict=True)
+                    if target >= 0
+                ]
+            )
         elif kind is Kind.BOTH:
             moves = self._of_both(term, passed)
         elif kind is Kind.NEGATION:

@@ -143,6 +143,24 @@ class Negation(Node):
         self.depth, self.min_length, self.zero_width = item.depth + 1, 0, item.zero_width & ZeroWidth.BEHIND
 
 
+class Machine(Node):
+    """A deterministic automaton, given as its table. From every state that can be reached, acceptance can be.
+
+    Attributes:
+        symbols: disjoint sets of characters.
+        rows: for each state the state after a character of each set, -1 for none. State 0 is the first.
+        accepting: for each state, whether the text so far is in the language.
+    """
+
+    __slots__ = ("accepting", "rows", "symbols")
+
+    def __init__(
+        self, symbols: tuple[CodePoints, ...], rows: tuple[tuple[int, ...], ...], accepting: tuple[bool, ...]
+    ) -> None:
+        self.symbols, self.rows, self.accepting = symbols, rows, accepting
+        self.depth, self.min_length, self.zero_width = 1, 0, 0
+
+
 EMPTY_TEXT = Concatenation(())
 NOTHING = Characters(code_points.NONE)
 CHARACTER = Characters(code_points.ALL)

@@ -30,8 +30,9 @@ class Kind(IntEnum):
     REPETITION = 4  # first: term; low, high
     BOTH = 5  # parts: terms; low, high bound the length of the text
     NEGATION = 6  # first: term
-    AHEAD = 7  # first: term of all that remains
-    BEHIND = 8  # first: index of the history; second: 1 where negative
+    MACHINE = 7  # first: index of the machine, second: its state
+    AHEAD = 8  # first: term of all that remains
+    BEHIND = 9  # first: index of the history; second: 1 where negative
 
 
 class Nullable(IntEnum):
@@ -47,6 +48,7 @@ class Terms:
 
     Attributes:
         budget: what new terms are charged to; its owner replaces it.
+        machines: the tables of the machines in the tree.
         histories: for each lookbehind, the term that all text so far must be in.
         sees_beyond: the term has an assertion whose meaning depends on what follows or came before.
         needs_history: the term has a lookbehind anywhere.
@@ -66,6 +68,7 @@ class Terms:
         self.needs_history: list[bool] = []
         self.may_be_empty: list[bool] = []
         self.histories: list[int] = []
+        self.machines: list[syntax.Machine] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._skeletons: dict[int, tuple[tuple[int, ...], int, int] | None] = {}
         self._new((Kind.EMPTY_TEXT,), Kind.EMPTY_TEXT, nullable=Nullable.YES)
@@ -95,8 +98,8 @@ class Terms:
         self.low.append(low)
         self.high.append(high)
         self.nullable.append(nullable)
-        is_assertion = kind >= Kind.AHEAD
-        sees, needs, empty = is_assertion, kind is Kind.BEHIND, kind >= Kind.BOTH
+        is_assertion = kind in (Kind.AHEAD, Kind.BEHIND)
+        sees, needs, empty = is_assertion, kind is Kind.BEHIND, is_assertion or kind in (Kind.BOTH, Kind.NEGATION)
         for each in below:
             sees = sees or self.sees_beyond[each]
             needs = needs or self.needs_history[each]
@@ -247,6 +250,17 @@ class Terms:
             return found
         return self._new(key, Kind.BEHIND, index, int(is_negative), nullable=Nullable.BY_HISTORY)
 
+    def machine(self, index: int, state: int) -> int:
+        """A state of a machine; NOTHING for its state -1."""
+        if state < 0:
+            return NOTHING
+        key = (Kind.MACHINE, index, state)
+        found = self._numbers.get(key)
+        if found is not None:
+            return found
+        nullable = Nullable.YES if self.machines[index].accepting[state] else Nullable.NO
+        return self._new(key, Kind.MACHINE, index, state, nullable=nullable)
+
     def is_nullable(self, term: int, passed: int) -> bool:
         """Whether the empty text is in a term; bit i of `passed` is set where the text so far is in history i."""
         while self.nullable[term] is Nullable.BY_HISTORY and self.kind[term] is Kind.CONCATENATION:
@@ -288,6 +302,9 @@ class Terms:
             if isinstance(node, syntax.Alternation):
                 return self.alternation(loaded)
             return self.both(loaded, node.low, UNBOUNDED if node.high is None else node.high)
+        if isinstance(node, syntax.Machine):
+            self.machines.append(node)
+            return self.machine(len(self.machines) - 1, 0)
         if isinstance(node, syntax.Negation):
             return self.negation(self.load(node.item))
         assert isinstance(node, syntax.Lookaround), f"anchors are resolved before: {node}"

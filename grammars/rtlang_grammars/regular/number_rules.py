@@ -1,0 +1,354 @@
+"""What may be demanded of a JSON number, each demand as a small machine that reads its spelling digit by digit.
+
+A rule's state is any hashable value. It is told of the sign, of digits before and after the point, and of the exponent; None from it means
+that no way of going on can meet the demand, in the spellings that are allowed. Values are compared exactly, in decimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from rtlang_grammars.spec import GrammarError
+
+_MAX_DIGITS = 400
+_LESS, _EQUAL, _GREATER = -1, 0, 1
+
+
+class Rule(Protocol):
+    """One demand. Every method gives the state after, or None."""
+
+    def start(self) -> Hashable:
+        """Before anything is read."""
+
+    def minus(self, state: Hashable) -> Hashable | None:
+        """After the sign of the number."""
+
+    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
+        """After a digit before or after the point."""
+
+    def point(self, state: Hashable) -> Hashable | None:
+        """After the decimal point."""
+
+    def exponent(self, state: Hashable) -> Hashable | None:
+        """After the letter of an exponent."""
+
+    def exponent_minus(self, state: Hashable) -> Hashable | None:
+        """After the minus of an exponent."""
+
+    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
+        """After a digit of the exponent."""
+
+    def accepts(self, state: Hashable) -> bool:
+        """Whether the number so far meets the demand."""
+
+
+def decimal_digits(value: Fraction) -> tuple[str, str]:
+    """The digits of a value >= 0 before and after the point, without needless zeros.
+
+    Raises:
+        GrammarError: it has no finite decimal form, or a very long one.
+    """
+    places, denominator = 0, value.denominator
+    while denominator % 10 == 0:
+        denominator //= 10
+        places += 1
+    while denominator != 1:
+        factor = 2 if denominator % 2 == 0 else 5
+        if denominator % factor:
+            raise GrammarError(f"the number {value} has no finite decimal form")
+        denominator //= factor
+        places += 1
+    if places > _MAX_DIGITS or value >= Fraction(10) ** _MAX_DIGITS:
+        raise GrammarError(f"bounds and steps of numbers may have at most {_MAX_DIGITS} digits")
+    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
+    whole, fraction = (digits[:-places], digits[-places:].rstrip("0")) if places else (digits, "")
+    return whole, fraction
+
+
+class _Compared(NamedTuple):
+    """How a magnitude compares so far: digits read of the part, and the first difference."""
+
+    is_fraction: bool
+    position: int
+    order: int
+
+
+class _Comparator:
+    """Compares a magnitude with a constant, digit by digit."""
+
+    def __init__(self, constant: Fraction) -> None:
+        self.whole, self.fraction = decimal_digits(constant)
+        self.start = _Compared(False, 0, _EQUAL)
+
+    def digit(self, state: _Compared, digit: int, is_fraction: bool) -> _Compared:
+        """After one more digit."""
+        _, position, order = state
+        if not is_fraction:
+            if position >= len(self.whole):  # more digits than the constant: greater whatever follows
+                return _Compared(False, len(self.whole) + 1, _GREATER)
+            return _Compared(False, position + 1, order or _order(digit, int(self.whole[position])))
+        if not state.is_fraction:
+            position, order = 0, self._whole_order(state)
+        if order:
+            return _Compared(True, 0, order)
+        if position >= len(self.fraction):
+            return _Compared(True, position, _GREATER if digit else _EQUAL)
+        order = _order(digit, int(self.fraction[position]))
+        return _Compared(True, 0 if order else position + 1, order)
+
+    def order(self, state: _Compared) -> int:
+        """How the whole number compares."""
+        order = state.order if state.is_fraction else self._whole_order(state)
+        missing = self.fraction and not (state.is_fraction and state.position >= len(self.fraction))
+        return _LESS if order == _EQUAL and missing else order
+
+    def _whole_order(self, state: _Compared) -> int:
+        return _LESS if state.position < len(self.whole) else state.order
+
+
+def _order(one: int, other: int) -> int:
+    return (one > other) - (one < other)
+
+
+class _BoundState(NamedTuple):
+    """Of `Bound`. Before the exponent: both comparisons; within it: the mantissa's order and the exponent so far."""
+
+    is_negative: bool
+    is_zero: bool
+    plain: _Compared | None
+    mantissa: _Compared | None
+    mantissa_order: int = 0
+    exponent_sign: int = 1
+    exponent: int = 0
+
+
+class Bound:
+    """The value is on one side of a bound.
+
+    With an exponent, numbers must be written with one digit other than 0 before the point, or be zero: then the exponents compare first.
+    """
+
+    def __init__(self, bound: Fraction, *, is_minimum: bool, is_exclusive: bool) -> None:
+        """
+        Raises:
+            GrammarError: the bound has no decimal form, or a very long one.
+        """
+        self.bound, self.is_minimum, self.is_exclusive = bound, is_minimum, is_exclusive
+        magnitude = abs(bound)
+        self._plain = _Comparator(magnitude)
+        whole, fraction = self._plain.whole, self._plain.fraction
+        if magnitude >= 1:
+            self._exponent = len(whole) - 1
+        else:
+            self._exponent = len(fraction.lstrip("0")) - len(fraction) - 1
+        self._mantissa = _Comparator(magnitude / Fraction(10) ** self._exponent if magnitude else magnitude)
+
+    def start(self) -> Hashable:
+        """Before anything is read."""
+        return _BoundState(False, True, self._plain.start, self._mantissa.start)
+
+    def minus(self, state: Hashable) -> Hashable | None:
+        """After the sign of the number."""
+        assert isinstance(state, _BoundState)
+        return state._replace(is_negative=True)
+
+    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
+        """After a digit before or after the point."""
+        assert isinstance(state, _BoundState)
+        assert state.plain is not None
+        is_normal = state.mantissa is not None and (is_fraction or (state.mantissa.position == 0 and digit != 0))
+        mantissa = self._mantissa.digit(state.mantissa, digit, is_fraction) if is_normal and state.mantissa else None
+        plain = self._plain.digit(state.plain, digit, is_fraction)
+        return _BoundState(state.is_negative, state.is_zero and digit == 0, plain, mantissa)
+
+    def point(self, state: Hashable) -> Hashable | None:
+        """After the decimal point."""
+        return state
+
+    def exponent(self, state: Hashable) -> Hashable | None:
+        """After the letter of an exponent."""
+        assert isinstance(state, _BoundState)
+        if state.is_zero:
+            return _BoundState(False, True, None, None)
+        if state.mantissa is None:
+            return None
+        return _BoundState(state.is_negative, False, None, None, self._mantissa.order(state.mantissa))
+
+    def exponent_minus(self, state: Hashable) -> Hashable | None:
+        """After the minus of an exponent."""
+        assert isinstance(state, _BoundState)
+        return state if state.is_zero else state._replace(exponent_sign=-1)
+
+    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
+        """After a digit of the exponent."""
+        assert isinstance(state, _BoundState)
+        return (
+            state
+            if state.is_zero
+            else state._replace(exponent=min(10 * state.exponent + digit, abs(self._exponent) + 1))
+        )
+
+    def accepts(self, state: Hashable) -> bool:
+        """Whether the value is on the right side."""
+        assert isinstance(state, _BoundState)
+        order = self._order(state)
+        return not self.is_exclusive if order == _EQUAL else order == (_GREATER if self.is_minimum else _LESS)
+
+    def _order(self, state: _BoundState) -> int:
+        """How the value compares with the bound."""
+        if state.is_zero:
+            return _order(0, self.bound.numerator)
+        if state.is_negative != (self.bound < 0) or self.bound == 0:
+            return _LESS if state.is_negative else _GREATER
+        if state.plain is not None:
+            order = self._plain.order(state.plain)
+        else:
+            order = _order(state.exponent_sign * state.exponent, self._exponent) or state.mantissa_order
+        return -order if state.is_negative else order
+
+
+class _MultipleState(NamedTuple):
+    """Of `Multiple`: the digits so far without their last `zeros` zeros, modulo the step's odd part; and how many are behind the point."""
+
+    remainder: int
+    zeros: int
+    places: int
+    is_zero: bool = True
+    is_beyond: bool = False  # a digit other than 0 behind the last place of the step
+    is_scaled: bool = False  # the exponent is not 0
+    has_exponent_minus: bool = False
+
+
+class Multiple:
+    """The value is an integer multiple of a step, or is none where negated.
+
+    With an exponent, the mantissa must be a multiple by itself and the exponent not negative; where negated, the exponent must be 0.
+    """
+
+    def __init__(self, step: Fraction, *, is_negated: bool = False) -> None:
+        """
+        Raises:
+            GrammarError: the step has no decimal form, or a very long one.
+        """
+        whole, fraction = decimal_digits(step)
+        self.places, self.is_negated = len(fraction), is_negated
+        scaled = int(whole + fraction)
+        self.zeros = len(str(scaled)) - len(str(scaled).rstrip("0"))
+        self.modulus = scaled // 10**self.zeros
+
+    def start(self) -> Hashable:
+        """Before anything is read."""
+        return _MultipleState(0, 0, 0)
+
+    def minus(self, state: Hashable) -> Hashable | None:
+        """After the sign of the number."""
+        return state
+
+    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
+        """After a digit before or after the point."""
+        assert isinstance(state, _MultipleState)
+        if state.is_beyond or (is_fraction and state.places == self.places):
+            if not digit or state.is_beyond:
+                return state
+            return _MultipleState(0, 0, 0, is_zero=False, is_beyond=True) if self.is_negated else None
+        places = state.places + is_fraction
+        if digit:
+            remainder = (state.remainder * 10 ** (state.zeros + 1) + digit) % self.modulus
+            return _MultipleState(remainder, 0, places, is_zero=False)
+        if state.zeros < self.zeros:
+            return state._replace(zeros=state.zeros + 1, places=places)
+        return state._replace(remainder=state.remainder * 10 % self.modulus, places=places)
+
+    def point(self, state: Hashable) -> Hashable | None:
+        """After the decimal point."""
+        return state
+
+    def exponent(self, state: Hashable) -> Hashable | None:
+        """After the letter of an exponent."""
+        assert isinstance(state, _MultipleState)
+        if self._is_multiple(state) is self.is_negated:
+            return None
+        return _MultipleState(0, 0, 0, is_zero=state.is_zero, is_beyond=not self._is_multiple(state))
+
+    def exponent_minus(self, state: Hashable) -> Hashable | None:
+        """After the minus of an exponent."""
+        assert isinstance(state, _MultipleState)
+        return state._replace(has_exponent_minus=True)
+
+    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
+        """After a digit of the exponent."""
+        assert isinstance(state, _MultipleState)
+        if digit and not state.is_zero and (self.is_negated or state.has_exponent_minus):
+            return None
+        return state
+
+    def accepts(self, state: Hashable) -> bool:
+        """Whether the value is (not) a multiple."""
+        assert isinstance(state, _MultipleState)
+        return self._is_multiple(state) is not self.is_negated
+
+    def _is_multiple(self, state: _MultipleState) -> bool:
+        if state.is_zero or state.is_beyond:
+            return state.is_zero
+        missing = self.places - state.places
+        zeros = min(state.zeros + missing, self.zeros)
+        left = state.zeros + missing - zeros
+        return zeros == self.zeros and state.remainder * 10**left % self.modulus == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the number is written.
+
+    Attributes:
+        allows_fraction: with a point or an exponent.
+        needs_fraction: the same, demanded.
+        max_digits: digits before and after the point together; None without limit. The exponent then has at most 3.
+    """
+
+    allows_fraction: bool = True
+    needs_fraction: bool = False
+    max_digits: int | None = None
+
+    def start(self) -> Hashable:
+        """(digits, is fraction, digits of the exponent)."""
+        return (0, False, 0)
+
+    def minus(self, state: Hashable) -> Hashable | None:
+        """After the sign of the number."""
+        return state
+
+    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
+        """After a digit before or after the point."""
+        assert isinstance(state, tuple)
+        if self.max_digits is None:
+            return state
+        return None if state[0] >= self.max_digits else (state[0] + 1, state[1], 0)
+
+    def point(self, state: Hashable) -> Hashable | None:
+        """After the decimal point."""
+        assert isinstance(state, tuple)
+        return (state[0], True, 0) if self.allows_fraction else None
+
+    def exponent(self, state: Hashable) -> Hashable | None:
+        """After the letter of an exponent."""
+        return (0, True, 0) if self.allows_fraction else None
+
+    def exponent_minus(self, state: Hashable) -> Hashable | None:
+        """After the minus of an exponent."""
+        return state
+
+    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
+        """After a digit of the exponent."""
+        assert isinstance(state, tuple)
+        if self.max_digits is None:
+            return state
+        return None if state[2] >= 3 else (0, True, state[2] + 1)
+
+    def accepts(self, state: Hashable) -> bool:
+        """Whether it is written as demanded."""
+        assert isinstance(state, tuple)
+        return bool(state[1]) or not self.needs_fraction
