@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from rtlang_grammars.spec import GrammarError
 
 _MAX_DIGITS = 400
+_MAX_PLAIN_PLACES = 40
 _LESS, _EQUAL, _GREATER = -1, 0, 1
 
 
@@ -114,21 +115,22 @@ def _order(one: int, other: int) -> int:
 
 
 class _BoundState(NamedTuple):
-    """Of `Bound`. Before the exponent: both comparisons; within it: the mantissa's order and the exponent so far."""
+    """Of `Bound`. Before the exponent: both comparisons; within it: the mantissa's order, and the comparison of the exponent's digits."""
 
     is_negative: bool
     is_zero: bool
     plain: _Compared | None
     mantissa: _Compared | None
     mantissa_order: int = 0
-    exponent_sign: int = 1
-    exponent: int = 0
+    has_exponent_minus: bool = False
+    exponent: _Compared | None = None
 
 
 class Bound:
     """The value is on one side of a bound.
 
     With an exponent, numbers must be written with one digit other than 0 before the point, or be zero: then the exponents compare first.
+    Beside a bound that is very large or very small, numbers must have an exponent where they have many digits.
     """
 
     def __init__(self, bound: Fraction, *, is_minimum: bool, is_exclusive: bool) -> None:
@@ -138,13 +140,15 @@ class Bound:
         """
         self.bound, self.is_minimum, self.is_exclusive = bound, is_minimum, is_exclusive
         magnitude = abs(bound)
-        self._plain = _Comparator(magnitude)
-        whole, fraction = self._plain.whole, self._plain.fraction
+        whole, fraction = decimal_digits(magnitude)
         if magnitude >= 1:
             self._exponent = len(whole) - 1
         else:
             self._exponent = len(fraction.lstrip("0")) - len(fraction) - 1
+        self._is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
+        self._plain = _Comparator(magnitude)
         self._mantissa = _Comparator(magnitude / Fraction(10) ** self._exponent if magnitude else magnitude)
+        self._exponents = _Comparator(Fraction(abs(self._exponent)))
 
     def start(self) -> Hashable:
         """Before anything is read."""
@@ -159,9 +163,13 @@ class Bound:
         """After a digit before or after the point."""
         assert isinstance(state, _BoundState)
         assert state.plain is not None
-        is_normal = state.mantissa is not None and (is_fraction or (state.mantissa.position == 0 and digit != 0))
-        mantissa = self._mantissa.digit(state.mantissa, digit, is_fraction) if is_normal and state.mantissa else None
+        mantissa = state.mantissa
+        if mantissa is not None:
+            is_normal = is_fraction or (mantissa.position == 0 and digit != 0)
+            mantissa = self._mantissa.digit(mantissa, digit, is_fraction) if is_normal else None
         plain = self._plain.digit(state.plain, digit, is_fraction)
+        if self._is_extreme and plain.order == _EQUAL and plain.position > _MAX_PLAIN_PLACES:
+            return None
         return _BoundState(state.is_negative, state.is_zero and digit == 0, plain, mantissa)
 
     def point(self, state: Hashable) -> Hashable | None:
@@ -175,21 +183,20 @@ class Bound:
             return _BoundState(False, True, None, None)
         if state.mantissa is None:
             return None
-        return _BoundState(state.is_negative, False, None, None, self._mantissa.order(state.mantissa))
+        order = self._mantissa.order(state.mantissa) if self.bound else _GREATER
+        return _BoundState(state.is_negative, False, None, None, order)
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
         """After the minus of an exponent."""
         assert isinstance(state, _BoundState)
-        return state if state.is_zero else state._replace(exponent_sign=-1)
+        return state if state.is_zero or not self.bound else state._replace(has_exponent_minus=True)
 
     def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
         """After a digit of the exponent."""
         assert isinstance(state, _BoundState)
-        return (
-            state
-            if state.is_zero
-            else state._replace(exponent=min(10 * state.exponent + digit, abs(self._exponent) + 1))
-        )
+        if state.is_zero or not self.bound or (state.exponent is None and digit == 0):
+            return state
+        return state._replace(exponent=self._exponents.digit(state.exponent or self._exponents.start, digit, False))
 
     def accepts(self, state: Hashable) -> bool:
         """Whether the value is on the right side."""
@@ -201,13 +208,23 @@ class Bound:
         """How the value compares with the bound."""
         if state.is_zero:
             return _order(0, self.bound.numerator)
-        if state.is_negative != (self.bound < 0) or self.bound == 0:
+        if state.is_negative != (self.bound < 0) or not self.bound:
             return _LESS if state.is_negative else _GREATER
-        if state.plain is not None:
-            order = self._plain.order(state.plain)
-        else:
-            order = _order(state.exponent_sign * state.exponent, self._exponent) or state.mantissa_order
+        order = (
+            self._plain.order(state.plain)
+            if state.plain is not None
+            else self._exponent_order(state) or state.mantissa_order
+        )
         return -order if state.is_negative else order
+
+    def _exponent_order(self, state: _BoundState) -> int:
+        """How the exponent compares with the bound's."""
+        if state.exponent is None:
+            return _order(0, self._exponent)
+        if state.has_exponent_minus != (self._exponent < 0):
+            return _LESS if state.has_exponent_minus else _GREATER
+        order = self._exponents.order(state.exponent)
+        return -order if state.has_exponent_minus else order
 
 
 class _MultipleState(NamedTuple):

@@ -18,7 +18,7 @@ from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.number_rules import Bound, Form, Multiple, Rule
 from rtlang_grammars.spec import GrammarError
 
-_MAX_MODULUS = 5000
+_MAX_MODULUS = 2000
 
 
 class _Phase(IntEnum):
@@ -60,7 +60,7 @@ def number_language(
 
     Args:
         minimum, maximum: bounds, inclusive unless the flag beside them says otherwise; any finite decimals.
-        multiple_of: a positive decimal whose digits, without zeros at the end, are at most 5000.
+        multiple_of: a positive decimal whose digits, without zeros at the end, are at most 2000.
         not_multiple_of: positive decimals; the value is a multiple of none of them.
         integer: the same as a `multiple_of` of 1, beside another one.
         integer_form, fraction_form: written without, or with, a fraction or an exponent.
@@ -70,47 +70,26 @@ def number_language(
     Raises:
         GrammarError: a bound or step is out of reach, or the budget ran out.
     """
-    steps = [Fraction(1)] if integer else []
-    if multiple_of is not None:
-        steps.append(Fraction(multiple_of))
-    return _made(
-        None if minimum is None else Fraction(minimum),
-        None if maximum is None else Fraction(maximum),
-        exclusive_minimum,
-        exclusive_maximum,
-        tuple(sorted(set(steps))),
-        tuple(sorted({Fraction(step) for step in not_multiple_of})),
-        Form(not integer_form, fraction_form, max_digits),
-        budget or Budget(),
-    )
-
-
-def _made(
-    minimum: Fraction | None,
-    maximum: Fraction | None,
-    exclusive_minimum: bool,
-    exclusive_maximum: bool,
-    steps: tuple[Fraction, ...],
-    forbidden: tuple[Fraction, ...],
-    form: Form,
-    budget: Budget,
-) -> Language:
-    rules: list[Rule] = []
+    budget = budget or Budget()
+    machines = []
+    form = Form(not integer_form, fraction_form, max_digits)
     if form != Form():
-        rules.append(form)
+        machines.append(_form_machine(form))
     if minimum is not None:
-        rules.append(Bound(minimum, is_minimum=True, is_exclusive=exclusive_minimum))
+        machines.append(_bound_machine(Fraction(minimum), True, exclusive_minimum))
     if maximum is not None:
-        rules.append(Bound(maximum, is_minimum=False, is_exclusive=exclusive_maximum))
-    for step in (*steps, *forbidden):
-        if step <= 0:
-            raise GrammarError(f"a step of numbers must be greater than 0, not {step}")
-    multiples = [Multiple(step) for step in steps] + [Multiple(step, is_negated=True) for step in forbidden]
-    for multiple in multiples:
-        if multiple.modulus > _MAX_MODULUS:
-            raise GrammarError(f"multiples are supported up to a step of {_MAX_MODULUS}, zeros at its end not counted")
-    rules += multiples
-    return _any_number() if not rules else Language(_explored(rules, budget))
+        machines.append(_bound_machine(Fraction(maximum), False, exclusive_maximum))
+    steps = {Fraction(1)} if integer else set()
+    if multiple_of is not None:
+        steps.add(Fraction(multiple_of))
+    machines += [_multiple_machine(step, False) for step in sorted(steps)]
+    machines += [_multiple_machine(Fraction(step), True) for step in not_multiple_of]
+    if not machines:
+        return _any_number()
+    product = machines[0]
+    for machine in machines[1:]:
+        product = _product(product, machine, budget)
+    return Language(syntax.NOTHING if not product.rows else product)
 
 
 @lru_cache(maxsize=1)
@@ -118,46 +97,91 @@ def _any_number() -> Language:
     return compile_regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
-def _explored(rules: Sequence[Rule], budget: Budget) -> syntax.Node:
-    """The machine of all rules together, without dead ends."""
-    start = (_Phase.START, tuple(rule.start() for rule in rules))
-    numbers: dict[tuple[_Phase, tuple[Hashable, ...]], int] = {start: 0}
-    states = [start]
-    rows: list[list[int]] = []
-    sources: list[list[int]] = [[]]
-    for phase, values in states:  # grows while it is walked
-        budget.spend(states=1)
-        row = [-1] * len(_SYMBOLS)
-        for symbol in range(len(_SYMBOLS)):
-            after = _next_phase(phase, symbol)
-            if after is None:
-                continue
-            told = _told(rules, values, after, symbol)
-            if told is None:
+@lru_cache(maxsize=256)
+def _bound_machine(bound: Fraction, is_minimum: bool, is_exclusive: bool) -> syntax.Machine:
+    return _explored(Bound(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
+
+
+@lru_cache(maxsize=64)
+def _form_machine(form: Form) -> syntax.Machine:
+    return _explored(form)
+
+
+@lru_cache(maxsize=64)
+def _multiple_machine(step: Fraction, is_negated: bool) -> syntax.Machine:
+    if step <= 0:
+        raise GrammarError(f"a step of numbers must be greater than 0, not {step}")
+    multiple = Multiple(step, is_negated=is_negated)
+    if multiple.modulus > _MAX_MODULUS:
+        raise GrammarError(f"multiples are supported up to a step of {_MAX_MODULUS}, zeros at its end not counted")
+    return _explored(multiple)
+
+
+def _explored(rule: Rule) -> syntax.Machine:
+    """The machine of one rule and the syntax of numbers; a rule has few states, so that no budget is needed."""
+    start = (_Phase.START, rule.start())
+    numbers: dict[tuple[_Phase, Hashable], int] = {start: 0}
+    states: list[tuple[_Phase, Hashable]] = [start]
+    rows: list[tuple[int, ...]] = []
+    for phase, value in states:  # grows while it is walked
+        row = []
+        for symbol, after in enumerate(_FOLLOWING[phase]):
+            told = None if after is None else _told(rule, value, after, symbol)
+            if after is None or told is None:
+                row.append(-1)
                 continue
             number = numbers.get((after, told))
             if number is None:
                 number = numbers[after, told] = len(states)
                 states.append((after, told))
-                sources.append([])
-            row[symbol] = number
-            sources[number].append(len(rows))
-        rows.append(row)
-    accepting = [
-        phase in _ENDS and all(rule.accepts(value) for rule, value in zip(rules, values, strict=True))
-        for phase, values in states
-    ]
-    live = [number for number, accepts in enumerate(accepting) if accepts]
+            row.append(number)
+        rows.append(tuple(row))
+    return _trimmed(rows, [phase in _ENDS and rule.accepts(value) for phase, value in states])
+
+
+def _product(one: syntax.Machine, other: syntax.Machine, budget: Budget) -> syntax.Machine:
+    """What both machines accept."""
+    if not one.rows or not other.rows:
+        return syntax.Machine(_SETS, (), ())
+    numbers = {(0, 0): 0}
+    states = [(0, 0)]
+    rows: list[tuple[int, ...]] = []
+    for mine, its in states:  # grows while it is walked
+        budget.spend(states=1)
+        row = []
+        for pair in zip(one.rows[mine], other.rows[its], strict=True):
+            if -1 in pair:
+                row.append(-1)
+                continue
+            number = numbers.get(pair)
+            if number is None:
+                number = numbers[pair] = len(states)
+                states.append(pair)
+            row.append(number)
+        rows.append(tuple(row))
+    return _trimmed(rows, [one.accepting[mine] and other.accepting[its] for mine, its in states])
+
+
+def _trimmed(rows: Sequence[tuple[int, ...]], accepting: Sequence[bool]) -> syntax.Machine:
+    """The machine without moves into dead ends; without states where it accepts nothing."""
+    sources: list[list[int]] = [[] for _ in rows]
+    for number, row in enumerate(rows):
+        for target in set(row):
+            if target >= 0:
+                sources[target].append(number)
     is_live = list(accepting)
-    while live:
-        for source in sources[live.pop()]:
+    waiting = [number for number, accepts in enumerate(accepting) if accepts]
+    while waiting:
+        for source in sources[waiting.pop()]:
             if not is_live[source]:
                 is_live[source] = True
-                live.append(source)
+                waiting.append(source)
     if not is_live[0]:
-        return syntax.NOTHING
-    trimmed = tuple(tuple([target if target >= 0 and is_live[target] else -1 for target in row]) for row in rows)
-    return syntax.Machine(_SETS, trimmed, tuple(accepting))
+        return syntax.Machine(_SETS, (), ())
+    live_rows = rows
+    if not all(is_live):
+        live_rows = [tuple([target if target >= 0 and is_live[target] else -1 for target in row]) for row in rows]
+    return syntax.Machine(_SETS, tuple(live_rows), tuple(accepting))
 
 
 def _next_phase(phase: _Phase, symbol: int) -> _Phase | None:
@@ -179,26 +203,19 @@ def _next_phase(phase: _Phase, symbol: int) -> _Phase | None:
     return _Phase.EXPONENT if phase in (_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION) else None
 
 
-def _told(
-    rules: Sequence[Rule], values: tuple[Hashable, ...], after: _Phase, symbol: int
-) -> tuple[Hashable, ...] | None:
-    """The rules' states after a symbol; None where one of them gives up."""
-    told = []
-    for rule, value in zip(rules, values, strict=True):
-        result: Hashable | None
-        if after is _Phase.EXPONENT_DIGITS:
-            result = rule.exponent_digit(value, symbol)
-        elif symbol < 10:
-            result = rule.digit(value, symbol, after is _Phase.FRACTION)
-        elif after is _Phase.MINUS:
-            result = rule.minus(value)
-        elif after is _Phase.POINT:
-            result = rule.point(value)
-        elif after is _Phase.EXPONENT:
-            result = rule.exponent(value)
-        else:
-            result = rule.exponent_minus(value) if symbol == _MINUS else value
-        if result is None:
-            return None
-        told.append(result)
-    return tuple(told)
+_FOLLOWING = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_SYMBOLS))) for phase in _Phase}
+
+
+def _told(rule: Rule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
+    """The rule's state after a symbol; None where it gives up."""
+    if after is _Phase.EXPONENT_DIGITS:
+        return rule.exponent_digit(value, symbol)
+    if symbol < 10:
+        return rule.digit(value, symbol, after is _Phase.FRACTION)
+    if after is _Phase.MINUS:
+        return rule.minus(value)
+    if after is _Phase.POINT:
+        return rule.point(value)
+    if after is _Phase.EXPONENT:
+        return rule.exponent(value)
+    return rule.exponent_minus(value) if symbol == _MINUS else value
