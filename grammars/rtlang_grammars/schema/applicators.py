@@ -21,7 +21,7 @@ from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
 
 MAX_CONTEXT = 8  # ways to meet the rest of a schema that are held against its oneOf
-MAX_UNTOLD = 256  # cases for what a telling property would tell apart, were it there
+MAX_UNTOLD = 64  # cases for what a telling property would tell apart, were it there
 MAX_PAIRS = 20_000  # branches of a oneOf that are held against each other
 
 
@@ -190,13 +190,18 @@ def _apart(
     if rivals is None:
         return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
     union: dict[Facet, None] = {}
+    failed: str | None = None
     for index, others in rivals.items():
+        if failed is not None and others:  # the branches are alike: the next would only fail later
+            union.update(dict.fromkeys(_marked(lists[index], node, failed)))
+            continue
         negations = [_outside(algebra, conjs[rival]) for rival in others]
         try:
             outside = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in dict.fromkeys(negations)]
             facets = algebra.product([lists[index], *outside], kind, "oneOf", lambda: node.location, limit)
         except TooManyCasesError as error:
-            facets = _marked(lists[index], node, error.reason)
+            failed = error.reason
+            facets = _marked(lists[index], node, failed)
         union.update(dict.fromkeys(facets))
     return tuple(union)
 

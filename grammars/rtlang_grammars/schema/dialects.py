@@ -96,7 +96,6 @@ _BY_URI = {
     "json-schema.org/draft/2019-09/schema": DRAFT_2019_09,
     "json-schema.org/draft/2020-12/schema": DRAFT_2020_12,
 }
-_UNSPECIFIC = frozenset({"", "json-schema.org/schema", "json-schema.org/draft/schema"})
 
 
 @dataclass(slots=True)
@@ -192,9 +191,9 @@ def by_uri(uri: Json, pointer: str) -> Dialect | None:
     if not isinstance(uri, str):
         raise GrammarError(f"$schema must be a string, not {type_of(uri).name.lower()}", pointer)
     name = uri.strip().rstrip("#").removeprefix("https://").removeprefix("http://").rstrip("/")
-    if name in _UNSPECIFIC:
-        return None
     dialect = _BY_URI.get(name)
+    if dialect is None and (not name or name.startswith("json-schema.org/")):
+        return None  # `json-schema.org/schema`, mistyped and unreleased drafts: judged by what they use
     if dialect is None:
         raise GrammarError(
             f"unknown dialect {uri!r}; known are {', '.join(f'http://{known}' for known in _BY_URI)}", pointer
