@@ -318,7 +318,6 @@ class Facet:
 
 
 TOPS: Mapping[JsonType, Facet] = {kind: Facet(kind, body) for kind, body in TOP_BODY.items()}
-TOPS_BOOLEAN: Mapping[Hashable, Json] = {("constant", False): False, ("constant", True): True}
 
 
 def meet(a: Facet, b: Facet) -> Facet | None:
