@@ -44,10 +44,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
-    "rtlang/model/embedded/tasks_sheet.py": (
-        "tests/model/embedded/test_corpus.py",
-        "every task is tested with the corpus",
-    ),
     "rtlang/model/embedded/tokenizer_training.py": (
         "tests/model/embedded/test_tiny.py",
         "its result is what is tested",

@@ -6,11 +6,15 @@ from fractions import Fraction
 EQUATION = re.compile(r"^(?:thought: )?(\d+) ([-+*/]) (\d+) = (\d+)$", re.MULTILINE)
 
 
+def exact(a: str, sign: str, b: str) -> Fraction:
+    """The value of `a sign b`."""
+    x, y = Fraction(a), Fraction(b)
+    return {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
+
+
 def holds(equation: tuple[str, str, str, str]) -> bool:
-    x, y = Fraction(equation[0]), Fraction(equation[2])
-    return {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[equation[1]]() == int(
-        equation[3]
-    )
+    """Whether an equation, as a group of `EQUATION`, is true."""
+    return exact(*equation[:3]) == int(equation[3])
 
 
 def numbers_of(text: str) -> list[int]:

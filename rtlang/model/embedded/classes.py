@@ -16,7 +16,6 @@ class Family:
     noun: str
     frames: Phrases
     labels: dict[str, Phrases]
-    may_mix: bool = True  # whether a phrase fits one label only, whatever other labels of the family are offered
 
 
 REQUEST = phrases(

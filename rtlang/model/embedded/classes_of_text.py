@@ -219,13 +219,13 @@ FAMILIES = (
     Family("intent", COMMAND, ASSISTANT),
     Family("topic", REPORT, TOPIC),
     Family("emotion", SENTENCE, EMOTION),
-    Family("urgency", REQUEST, URGENCY, may_mix=False),
-    Family("type", SENTENCE, SPAM, may_mix=False),
+    Family("urgency", REQUEST, URGENCY),
+    Family("type", SENTENCE, SPAM),
     Family("language", BARE, LANGUAGE),
     Family("category", BARE, GOODS),
     Family("genre", REPORT, GENRE),
     Family("kind of sentence", BARE, ACT),
     Family("time", BARE, DIRECTION),
-    Family("safety", REPORT, DANGER, may_mix=False),
+    Family("safety", REPORT, DANGER),
 )
 TEAMS, INTENTS, TOPICS = FAMILIES[0], FAMILIES[1], FAMILIES[2]

@@ -1,7 +1,7 @@
 """The training corpus of the embedded model: an endless, seeded stream of small synthetic conversations.
 
 A document is a conversation of one task, several of them in one chat (which teaches longer contexts), or a plain
-completion. No text is taken from anywhere; every document is drawn from the templates of the `tasks_*` modules.
+completion. No text is taken from anywhere; every document is drawn from the templates of the `tasks_*` modules and of `stories`.
 The same seed gives the same stream.
 """
 

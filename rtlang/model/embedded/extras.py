@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.words import Draw, words
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw
 
 Value = str | int | float | bool | list[str] | list[dict[str, str | int]] | dict[str, str | int] | None
 Record = dict[str, Value]

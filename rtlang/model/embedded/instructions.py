@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 
-from rtlang.model.embedded.kinds import Value, lines
-from rtlang.model.embedded.words import Draw, listing, words
+from rtlang.model.embedded.extras import Value
+from rtlang.model.embedded.kinds import lines
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw, listing
 
 VERBS = words(
     "Extract|Pull out|Find|Get|Read|Collect|Give me|Return|Write down|Note|Output|Take|Identify|List|Show|Gather|Provide|"

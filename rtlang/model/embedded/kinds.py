@@ -20,16 +20,17 @@ from rtlang.model.embedded.extras import (
     URGENT,
     VEGAN,
     WEBSITE,
+    Extra,
+    Record,
 )
-from rtlang.model.embedded.extras import Extra as Extra
-from rtlang.model.embedded.extras import Record as Record
-from rtlang.model.embedded.extras import Value as Value
-from rtlang.model.embedded.words import Draw, article, listing, plural, words
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw, article, listing, plural
 
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
 
 
 def lines(text: str) -> tuple[str, ...]:
+    """The lines of a text, without the empty ones around it."""
     return words(text.strip(), "\n")
 
 
@@ -57,10 +58,6 @@ def money(draw: Draw) -> tuple[int | float, str]:
     if rest == 0:
         return whole, f"{whole}.00" if draw.chance(0.1) else str(whole)
     return cents / 100, f"{whole}.{rest:02d}"
-
-
-def a(noun: str) -> str:
-    return article(noun)
 
 
 def draw_order(draw: Draw) -> Drawn:
@@ -147,7 +144,7 @@ def draw_event(draw: Draw) -> Drawn:
         "event": kind, "place": draw.slot(lex.VENUES, lex.HELD_VENUES), "date": draw.any_date(), "time": draw.any_time(),
         "host": draw.full_name(),
     }  # fmt: skip
-    return record, {"an_event": a(kind)}
+    return record, {"an_event": article(kind)}
 
 
 event = Kind(
@@ -183,7 +180,7 @@ def draw_person(draw: Draw) -> Drawn:
         "hobby": draw.slot(lex.HOBBIES, lex.HELD_HOBBIES),
     }  # fmt: skip
     first = name.split()[-1] if "." in name else name.split()[0]
-    return record, {"first": first, "a_job": a(job)}
+    return record, {"first": first, "a_job": article(job)}
 
 
 person = Kind(

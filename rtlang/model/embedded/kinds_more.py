@@ -19,8 +19,9 @@ from rtlang.model.embedded.extras import (
     WINDOW_SEAT,
     Value,
 )
-from rtlang.model.embedded.kinds import Drawn, Kind, a, lines, money
-from rtlang.model.embedded.words import Draw, listing, words
+from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw, article, listing
 
 
 def draw_flight(draw: Draw) -> Drawn:
@@ -98,7 +99,7 @@ def draw_vacancy(draw: Draw) -> Drawn:
     return {
         "company": draw.company(), "title": job, "city": draw.place_name(), "salary": draw.number(18, 180) * draw.pick((100, 1000, 500)),
         "skills": [*skills],
-    }, {"a_job": a(job), "needs": listing(skills), "comma": ", ".join(skills)}  # fmt: skip
+    }, {"a_job": article(job), "needs": listing(skills), "comma": ", ".join(skills)}  # fmt: skip
 
 
 vacancy = Kind(
@@ -200,7 +201,7 @@ def draw_product(draw: Draw) -> Drawn:
         "product": item, "brand": draw.capital(), "material": draw.slot(lex.MATERIALS), "price": price,
         "weight": draw.number(1, 9000),
         "code": draw.any_code(),
-    }, {"price": spelled, "a_product": a(item), "money": draw.pick(lex.CURRENCIES)}  # fmt: skip
+    }, {"price": spelled, "a_product": article(item), "money": draw.pick(lex.CURRENCIES)}  # fmt: skip
 
 
 product = Kind(

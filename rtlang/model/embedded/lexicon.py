@@ -1,4 +1,8 @@
-"""Word lists of the training corpus. The words of the `HELD_*` lists are for evaluation only: training never draws them."""
+"""Word lists of the training corpus. The words of the `HELD_*` lists are for evaluation only: training never draws them.
+
+`spelling` alters the words of every list to make new ones, so a list that is drawn from nowhere else, or a word added to any, changes
+the documents of a seed.
+"""
 
 
 def words(text: str, separator: str | None = None) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 A part of every list, and a fifth of the composed phrases, is held back for the test split.
 """
 
+from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.phrases import is_held, phrases, say
-from rtlang.model.embedded.words import Draw, words
+from rtlang.model.embedded.words import Draw
 
 OPINIONS = {
     "positive": phrases(

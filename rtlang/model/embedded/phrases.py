@@ -7,7 +7,8 @@ from the held ones only.
 import zlib
 from typing import NamedTuple
 
-from rtlang.model.embedded.words import Draw, words
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw
 
 
 class Phrases(NamedTuple):

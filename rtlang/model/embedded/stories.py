@@ -1,7 +1,8 @@
-"""Short stories: six plots of five to ten sentences, each sentence one of several."""
+"""Short stories: six plots of eight to thirteen sentences, each part of a plot told in one of several ways."""
 
+from rtlang.model.embedded.lexicon import ANIMALS, FIRST_NAMES, JOBS, words
 from rtlang.model.embedded.phrases import is_held, phrases, say_wording
-from rtlang.model.embedded.words import ANIMALS, FIRST_NAMES, JOBS, Draw, Messages, article, sentence, words
+from rtlang.model.embedded.words import Draw, Messages, article, sentence
 
 TRAITS = words("brave shy clever kind lazy curious tiny proud gentle noisy lonely happy old young quiet hungry sleepy")
 SPOTS = words("forest village garden castle cave meadow desert harbor valley park town jungle swamp orchard")

@@ -32,8 +32,11 @@ HELD_ASK_CHECK = ("Check it: {step}", "{step}\nCheck this step.")
 
 
 def wording(draw: Draw, known: tuple[str, ...], held: tuple[str, ...]) -> str:
-    """A wording of the split: training never sees the held ones, evaluation sees them half of the time."""
-    return draw.pick(held if draw.split == "test" and draw.chance(0.5) else known)
+    """One of the known wordings; where wordings are those of the test split, half of the time one of the held-out ones.
+
+    `Draw.wording` is for tasks whose held-out wordings are many enough to be asked alone.
+    """
+    return draw.pick(held if draw.wordings == "test" and draw.chance(0.5) else known)
 
 
 def value_of(left: str) -> int:
@@ -41,13 +44,6 @@ def value_of(left: str) -> int:
     first, sign, second = left.split()
     a, b = int(first), int(second)
     return a + b if sign == "+" else a - b if sign == "-" else a * b if sign == "*" else a // b
-
-
-def eval_step(step: str) -> bool:
-    """Whether an equation such as `3 + 4 = 7` holds."""
-    left, result = step.split(" = ")
-    first, sign, second = left.split()
-    return (sign != "/" or int(first) % int(second) == 0) and value_of(left) == int(result)
 
 
 def operand(draw: Draw) -> int:
@@ -79,6 +75,7 @@ def left_side(draw: Draw) -> str:
 
 
 def equation(left: str) -> str:
+    """The left side with its value: `3 + 4 = 7`."""
     return f"{left} = {value_of(left)}"
 
 

@@ -6,9 +6,10 @@ Every question has one right answer, spelled in one way. `it` is the article tha
 import json
 from dataclasses import dataclass
 
+from rtlang.model.embedded.lexicon import COLORS
 from rtlang.model.embedded.tasks_arithmetic import wording
 from rtlang.model.embedded.tasks_lookup import distinct
-from rtlang.model.embedded.words import COLORS, Draw, Messages, article, listing, plural
+from rtlang.model.embedded.words import Draw, Messages, article, listing, plural
 
 HEADINGS = (
     "You work in a shop. Catalog:",
@@ -171,6 +172,7 @@ def about_all(draw: Draw, kind: str, goods: list[Article]) -> tuple[str, str]:
 
 
 def those_that_are(names: list[str], what: str) -> str:
+    """The sentence that the named articles, or nothing, are `what`."""
     if not names:
         return f"Nothing is {what}."
     return f"{'The ' + listing([names[0], *('the ' + name for name in names[1:])])} {'is' if len(names) == 1 else 'are'} {what}."

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from rtlang.model.embedded.phrases import phrases, say, say_wording
-from rtlang.model.embedded.words import (
+from rtlang.model.embedded.lexicon import (
     ANIMALS,
     CITIES,
     COLORS,
@@ -15,13 +14,10 @@ from rtlang.model.embedded.words import (
     ITEMS,
     JOBS,
     MONTHS,
-    Draw,
-    Messages,
-    article,
-    plural,
-    sentence,
     words,
 )
+from rtlang.model.embedded.phrases import phrases, say, say_wording
+from rtlang.model.embedded.words import Draw, Messages, article, plural, sentence
 
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 TIPS = {

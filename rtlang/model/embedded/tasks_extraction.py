@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 from rtlang.model.embedded import kinds, kinds_more
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import ask_for, framed, inline_fields
-from rtlang.model.embedded.kinds import Kind, Record, Value, lines
-from rtlang.model.embedded.words import Draw, Messages, words
-
-order, basket, event = kinds.order, kinds.basket, kinds.event
-person, ticket, recipe = kinds.person, kinds.ticket, kinds.recipe
+from rtlang.model.embedded.kinds import Kind, lines
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw, Messages
 
 LISTED_KEYS = words(
     "name age city item price color time place room code owner date day note number title author team size brand status "
@@ -109,7 +108,8 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
 
 
 PROSE = (
-    order, order, order, event, event, person, person, person, ticket, ticket, recipe, basket, basket, *kinds_more.KINDS,
+    kinds.order, kinds.order, kinds.order, kinds.event, kinds.event, kinds.person, kinds.person, kinds.person,
+    kinds.ticket, kinds.ticket, kinds.recipe, kinds.basket, kinds.basket, *kinds_more.KINDS,
 )  # fmt: skip
 
 
@@ -152,6 +152,7 @@ def chosen(draw: Draw, record: Record) -> Record:
 
 
 def spelled(answer: object, indent: int | None = None) -> str:
+    """JSON with default separators, letters with accents as they are."""
     return json.dumps(answer, ensure_ascii=False, indent=indent)
 
 
@@ -162,7 +163,7 @@ def joined(ask: str, hint: str) -> str:
 
 def several(draw: Draw) -> Messages:
     """Two or three records in one text, answered by an array, or by an object that holds it."""
-    kind: Kind = draw.pick((order, person, event, ticket, *kinds_more.KINDS))
+    kind: Kind = draw.pick((kinds.order, kinds.person, kinds.event, kinds.ticket, *kinds_more.KINDS))
     pairs = [kind(draw) for _ in range(draw.pick((2, 2, 3)))]
     first = renamed(draw, pairs[0][2])
     names = dict(zip(pairs[0][2], first, strict=True))
@@ -246,6 +247,3 @@ def extraction(draw: Draw) -> Messages:
     if place < 0.35:
         turns.insert(0, ("system", draw.pick(SYSTEM_EXTRACT)))
     return turns
-
-
-__all__ = ["Record", "Value", "basket", "event", "extraction", "listed", "order", "person", "recipe", "ticket"]

@@ -1,74 +1,26 @@
 """Corpus task: a few facts about people, things and places, and questions about them.
 
-A question is about a value, about who or what has it, asks for yes or no, counts, or asks for what was not told
-(`I do not know.`). Every subject has a relation at most once; a value that is asked for by its owner is unique.
+A question is about a value (of a subject by its name or by a pronoun), about who or what has it, asks for yes or no, or
+asks for what was not told (`I do not know.`). Every subject has a relation at most once; a value that is asked for by its owner is unique.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rtlang.model.embedded.lexicon import ANIMALS, COLORS, HOBBIES, JOBS, VENUES, words
 from rtlang.model.embedded.tasks_arithmetic import wording
 from rtlang.model.embedded.tasks_lookup import distinct
-from rtlang.model.embedded.words import (
-    ANIMALS,
-    COLORS,
-    HOBBIES,
-    JOBS,
-    VENUES,
-    Draw,
-    Messages,
-    article,
-)
+from rtlang.model.embedded.words import Draw, Messages, article
 
 UNKNOWN = "I do not know."
 MALE = frozenset(
-    [
-        "Amir",
-        "Ben",
-        "Bruno",
-        "David",
-        "Erik",
-        "Felix",
-        "Hugo",
-        "Ivan",
-        "Jack",
-        "James",
-        "Kai",
-        "Karim",
-        "Leo",
-        "Lucas",
-        "Max",
-        "Noah",
-        "Omar",
-        "Oscar",
-        "Pedro",
-        "Sam",
-        "Tariq",
-        "Theo",
-        "Tom",
-        "Victor",
-        "Adam",
-        "Bob",
-        "Daniel",
-        "Frank",
-        "John",
-        "Liam",
-        "Nils",
-        "Otto",
-        "Quinn",
-        "Simon",
-        "Vikram",
-        "Will",
-        "Yusuf",
-        "Zeno",
-        "Cedric",
-        "Dmitri",
-        "Gideon",
-        "Joel",
-        "Lorenzo",
-        "Nikhil",
-    ],
+    words("""
+Amir Ben Bruno David Erik Felix Hugo Ivan Jack James Kai Karim Leo Lucas Max Noah Omar Oscar Pedro Sam Tariq Theo
+Tom Victor Adam Bob Daniel Frank John Liam Nils Otto Quinn Simon Vikram Will Yusuf Zeno Cedric Dmitri Gideon Joel
+Lorenzo Nikhil
+""")
 )
+"""First names that are always spoken of as `he`. Of all others, made-up ones among them, one in ten is."""
 OPENINGS = ("{facts}\n{ask}", "{facts} {ask}", "Facts: {facts}\nQuestion: {ask}", "Read: {facts}\n{ask}")
 HELD_OPENINGS = ("Read these facts: {facts}\n{ask}", "{facts}\nQuestion: {ask}")
 SYSTEMS = ("{facts}", "Facts: {facts}", "Answer from these facts. {facts}")
@@ -76,7 +28,10 @@ SYSTEMS = ("{facts}", "Facts: {facts}", "Answer from these facts. {facts}")
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """How a fact is told and asked for. `{s}` is the subject, `{v}` the value, `{he}` and `{his}` pronouns, `{k}` a fixed noun."""
+    """How a fact is told and asked for. `{s}` is the subject, `{v}` the value, `{he}` and `{his}` pronouns.
+
+    `{a}` is the value with its article; `{n}` is an animal, and `{k}` that with its article.
+    """
 
     told: tuple[str, ...]
     ask: tuple[str, ...]
@@ -85,10 +40,6 @@ class Relation:
     ask_owner: tuple[str, ...]
     ask_whether: str
     value: Callable[[Draw], str]
-
-
-def job(draw: Draw) -> str:
-    return draw.pick(JOBS)
 
 
 PEOPLE = (
@@ -108,7 +59,7 @@ PEOPLE = (
         "What is {his} job?",
         ("Who is {a}?", "Who works as {a}?"),
         "Is {s} {a}?",
-        job,
+        lambda draw: draw.pick(JOBS),
     ),
     Relation(
         ("{s} has {k} called {v}.",),
@@ -285,10 +236,12 @@ class Fact:
     slots: dict[str, str]
 
     def fill(self, template: str, **other: str) -> str:
+        """A wording of the relation with the words of this fact, `other` ones in their place where given."""
         return template.format(**(self.slots | other))
 
 
 def fact(draw: Draw, relation: Relation, subject: str, he: str) -> Fact:
+    """A fact about the subject with a value drawn for it; `he` is the pronoun that stands for the subject."""
     value, pet = relation.value(draw), draw.pick(ANIMALS)
     while value == subject:
         value = relation.value(draw)

@@ -1,26 +1,9 @@
 """Corpus tasks: word problems solved in steps, the next step of one, and whether a proposed step is right."""
 
-from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, arithmetic, eval_step, wording, wrong
-from rtlang.model.embedded.tasks_catalogue import catalogue
-from rtlang.model.embedded.tasks_facts import facts
+from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, wording, wrong
 from rtlang.model.embedded.word_problem_chains import Problem
 from rtlang.model.embedded.word_problems import FAMILIES, LONG_FAMILIES
 from rtlang.model.embedded.words import Draw, Messages
-
-__all__ = [
-    "MAX_RESULT",
-    "arithmetic",
-    "catalogue",
-    "chained",
-    "eval_step",
-    "facts",
-    "hard_word_problem",
-    "judged_step",
-    "next_steps",
-    "sum_steps",
-    "word_problem",
-    "wrong",
-]
 
 ASK_SOLVE = (
     "{problem} Think step by step.",
@@ -49,10 +32,12 @@ def hard_steps(draw: Draw) -> tuple[str, list[str], int]:
 
 
 def drawn(draw: Draw) -> tuple[str, list[str], int]:
+    """A word problem of any length, its steps, and the result; a quarter of them hard."""
     return hard_steps(draw) if draw.chance(0.25) else sum_steps(draw)
 
 
 def in_full(draw: Draw, problem: str, steps: list[str], result: int) -> Messages:
+    """The problem, and all of its steps with the result as the answer."""
     thoughts = "\n".join(f"thought: {step}" for step in steps)
     ask = wording(draw, ASK_SOLVE, HELD_ASK_SOLVE).format(problem=problem)
     return [("user", ask), ("assistant", f"{thoughts}\nanswer: {result}")]
@@ -128,17 +113,3 @@ def judged_step(draw: Draw) -> Messages:
         ask = ""
         done += is_right
     return messages
-
-
-def word_problem(draw: Draw) -> Messages:
-    """A word problem in one of the formats: in full, next step, judged step, plain text."""
-    kind = draw.random.random()
-    if kind < 0.5:
-        return chained(draw)
-    if kind < 0.7:
-        return next_steps(draw)
-    if kind < 0.97:
-        return judged_step(draw)
-    problem, steps, result = drawn(draw)
-    thoughts = "\n".join(f"thought: {step}" for step in steps)
-    return [("text", f"Question: {problem}\n{thoughts}\nanswer: {result}\n")]

@@ -2,26 +2,17 @@
 
 import json
 
-from rtlang.model.embedded.kinds import Record, Value
+from rtlang.model.embedded.extras import Record, Value
+from rtlang.model.embedded.lexicon import ANIMALS, CITIES, COLORS, FIRST_NAMES, HOBBIES
 from rtlang.model.embedded.phrases import ANY_ROLE, ROLES
-from rtlang.model.embedded.tasks_tools import tool_call as tool_call
-from rtlang.model.embedded.words import (
-    ANIMALS,
-    CITIES,
-    COLORS,
-    FIRST_NAMES,
-    HOBBIES,
-    Draw,
-    Messages,
-    article,
-    listing,
-)
+from rtlang.model.embedded.words import Draw, Messages, article, listing
 
 SHEET_FIELDS = ("name", "age", "role", "home", "traits", "motto")
 EXTRA_FIELDS = ("likes", "pet", "level", "friend", "skills", "color")
 
 
 def sheet_value(draw: Draw, key: str, name: str, role: str, home: str, age: int) -> Value:
+    """The value of a field: one of those given, or one made up to suit the role."""
     traits, mottos = ROLES.get(role, ANY_ROLE)
     known: Record = {"name": name, "role": role, "home": home, "age": age}
     if key in known:

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from rtlang.model.embedded.classes import Family
 from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
+from rtlang.model.embedded.lexicon import HOBBIES, JOBS
 from rtlang.model.embedded.opinions import domain, mixed, verdict
 from rtlang.model.embedded.phrases import Phrases, phrases, say, say_wording
-from rtlang.model.embedded.stories import story as story
-from rtlang.model.embedded.tasks_chat import chat as chat
-from rtlang.model.embedded.words import HOBBIES, JOBS, Draw, Messages, article, sentence
+from rtlang.model.embedded.words import Draw, Messages, article, sentence
 
 LETTERS = "ABCDEFGH"
 SENTIMENT_ASKS = phrases(

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import type_name
-from rtlang.model.embedded.kinds import Record, Value, lines
-from rtlang.model.embedded.words import Draw, Messages, plural, words
+from rtlang.model.embedded.kinds import lines
+from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.words import Draw, Messages, plural
 
 TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
 NOTES = words(
@@ -74,6 +76,7 @@ class Tool:
 
 
 def tool(line: str) -> Tool:
+    """A tool from its line: `name(parameter:fill, ...) # what it does # known|requests # held-out|requests`."""
     head, about, known, held = words(line, " # ")
     name, parameters = head.rstrip(")").split("(")
     pairs = tuple((part.split(":")[0].strip(), part.split(":")[1].strip()) for part in parameters.split(","))

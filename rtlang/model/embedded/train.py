@@ -12,6 +12,7 @@ with float32 masters.
 import argparse
 import json
 import logging
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ class Encoder:
 
 def answer_weight(num_answer_tokens: int) -> float:
     """Weight of each answer token of a document. A label or a sum is one or two tokens, and would drown among the records."""
-    return min(MAX_ANSWER_WEIGHT, max(1.0, (PLAIN_ANSWER_TOKENS / max(1, num_answer_tokens)) ** 0.5))
+    return min(MAX_ANSWER_WEIGHT, max(1.0, math.sqrt(PLAIN_ANSWER_TOKENS / max(1, num_answer_tokens))))
 
 
 def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -125,6 +126,7 @@ def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]
 
 
 def padded(length: int) -> int:
+    """The length in tokens, rounded up to a multiple of 16."""
     return -(-length // 16) * 16
 
 
@@ -166,10 +168,12 @@ class Optimizer:
         return norm
 
     def state(self) -> dict[str, Any]:
+        """What `restore` needs to go on from here, as `torch.save` takes it."""
         return {"masters": self.masters, "momentum": self.momentum, "second": self.second, "num_steps": self.num_steps}
 
     @torch.no_grad()
     def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a `state`."""
         for own in ("masters", "momentum", "second"):
             for name, tensor in state[own].items():
                 getattr(self, own)[name].copy_(tensor)

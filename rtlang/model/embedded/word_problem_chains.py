@@ -6,8 +6,9 @@ a step is negative or above 200; quotients are exact.
 
 from dataclasses import dataclass
 
+from rtlang.model.embedded.lexicon import FIRST_NAMES, THINGS
 from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, equation, value_of, wording
-from rtlang.model.embedded.words import FIRST_NAMES, THINGS, Draw
+from rtlang.model.embedded.words import Draw
 
 WARES = ("cup", "pen", "plate", "book", "hat", "lamp", "ball", "ring", "mug", "stamp")
 LINKS = ("Then", "Later", "Next", "After that")
@@ -23,7 +24,7 @@ class Problem:
 
 
 class Story:
-    """The sentences and steps of a problem as it is made up."""
+    """The sentences and steps of a problem as it is made up. Owned by the one family function that makes it."""
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
@@ -31,9 +32,11 @@ class Story:
         self.steps: list[str] = []
 
     def say(self, known: tuple[str, ...], held: tuple[str, ...] = (), **slots: object) -> None:
+        """Tell a sentence in one of its wordings; without held-out ones, the known ones serve both splits."""
         self.sentences.append(wording(self.draw, known, held or known).format(**slots))
 
     def step(self, a: int, sign: str, b: int) -> int:
+        """Note the step `a sign b` and return its value."""
         left = f"{a} {sign} {b}"
         self.steps.append(equation(left))
         return value_of(left)
@@ -61,6 +64,7 @@ def amount(draw: Draw, large: bool, limit: int = MAX_RESULT) -> int:
 
 
 def start(draw: Draw, large: bool) -> int:
+    """The number that a chain begins with."""
     return draw.number(20, 90) if large else draw.number(2, 25)
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from itertools import pairwise
 
+from rtlang.model.embedded.lexicon import FIRST_NAMES, THINGS
 from rtlang.model.embedded.tasks_arithmetic import MAX_RESULT, wording
 from rtlang.model.embedded.tasks_lookup import distinct
 from rtlang.model.embedded.word_problem_chains import LINKS, WARES, Problem, Story, amount, bus, collection, money
-from rtlang.model.embedded.words import FIRST_NAMES, THINGS, Draw
+from rtlang.model.embedded.words import Draw
 
 LEGS = (
     ("dog", 4),

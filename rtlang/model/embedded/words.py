@@ -10,29 +10,6 @@ from collections.abc import Sequence
 from typing import Literal, TypeVar
 
 from rtlang.model.embedded import lexicon
-from rtlang.model.embedded.lexicon import ADJECTIVES as ADJECTIVES
-from rtlang.model.embedded.lexicon import ANIMALS as ANIMALS
-from rtlang.model.embedded.lexicon import CITIES as CITIES
-from rtlang.model.embedded.lexicon import COLORS as COLORS
-from rtlang.model.embedded.lexicon import DAYS as DAYS
-from rtlang.model.embedded.lexicon import DEVICES as DEVICES
-from rtlang.model.embedded.lexicon import DISHES as DISHES
-from rtlang.model.embedded.lexicon import EVENTS as EVENTS
-from rtlang.model.embedded.lexicon import FAMILY_NAMES as FAMILY_NAMES
-from rtlang.model.embedded.lexicon import FIRST_NAMES as FIRST_NAMES
-from rtlang.model.embedded.lexicon import HELD_CITIES as HELD_CITIES
-from rtlang.model.embedded.lexicon import HELD_FAMILY_NAMES as HELD_FAMILY_NAMES
-from rtlang.model.embedded.lexicon import HELD_FIRST_NAMES as HELD_FIRST_NAMES
-from rtlang.model.embedded.lexicon import HELD_ITEMS as HELD_ITEMS
-from rtlang.model.embedded.lexicon import HOBBIES as HOBBIES
-from rtlang.model.embedded.lexicon import INGREDIENTS as INGREDIENTS
-from rtlang.model.embedded.lexicon import ITEMS as ITEMS
-from rtlang.model.embedded.lexicon import JOBS as JOBS
-from rtlang.model.embedded.lexicon import MONTHS as MONTHS
-from rtlang.model.embedded.lexicon import PROBLEMS as PROBLEMS
-from rtlang.model.embedded.lexicon import THINGS as THINGS
-from rtlang.model.embedded.lexicon import VENUES as VENUES
-from rtlang.model.embedded.lexicon import words as words
 from rtlang.model.embedded.spelling import accented, plain_word
 
 T = TypeVar("T")
@@ -58,12 +35,15 @@ class Draw:
         self.wordings: Split = wordings or split
 
     def chance(self, probability: float) -> bool:
+        """True with this probability."""
         return self.random.random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
+        """One of the options, all alike."""
         return options[int(self.random.random() * len(options))]
 
     def sample(self, options: Sequence[T], count: int) -> list[T]:
+        """So many different options in random order."""
         return self.random.sample(options, count)
 
     def subset(self, options: Sequence[T], count: int) -> list[T]:
@@ -71,6 +51,7 @@ class Draw:
         return [options[index] for index in sorted(self.random.sample(range(len(options)), count))]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:
+        """All options in random order."""
         return self.random.sample(options, len(options))
 
     def number(self, low: int, high: int) -> int:
@@ -110,12 +91,15 @@ class Draw:
         return self.pick(known) if self.chance(listed) else None
 
     def first_name(self) -> str:
-        return self._listed(FIRST_NAMES, HELD_FIRST_NAMES, 0.5) or self.capital()
+        """A first name, listed or made up."""
+        return self._listed(lexicon.FIRST_NAMES, lexicon.HELD_FIRST_NAMES, 0.5) or self.capital()
 
     def family_name(self) -> str:
-        return self._listed(FAMILY_NAMES, HELD_FAMILY_NAMES, 0.45) or self.capital()
+        """A family name, listed or made up."""
+        return self._listed(lexicon.FAMILY_NAMES, lexicon.HELD_FAMILY_NAMES, 0.45) or self.capital()
 
     def person(self, full: float = 0.45) -> str:
+        """A first name, with a family name in a share `full` of draws."""
         first = self.first_name()
         return f"{first} {self.family_name()}" if self.chance(full) else first
 
@@ -141,7 +125,8 @@ class Draw:
         return f"{self.first_name()} {self.pick(('van', 'de', 'von', 'del', 'al', 'van der'))} {self.family_name()}"
 
     def city(self) -> str:
-        return self._listed(CITIES, HELD_CITIES, 0.5) or self.capital()
+        """The name of a town in one word, listed or made up."""
+        return self._listed(lexicon.CITIES, lexicon.HELD_CITIES, 0.5) or self.capital()
 
     def place_name(self) -> str:
         """A town, now and then of two words."""
@@ -152,8 +137,9 @@ class Draw:
         return f"{self.capital()} {self.pick(lexicon.PLACE_LAST)}"
 
     def item(self, described: float = 0.35) -> str:
-        item = self._listed(ITEMS, HELD_ITEMS, 1 - UNKNOWN) or countable(self.made_up())
-        return f"{self.pick(ADJECTIVES)} {item}" if self.chance(described) else item
+        """A thing in the singular, with an adjective in a share `described` of draws."""
+        item = self._listed(lexicon.ITEMS, lexicon.HELD_ITEMS, 1 - UNKNOWN) or countable(self.made_up())
+        return f"{self.pick(lexicon.ADJECTIVES)} {item}" if self.chance(described) else item
 
     def goods(self) -> str:
         """A thing to sell in the singular, of one to three words; its regular plural leads back to it."""
@@ -170,14 +156,17 @@ class Draw:
         return ("The " if self.chance(0.5) else "") + " ".join(parts)
 
     def company(self) -> str:
+        """The name of a company."""
         first = self.pick((self.family_name(), self.capital()))
         return first if self.chance(0.25) else f"{first} {self.pick(lexicon.COMPANY_LAST)}"
 
     def team(self) -> str:
+        """The name of a sports team."""
         name = self.city()
         return f"{name} {self.pick(lexicon.TEAM_WORDS)}" if self.chance(0.5) else name
 
     def street(self) -> str:
+        """A street with a house number before it."""
         name = self.pick((self.capital(), self.family_name(), self.pick(lexicon.TITLE_WORDS)))
         return f"{self.number(1, 250)} {name} {self.pick(lexicon.STREET_LAST)}"
 
@@ -187,11 +176,13 @@ class Draw:
         return whole * 100 + (0 if self.chance(0.3) else self.pick((50, 25, 99, 75, 95, 10, 5, self.number(1, 99))))
 
     def price(self) -> str:
+        """A price as digits, without a currency."""
         cents = self.pick(("", "", ".50", ".25", ".99", ".75", ".95", ".10"))
         return f"{self.number(1, 99 if self.chance(0.7) else 999)}{cents}"
 
     def date(self) -> str:
-        month, day = self.pick(MONTHS), self.number(1, 28)
+        """A day of a month, without a year."""
+        month, day = self.pick(lexicon.MONTHS), self.number(1, 28)
         return f"{month} {day}" if self.chance(0.6) else f"{day} {month}"
 
     def any_date(self) -> str:
@@ -207,10 +198,11 @@ class Draw:
         if shape < 0.8:
             return f"{month}/{day}/{year}"
         if shape < 0.9:
-            return f"{MONTHS[month - 1]} {day}, {year}"
-        return f"{day} {MONTHS[month - 1]} {year}" if self.chance(0.5) else self.pick(DAYS)
+            return f"{lexicon.MONTHS[month - 1]} {day}, {year}"
+        return f"{day} {lexicon.MONTHS[month - 1]} {year}" if self.chance(0.5) else self.pick(lexicon.DAYS)
 
     def time(self) -> str:
+        """A full quarter of an hour by day, as `09:45`."""
         return f"{self.number(7, 21):02d}:{self.pick(('00', '15', '30', '45'))}"
 
     def any_time(self) -> str:
@@ -222,6 +214,7 @@ class Draw:
         return f"{self.number(1, 12)} {half}" if shape < 0.8 else f"{self.number(1, 12)}:{self.number(10, 59)} {half}"
 
     def code(self) -> str:
+        """A letter and one or two digits."""
         return f"{self.pick('ABCDEFGHKLMRSTX')}{self.number(1, 99)}"
 
     def any_code(self) -> str:
@@ -242,18 +235,21 @@ class Draw:
         return self.pick((*shapes, *more, self.code()))
 
     def phone(self) -> str:
+        """A phone number in one of several shapes."""
         a, b, c = self.number(100, 999), self.number(100, 999), self.number(1000, 9999)
         return self.pick(
             (f"{a}-{b}-{c}", f"+{self.number(1, 99)} {a} {c}", f"0{a} {c}{b}", f"({a}) {b}-{c}", f"{a} {b} {c}")
         )
 
     def email(self) -> str:
+        """An email address of made-up words."""
         user, host = self.made_up(), self.made_up()
         if self.chance(0.4):
             user = f"{user}{self.pick(('.', '_', ''))}{self.pick((self.made_up(), str(self.number(1, 99))))}"
         return f"{user}@{host}.{self.pick(('com', 'org', 'net', 'de', 'io', 'example', 'co.uk'))}"
 
     def url(self) -> str:
+        """A web address of made-up words."""
         start, end = self.pick(("https://", "http://", "www.")), self.pick(("", f"/{self.made_up()}"))
         return f"{start}{self.made_up()}.{self.pick(('com', 'org', 'net', 'io'))}{end}"
 

@@ -1,12 +1,11 @@
 """The document stream: framing, seeds, and answers that are true to their prompts."""
 
-import json
 from itertools import islice
 
 import jinja2
 import pytest
 
-from rtlang.model.embedded import corpus, tasks_extraction, tasks_reasoning, tasks_sheet, tasks_text
+from rtlang.model.embedded import corpus, stories, tasks_extraction, tasks_facts, tasks_sheet
 from rtlang.model.embedded.corpus import CHAT_TEMPLATE, END, TASKS, documents, pieces
 from rtlang.model.embedded.words import Draw, Messages
 
@@ -16,8 +15,8 @@ def test_the_shares_of_the_tasks_are_percent_and_cover_more_than_the_first_tasks
     assert {task for task, _ in TASKS} >= {
         tasks_extraction.extraction,
         tasks_sheet.sheet,
-        tasks_text.story,
-        tasks_reasoning.facts,
+        stories.story,
+        tasks_facts.facts,
     }
 
 
@@ -58,15 +57,6 @@ def test_only_assistant_turns_and_their_ends_are_answers() -> None:
         ("<|assistant|>", True),
         (END, True),
     ]
-
-
-def test_a_character_sheet_copies_what_the_prompt_tells() -> None:
-    draw = Draw(12)
-    for _ in range(200):
-        messages = tasks_sheet.sheet(draw)
-        record = json.loads(messages[-1][1])
-        for key in ("name", "role"):
-            assert key not in record or record[key] in messages[-2][1]
 
 
 def test_some_chats_are_long() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from rtlang.model.embedded.tasks_arithmetic import wording
-from rtlang.model.embedded.tasks_reasoning import chained, hard_word_problem, judged_step, next_steps, word_problem
+from rtlang.model.embedded.tasks_reasoning import chained, hard_word_problem, judged_step, next_steps
 from rtlang.model.embedded.words import Draw, Messages
 from tests.support.equations import EQUATION, holds, numbers_of
 
@@ -71,9 +71,13 @@ def test_a_step_is_judged_by_its_arithmetic_and_by_its_place() -> None:
     assert kinds == {"result", "again", "sign", "number"}
 
 
+def in_any_form(draw: Draw) -> Messages:
+    return draw.pick((chained, next_steps, judged_step))(draw)
+
+
 def test_the_prompts_of_the_tree_of_thought_are_trained() -> None:
     draw = Draw(6)
-    asked = [word_problem(draw)[0][1] for _ in range(1500)]
+    asked = [in_any_form(draw)[0][1] for _ in range(1500)]
     assert any(re.fullmatch(r"Problem: .*\nSteps so far:\nnone\nNext step\?", ask) for ask in asked)
     judged = r"Problem: .*\nSteps so far:\n.*\nProposed step: .*\nIs this step right\? yes or no"
     assert any(re.fullmatch(judged, ask, re.DOTALL) for ask in asked)
@@ -83,11 +87,11 @@ def test_the_prompts_of_the_tree_of_thought_are_trained() -> None:
 def test_held_wordings_stay_out_of_training() -> None:
     held = r"In the beginning|gives \d+ away|of them\.|dollars at first|have in the end|left for \w+\?|earns \d+ dollars more"
     known, evaluation = Draw(7), Draw(7, "test")
-    assert not [text for text in (str(word_problem(known)) for _ in range(3000)) if re.search(held, text)]
-    assert [text for text in (str(word_problem(evaluation)) for _ in range(300)) if re.search(held, text)]
+    assert not [text for text in (str(in_any_form(known)) for _ in range(3000)) if re.search(held, text)]
+    assert [text for text in (str(in_any_form(evaluation)) for _ in range(300)) if re.search(held, text)]
     assert wording(known, ("a",), ("b",)) == "a"
 
 
 def test_the_same_seed_gives_the_same_problems() -> None:
     first, again = Draw(8), Draw(8)
-    assert [word_problem(first) for _ in range(50)] == [word_problem(again) for _ in range(50)]
+    assert [in_any_form(first) for _ in range(50)] == [in_any_form(again) for _ in range(50)]

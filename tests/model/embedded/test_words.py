@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from rtlang.model.embedded import words
+from rtlang.model.embedded import lexicon
 from rtlang.model.embedded.words import Draw, article, countable, listing, plural
 
-HELD_OUT = {*words.HELD_FIRST_NAMES, *words.HELD_FAMILY_NAMES, *words.HELD_CITIES, *words.HELD_ITEMS}
+HELD_OUT = {*lexicon.HELD_FIRST_NAMES, *lexicon.HELD_FAMILY_NAMES, *lexicon.HELD_CITIES, *lexicon.HELD_ITEMS}
 
 
 def drawn(draw: Draw) -> set[str]:
@@ -24,11 +24,11 @@ def test_the_test_split_draws_every_held_out_word() -> None:
 
 
 def test_held_out_words_are_in_no_training_list() -> None:
-    assert not HELD_OUT & {*words.FIRST_NAMES, *words.FAMILY_NAMES, *words.CITIES, *words.ITEMS}
+    assert not HELD_OUT & {*lexicon.FIRST_NAMES, *lexicon.FAMILY_NAMES, *lexicon.CITIES, *lexicon.ITEMS}
 
 
 def test_enough_words_are_held_out() -> None:
-    lists = (words.HELD_FIRST_NAMES, words.HELD_FAMILY_NAMES, words.HELD_CITIES, words.HELD_ITEMS)
+    lists = (lexicon.HELD_FIRST_NAMES, lexicon.HELD_FAMILY_NAMES, lexicon.HELD_CITIES, lexicon.HELD_ITEMS)
     assert [len(set(each)) >= least for each, least in zip(lists, (40, 30, 30, 40), strict=True)] == [True] * 4
 
 
