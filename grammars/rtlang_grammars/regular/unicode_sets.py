@@ -5,11 +5,11 @@ Tables are made when first asked for (milliseconds each) and kept, for they depe
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+import numpy as np
 import regex
 
 from rtlang_grammars.regular import code_points
@@ -34,6 +34,7 @@ ECMA_LINE_ENDS: CodePoints = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 NEWLINE: CodePoints = ((0x0A, 0x0A),)
 
 _NAMELESS = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
+_ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # beyond them nothing is assigned but for private use
 _LAST_CASED = 0x1FFFF  # no character beyond has another case
 
 
@@ -112,20 +113,20 @@ def _case_groups() -> tuple[tuple[int, ...], ...]:
 @lru_cache(maxsize=1)
 def _all_text() -> str:
     """Every character once, in order."""
-    return "".join(map(chr, range(code_points.FIRST_SURROGATE))) + "".join(
-        map(chr, range(code_points.LAST_SURROGATE + 1, sys.maxunicode + 1))
-    )
+    numbers = [np.arange(first, last + 1, dtype="<u4") for first, last in code_points.ALL]
+    return np.concatenate(numbers).tobytes().decode("utf-32-le")
 
 
 def _where(holds: Callable[[str], bool]) -> CodePoints:
-    """The set of all characters of which something holds."""
+    """The set of all characters of which something holds that holds of no unassigned or private character."""
     ranges = []
-    first = -1
-    for code_point in range(sys.maxunicode + 2):
-        if code_point <= sys.maxunicode and holds(chr(code_point)):
-            if first < 0:
-                first = code_point
-        elif first >= 0:
-            ranges.append((first, code_point - 1))
-            first = -1
+    for first, end in _ASSIGNED_PLANES:
+        begin = -1
+        for code_point in range(first, end + 1):
+            if code_point < end and holds(chr(code_point)):
+                if begin < 0:
+                    begin = code_point
+            elif begin >= 0:
+                ranges.append((begin, code_point - 1))
+                begin = -1
     return normalised(ranges)

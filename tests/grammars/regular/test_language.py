@@ -1,0 +1,208 @@
+"""Languages against Python's `re`, against brute force over small alphabets, and the patterns that stop others."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rtlang_grammars.limits import Budget, Limits
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.spec import GrammarError
+from tests.support.texts import patterns, short_texts
+
+WORDS = [
+    "".join(letters)
+    for length in range(6)
+    for letters in itertools.product("abc" if length < 5 else "ab", repeat=length)
+]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(patterns(assertions=False), st.lists(short_texts, min_size=4, max_size=4))
+def test_whole_matches_are_those_of_re(pattern: str, texts: list[str]) -> None:
+    language = compile_regex(pattern, dialect="python")
+    for text in texts:
+        assert language.accepts(text) == (_compiled(pattern).fullmatch(text) is not None), text
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(patterns(assertions=False), st.lists(short_texts, min_size=4, max_size=4))
+def test_searches_are_those_of_re(pattern: str, texts: list[str]) -> None:
+    language = compile_regex(pattern, dialect="python", mode="search")
+    for text in texts:
+        assert language.accepts(text) == (_compiled(pattern).search(text) is not None), text
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(patterns(assertions=True), st.booleans(), st.lists(short_texts, min_size=4, max_size=4))
+def test_anchors_and_assertions_are_those_of_re(pattern: str, is_search: bool, texts: list[str]) -> None:
+    language = compile_regex(pattern, dialect="python", mode="search" if is_search else "full")
+    for text in texts:
+        if r"\B" in pattern and not text:  # holds in an empty text by ECMA-262 and Python 3.14, not by older ones
+            continue
+        compiled = _compiled(pattern)
+        expected = (compiled.search(text) if is_search else compiled.fullmatch(text)) is not None
+        assert language.accepts(text) == expected, text
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(patterns(assertions=True), st.booleans())
+def test_samples_and_the_shortest_text_match(pattern: str, is_search: bool) -> None:
+    language = compile_regex(pattern, dialect="python", mode="search" if is_search else "full")
+    if language.is_empty():
+        assert language.shortest() is None
+        assert language.samples(random.Random(0), 1) == []
+        return
+    shortest = language.shortest()
+    assert shortest is not None
+    for text in [shortest, *language.samples(random.Random(0), 3)]:
+        assert len(text) >= len(shortest)
+        compiled = _compiled(pattern)
+        if r"\B" in pattern and not text:
+            continue
+        assert (compiled.search(text) if is_search else compiled.fullmatch(text)) is not None, text
+
+
+_SMALL = ["(a|b)*", "a*b", "[^b]*", "(ab)+c?", "b?a{1,3}", "(?:a|bc)*", "", "c", "(?=.*a).{2,4}", "((?!ab).)*"]
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(_SMALL, 2)))
+def test_operations_are_those_of_sets(one: str, other: str) -> None:
+    mine, its = compile_regex(one), compile_regex(other)
+    in_mine, in_its = ({word for word in WORDS if re.fullmatch(each, word)} for each in (one, other))
+
+    def found(language: Language) -> set[str]:
+        return {word for word in WORDS if language.accepts(word)}
+
+    assert found(mine.union(its)) == in_mine | in_its
+    assert found(mine.intersect(its)) == in_mine & in_its
+    assert found(mine.minus(its)) == in_mine - in_its
+    assert found(mine.complement()) == set(WORDS) - in_mine
+    assert found(mine.bounded(1, 3)) == {word for word in in_mine if 1 <= len(word) <= 3}
+    joined = {left + right for left in in_mine for right in in_its}
+    assert {word for word in found(mine.concat(its)) if len(word) < 5} == {word for word in joined if len(word) < 5}
+    if in_mine & in_its:
+        assert not mine.is_disjoint(its)
+    if in_its - in_mine:
+        assert not mine.includes(its)
+
+
+def test_questions_about_whole_languages() -> None:
+    letters, digits = compile_regex("[a-z]+"), compile_regex("[0-9]*")
+    assert letters.is_disjoint(digits)
+    assert compile_regex("[a-z]*").includes(letters)
+    assert not letters.includes(compile_regex("[a-z]*"))
+    assert compile_regex("(a|b)*").is_equivalent(compile_regex("(a*b*)*"))
+    assert letters.intersect(digits).is_empty()
+    assert letters.union(letters.complement()).is_equivalent(Language.any_text())
+    assert Language.nothing().is_empty()
+    assert Language.any_text().is_any_text
+
+
+def test_finite_words_come_shortest_first_or_not_at_all() -> None:
+    assert compile_regex("ab?|c{2}|").finite_words(10) == ["", "a", "ab", "cc"]
+    assert compile_regex("[ab]{3}").finite_words(8) == sorted(
+        "".join(word) for word in itertools.product("ab", repeat=3)
+    )
+    assert compile_regex("[ab]{3}").finite_words(7) is None
+    assert compile_regex("a*").finite_words(100) is None
+    assert compile_regex(".").finite_words(100) is None
+    assert Language.nothing().finite_words(0) == []
+
+
+def test_literals_and_ranges() -> None:
+    words = Language.literals(["", "aé", "😀"])
+    assert [text for text in ("", "a", "aé", "😀", "aéx") if words.accepts(text)] == ["", "aé", "😀"]
+    assert Language.literal("é".encode()).accepts("é")
+    assert Language.literal("é").accepts("é".encode())
+    assert not Language.literal("é").accepts("é".encode("latin-1"))
+    assert Language.code_points([(0x61, 0x63), (0xD700, 0xE100)]).accepts("\ue000")
+    assert not Language.any_text().accepts("\ud800")
+    for bad in (b"\xff", "\ud800"):
+        with pytest.raises(GrammarError, match="UTF-8"):
+            Language.literal(bad)
+
+
+def test_what_sees_beyond_itself_is_confined_or_refused() -> None:
+    ahead = compile_regex("a(?=b)", mode="search")  # a text with "ab" in it
+    assert ahead.concat(Language.literal("b")).accepts("xabb")
+    assert not compile_regex("a(?!b)").intersect(Language.any_text()).is_empty()
+    assert (
+        compile_regex("a(?!b)").concat(Language.literal("b")).accepts("ab")
+    )  # it ends where its part of the text ends
+    behind = compile_regex(r"[ a]+\bfoo")
+    assert behind.concat(Language.literal("!")).accepts("a foo!")
+    assert not behind.concat(Language.literal("!")).accepts("afoo!")
+    with pytest.raises(GrammarError, match="looks behind"):
+        Language.literal("x").concat(behind)
+    with pytest.raises(GrammarError, match="looks behind"):
+        behind.starred()
+
+
+def test_bounds_are_kept_beside_the_language() -> None:
+    bounded = compile_regex("[a-z]+-[0-9]+").bounded(5, 9).bounded(2, 7)
+    assert (bounded.min_length, bounded.max_length) == (5, 7)
+    assert bounded.unbounded().accepts("a-1")
+    assert not bounded.accepts("a-1")
+    assert bounded.accepts("abc-1")
+    assert compile_regex("(aa)+").bounded(7, 7).is_empty()
+    assert Language.any_text().bounded(3, 2).is_empty()
+    far = Language.any_text().bounded(10**9, 10**12)
+    assert not far.is_empty()
+
+
+def test_hostile_patterns_answer_at_once() -> None:
+    started = time.process_time()
+    late = compile_regex("[ab]*a[ab]{24}")
+    assert late.accepts("b" + "a" + "b" * 24)
+    assert not late.accepts("a" + "b" * 25)
+    assert not compile_regex("a{1000000000}").accepts("a" * 1000)
+    doubled = compile_regex("(a|aa)+" * 50)
+    assert [doubled.accepts("a" * count) for count in (49, 50, 100)] == [False, True, True]
+    many = compile_regex("".join(f"(?=.*{letter})" for letter in "abcdefghijklmnopqrst") + ".*")
+    assert many.accepts("tsrqponmlkjihgfedcba")
+    assert not many.accepts("tsrqponmlkjihgfedcb")
+    nested = compile_regex("(?:" * 60 + "a" + ")*" * 60)
+    assert nested.accepts("aaa")
+    assert time.process_time() - started < 20  # seconds where a blow-up would take hours
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(a" * 300 + ")*" * 300, "nested too deeply"),
+        ("x" * (1 << 20), "states"),
+        ("x" * ((1 << 20) + 1), "too long"),
+        ("(?:(?:a{2,3}){2,3}b" * 150 + ")*" * 150, "nested too deeply|states"),
+    ],
+)
+def test_too_much_is_refused(pattern: str, reason: str) -> None:
+    with pytest.raises(GrammarError, match=reason):
+        compile_regex(pattern).automaton()
+
+
+def test_an_unsatisfiable_pattern_is_a_language_without_automaton() -> None:
+    empty = compile_regex(r"[^\s\S]")
+    assert empty.is_empty()
+    for make in (empty.automaton, empty.json_string_body):
+        with pytest.raises(GrammarError, match="no text matches"):
+            make()
+
+
+def test_a_search_for_an_end_stays_within_its_budget() -> None:
+    hard = (
+        compile_regex("(?:aaa)*").intersect(compile_regex("(?:a{7})*"), compile_regex("(?:a{11})*")).bounded(1, 10**9)
+    )
+    assert hard.shortest() == "a" * 231
+    with pytest.raises(GrammarError, match="more than 50 states"):
+        compile_regex("(?:a{97})*").intersect(compile_regex("(?:a{89})+")).is_empty(Budget(Limits(max_states=50)))
