@@ -186,9 +186,8 @@ class ConstraintCompiler:
         self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._waiting: dict[Constraint, _Waiting] = {}
         self._running: set[Constraint] = set()
-        self._late: set[Constraint] = (
-            set()
-        )  # of those running, the ones whose requests were told that it takes too long
+        # Of those running, the ones whose requests were told that it takes too long.
+        self._late: set[Constraint] = set()
         self._is_closed = False
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 

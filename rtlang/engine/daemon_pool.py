@@ -26,7 +26,7 @@ class DaemonPool(Executor):
     def __init__(self, num_threads: int, name: str) -> None:
         self._num_threads, self._name = num_threads, name
         self._condition = threading.Condition()
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[tuple[Future[Any], Callable[[], None]]] = deque()
         self._threads: set[threading.Thread] = set()
         self._num_idle = 0
         self._is_shut_down = False
@@ -52,7 +52,7 @@ class DaemonPool(Executor):
         with self._condition:
             if self._is_shut_down:
                 raise RuntimeError("the pool was shut down")
-            self._jobs.append(job)
+            self._jobs.append((future, job))
             self._serve()
         return future
 
@@ -64,13 +64,16 @@ class DaemonPool(Executor):
             self._condition.notify_all()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs; `wait` until those taken are done, unless `cancel_futures` drops the ones that have not begun."""
+        """Take no more jobs, and `wait` for those taken; with `cancel_futures`, the ones that have not begun are cancelled."""
         with self._condition:
             self._is_shut_down = True
+            dropped = [future for future, _ in self._jobs] if cancel_futures else []
             if cancel_futures:
                 self._jobs.clear()
             self._condition.notify_all()
             threads = list(self._threads)
+        for future in dropped:  # outside of the lock: it calls whoever waits
+            future.cancel()
         if wait:
             for thread in threads:
                 thread.join()
@@ -93,9 +96,9 @@ class DaemonPool(Executor):
                     self._threads.discard(threading.current_thread())
                     self._condition.notify()
                     return
-                job = self._jobs.popleft()
+                future, job = self._jobs.popleft()
             job()
-            del job
+            del future, job  # an idle thread keeps no result alive
 
 
 class Timer(Protocol):
