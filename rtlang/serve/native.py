@@ -6,8 +6,6 @@ names are answered (access.py).
 
 from __future__ import annotations
 
-import sys
-
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -15,14 +13,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from rtlang import version
 from rtlang.config import ServeConfig
 from rtlang.metrics import CONTENT_TYPE
 from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right
 from rtlang.serve.messages import VERSION
 from rtlang.serve.service import StreamService
-
-_VERSION: str = sys.modules["rtlang"].__version__
-"""The package around this module is there before it; its names are above this layer, so it is not imported."""
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
 
@@ -45,7 +41,9 @@ def create_app(service: StreamService) -> Starlette:
 
     async def version_route(request: Request) -> Response:
         models = [dict(model) for model in service.facts.models]
-        return JSONResponse({"version": _VERSION, "protocol": VERSION, "epoch": service.facts.epoch, "models": models})
+        return JSONResponse(
+            {"version": version.VERSION, "protocol": VERSION, "epoch": service.facts.epoch, "models": models}
+        )
 
     routes = [
         Route("/health", health),
