@@ -23,7 +23,8 @@ class RuntimeConfig:
     """Settings of one runtime: the model, its cache, the scheduler and the constraint compiler."""
 
     model: str = _setting(
-        EMBEDDED_MODEL, "directory of a safetensors checkpoint, owner/name on a model hub, or rtlang:tiny in the package"
+        EMBEDDED_MODEL,
+        "directory of a safetensors checkpoint, owner/name on a model hub, or rtlang:tiny in the package",
     )
     dtype: str = _setting("auto", "auto, float32 or bfloat16: how weights and KV are held; auto is what suits the CPU")
     decoder: str = _setting("auto", "auto, lean (own Llama-family decoder) or zoo (the model's code in transformers)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from rtlang.errors import RtlangError, TraceError
 from rtlang.events import NodeFinished
@@ -13,7 +13,7 @@ from rtlang.lang.recording import Break
 from rtlang.lang.session import Session
 from rtlang.lang.state import State
 from rtlang.lang.values import deep_real
-from rtlang.lang.variables import Variable, generated, messages_of, view
+from rtlang.lang.variables import Reading, Variable, generated, messages_of, view
 from rtlang.params import Usage
 
 
@@ -108,7 +108,7 @@ class _Source(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def read(self, name: str, which: str) -> Any:
+    def read(self, name: str, which: Reading) -> Any:
         """The `value`, `text` or `meta` of a variable, or its error."""
 
     def messages(self) -> list[dict[str, str]]: ...
@@ -127,7 +127,7 @@ class _Run:
         generated_names = (node.name for node in self._recording.nodes.values() if not isinstance(node, Text))
         return tuple(dict.fromkeys([*self._state._variables, *(name for name in generated_names if name)]))
 
-    def read(self, name: str, which: str) -> Any:
+    def read(self, name: str, which: Reading) -> Any:
         return deep_real(view(self._variable(name), which, name))
 
     def messages(self) -> list[dict[str, str]]:
@@ -144,8 +144,7 @@ class _Run:
         if self._session.final is None:
             raise TraceError("the program is still running; its result can be copied and pickled once it has ended")
         names = self.names
-        kinds = ("value", "text", "meta")
-        readings = {(name, which): _reading(self, name, which) for name in names for which in kinds}
+        readings = {(name, which): _reading(self, name, which) for name in names for which in get_args(Reading)}
         return _Saved(names, readings, self.messages())
 
     def _variable(self, name: str) -> Variable:
@@ -172,13 +171,13 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What was read of a run that is gone; `readings` by name and `value`, `text` or `meta`."""
+    """What was read of a run that is gone."""
 
     names: tuple[str, ...]
-    readings: dict[tuple[str, str], Any]
+    readings: dict[tuple[str, Reading], Any]
     chat: list[dict[str, str]]
 
-    def read(self, name: str, which: str) -> Any:
+    def read(self, name: str, which: Reading) -> Any:
         if name not in self.names:
             raise _unknown(name, self.names)
         found = self.readings[name, which]
@@ -193,7 +192,7 @@ class _Saved:
         return self
 
 
-def _reading(run: _Run, name: str, which: str) -> Any:
+def _reading(run: _Run, name: str, which: Reading) -> Any:
     try:
         return run.read(name, which)
     except RtlangError as error:

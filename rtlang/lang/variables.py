@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from rtlang.errors import TraceError
 from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart
@@ -41,7 +41,11 @@ def generated(recording: Recording, node_id: int, choice: int, what: str, is_tex
     return Entry(value, text, meta)
 
 
-def view(variable: Variable, which: str, name: str) -> Any:
+Reading = Literal["value", "text", "meta"]
+"""What can be read of a variable."""
+
+
+def view(variable: Variable, which: Reading, name: str) -> Any:
     """The `value`, `text` or `meta` of a variable; lists of them for lists."""
     match variable:
         case None:
