@@ -79,6 +79,7 @@ def _text(result: rt.Result, missing: Any) -> Any:
 
 
 def passes(task: Task, question: Question, text: str) -> bool:
+    """Whether the answer `text` is right by the task's judge."""
     return is_right(task.judge, text, question.expected, question.prompt[-1][1])
 
 
@@ -190,6 +191,7 @@ def evaluate(runtime: rt.Runtime, tasks: Sequence[Task], count: int, show: int =
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; without `arguments`, with those of the process."""
     keys = [task.key for task in TASKS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkpoint", default=EMBEDDED_MODEL, help="directory of a checkpoint; default: %(default)s")

@@ -94,7 +94,7 @@ def members_of(text: str) -> list[str]:
         value = parsed(text)
         return [str(member) for member in value] if isinstance(value, list) else []
     if re.match(r"(1\.|-) ", text):
-        lines = re.split(r"\n", text)
+        lines = text.split("\n")
         numbers = [line.split(".")[0] for line in lines]
         if text[0] == "1" and numbers != [str(index) for index in range(1, len(lines) + 1)]:
             return []
@@ -164,6 +164,7 @@ class Score:
 
     @property
     def share(self) -> float:
+        """Of the right answers, 0 to 1."""
         return self.num_right / self.num_asked
 
     @property

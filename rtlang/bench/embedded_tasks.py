@@ -1,7 +1,9 @@
 """What the embedded model is asked: tasks, the draws they come from, and the constraint that suits each answer.
 
 A question is the last turn of a conversation that the corpus would draw, with the turns before it as they should have been. `DRAWS`
-says what is held back: nothing (new draws like those of training), words, or words, texts and wordings, of which training sees none.
+says what is held out: nothing (new draws like those of training), words, texts, wordings, or all of them. Training sees nothing that is
+held out. About half of the words of a draw with held-out words are such, and half of the wordings of sums, facts, tables and shops;
+of other tasks, all texts and wordings.
 """
 
 from __future__ import annotations
@@ -84,9 +86,8 @@ class Task:
 def type_schema(value: Any, *, is_nullable: bool = False) -> dict[str, Any]:
     """The JSON schema of values of the type of `value`: its keys, all required, and the types of its members."""
     if isinstance(value, dict):
-        fields_nullable = (
-            is_nullable or None in value.values()
-        )  # which of the fields are missing is for the model to say
+        # Which of the fields are missing is for the model to say.
+        fields_nullable = is_nullable or None in value.values()
         return {
             "type": "object",
             "properties": {key: type_schema(member, is_nullable=fields_nullable) for key, member in value.items()},
@@ -190,30 +191,37 @@ def names_sheet_fields(question: Question) -> bool:
 
 
 def is_call(question: Question) -> bool:
+    """Whether a tool is to be called, not its result to be told."""
     return question.expected.startswith('{"name"')
 
 
 def typed(question: Question) -> Form:
+    """A record of the keys and types of the expected one."""
     return Form(schema=type_schema(json.loads(question.expected)))
 
 
 def call(question: Question) -> Form:
+    """A call of one of the tools that the prompt lists."""
     return Form(schema=call_schema(tools_in("\n".join(content for _, content in question.prompt))))
 
 
 def one_step(question: Question) -> bool:
+    """Whether the answer is a single step or the result."""
     return re.fullmatch(STEP + r"|answer: \d+", question.expected) is not None
 
 
 def is_number(question: Question) -> bool:
+    """Whether the answer is a number and nothing else."""
     return question.expected.isdigit()
 
 
 def says_yes_or_no(question: Question) -> bool:
+    """Whether the answer is yes or no."""
     return question.expected in YES_NO
 
 
 def says_neither(question: Question) -> bool:
+    """Whether the answer is neither yes nor no."""
     return question.expected not in YES_NO
 
 
@@ -223,14 +231,17 @@ def is_determined(question: Question) -> bool:
 
 
 def regex(pattern: str) -> Callable[[Question], Form]:
+    """The same pattern for every question."""
     return lambda question: Form(regex=pattern)
 
 
 def yes_no(question: Question) -> Form:
+    """The likelier of yes and no."""
     return Form(options=YES_NO)
 
 
 def list_or_tips(draw: Draw) -> Messages:
+    """Some members of a kind, or some tips."""
     return draw.pick((tasks_chat.listed, tasks_chat.tips))(draw)
 
 
