@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from rtlang_grammars.regular.international_formats import idn_hostname
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.uri_formats import IPV4, IPV6, IRI, IRI_REFERENCE, URI, URI_REFERENCE, URI_TEMPLATE
 
@@ -89,6 +90,7 @@ _MAKERS: dict[str, Callable[[], Language]] = {
     "idn-email": lambda: _email(_BEYOND_ASCII),
     "hostname": _hostname,
     "host-name": _hostname,
+    "idn-hostname": idn_hostname,
     "ipv4": _pattern(IPV4),
     "ip-address": _pattern(IPV4),
     "ipv6": _pattern(IPV6),

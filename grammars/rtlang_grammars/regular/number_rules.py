@@ -168,7 +168,7 @@ class Bound:
             is_normal = is_fraction or (mantissa.position == 0 and digit != 0)
             mantissa = self._mantissa.digit(mantissa, digit, is_fraction) if is_normal else None
         plain = self._plain.digit(state.plain, digit, is_fraction)
-        if self._is_extreme and plain.order == _EQUAL and plain.position > _MAX_PLAIN_PLACES:
+        if self._is_extreme and plain.position > _MAX_PLAIN_PLACES:
             return None
         return _BoundState(state.is_negative, state.is_zero and digit == 0, plain, mantissa)
 
