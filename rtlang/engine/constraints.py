@@ -8,14 +8,13 @@ one constraint becomes the error of the requests that asked for it, and of no ot
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,7 +221,7 @@ class ConstraintCompiler:
             if compiled.error is not None or (compiled.path is not None and compiled.path.cost() <= max_tokens):
                 self._answer(future, compiled, max_tokens)
             else:
-                self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens))
+                self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens), future)
         elif is_new:
             timer = self._start_timer(self._config.grammar_timeout_s, lambda: self._on_timeout(constraint))
             with self._lock:
@@ -376,9 +375,14 @@ class ConstraintCompiler:
             return OverloadError(f"{MAX_LATE} constraints are still being compiled after {timeout:g} s", timeout)
         return ConstraintError(f"the constraint was not compiled within {timeout:g} s")
 
-    def _submit(self, pool: Executor, job: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # shut down in the meantime
-            pool.submit(job)
+    def _submit(self, pool: Executor, job: Callable[[], None], asked: Future[Any] | None = None) -> None:
+        """Run a job, unless the pool is shut down before it begins: then what was `asked` for is cancelled."""
+        try:
+            submitted = pool.submit(job)
+        except RuntimeError:
+            submitted = Future()
+            submitted.cancel()
+        submitted.add_done_callback(lambda done: asked.cancel() if asked and done.cancelled() else None)
 
 
 def _as_constraint_error(error: BaseException) -> ConstraintError:

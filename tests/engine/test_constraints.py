@@ -378,6 +378,21 @@ def test_a_token_the_mask_does_not_allow_is_an_error() -> None:
         session.accept(ord("7"), 9)
 
 
+def test_closing_cancels_what_waits_behind_a_compilation_that_is_stuck() -> None:
+    compiler, _ = make()
+    assert compiler.session(JSON, 60).exception(60) is None
+    compiler._backend = stuck = StuckBackend()  # type: ignore[assignment]
+    running = compiler.session(WORD, 9)
+    assert stuck.begun.acquire(timeout=60)
+    behind = compiler.session(JSON, 1)  # a shorter way to the end has to be looked for
+    assert not behind.done()
+    compiler.close()
+    assert behind.cancelled()
+    assert running.cancelled()
+    assert compiler.session(JSON, 1).cancelled()
+    stuck.release.set()
+
+
 def test_closing_cancels_what_waits_and_takes_nothing_new() -> None:
     manual = Manual()
     compiler, timers = make(manual)
