@@ -6,11 +6,11 @@ from rtlang.model.embedded.stories import PLOTS, story
 from rtlang.model.embedded.words import Draw
 
 
-def test_a_story_has_five_to_twelve_whole_sentences_and_no_open_field() -> None:
+def test_a_story_has_eight_to_thirteen_whole_sentences_and_no_open_field() -> None:
     draw = Draw(5)
     for _ in range(300):
         text = story(draw)[-1][1]
-        assert 5 <= len(re.findall(r"[.?!]", text)) <= 20
+        assert 8 <= len(re.findall(r"[^.?!]+[.?!]+\"?", text)) <= 13
         assert not re.search(r"[{}|]", text)
 
 
@@ -27,5 +27,5 @@ def test_a_name_in_the_prompt_is_in_the_story() -> None:
 
 def test_there_are_several_plots_of_different_sentences() -> None:
     assert len(PLOTS) >= 5
-    assert all(5 <= len(plot) <= 10 for plot in PLOTS)
+    assert all(8 <= len(plot) <= 10 for plot in PLOTS)
     assert len({plot[2] for plot in PLOTS}) == len(PLOTS)
