@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 LOADER = "rtlang.model.loader"
+"""By name: importing it would load torch before there is anything to show."""
 
 
 @contextmanager

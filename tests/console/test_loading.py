@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from rtlang.console.loading import LOADER, show_loading
+from rtlang.model import loader
 
 logger = logging.getLogger(LOADER)
 
@@ -26,6 +27,10 @@ def load() -> None:
     logger.info("the weights need 3 GiB")
     for percent in range(0, 101, 20):
         logger.info("%d%% loaded", percent, extra={"fraction": percent / 100})
+
+
+def test_the_bar_listens_to_the_loader() -> None:
+    assert loader.logger.name == LOADER
 
 
 def test_a_terminal_sees_the_bar_move_to_its_end() -> None:
