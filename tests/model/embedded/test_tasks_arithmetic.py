@@ -63,6 +63,20 @@ def test_a_wrong_step_is_wrong_and_keeps_its_left_side() -> None:
         assert holds(EQUATION.findall(step)[0])
 
 
+@pytest.mark.parametrize(
+    ("draw", "wordings"),
+    [
+        (Draw(6), {"known"}),
+        (Draw(6, "test", wordings="train"), {"known"}),
+        (Draw(6, "test"), {"known", "held"}),
+        (Draw(6, wordings="test"), {"known", "held"}),
+    ],
+    ids=["train", "held words", "test", "held wordings"],
+)
+def test_held_wordings_come_where_the_draw_has_those_of_the_test_split(draw: Draw, wordings: set[str]) -> None:
+    assert {tasks_arithmetic.wording(draw, ("known",), ("held",)) for _ in range(50)} == wordings
+
+
 def test_numbers_are_compared_as_python_compares_them() -> None:
     draw, seen = Draw(5), set()
     for _ in range(300):
