@@ -40,6 +40,7 @@ class DeadEnds:
         self._successors, self._accepts = successors, accepts
         self._known: dict[Situation, bool] = {}
         self._lengths: dict[int, Lengths] = {}
+        self._decided_by: dict[int, int] = {}
 
     def is_live(self, situation: Situation) -> bool:
         """Whether some text leads from here to acceptance.
@@ -47,16 +48,8 @@ class DeadEnds:
         Raises:
             GrammarError: the search went over the budget.
         """
-        terms = self.terms
-        term = situation[0]
-        while (  # what may be in front of a text does not decide whether there is one
-            terms.kind[term] is Kind.CONCATENATION
-            and terms.may_be_empty[term]
-            and not terms.may_be_empty[terms.first[term]]
-            and not terms.needs_history[term]
-        ):
-            term = terms.second[term]
-        if not terms.may_be_empty[term]:
+        term = self._deciding(situation[0])
+        if not self.terms.may_be_empty[term]:
             return term != NOTHING
         situation = (term, situation[1])
         known = self._known.get(situation)
@@ -66,6 +59,24 @@ class DeadEnds:
                 known = self._search(situation)
             self._known[situation] = known
         return known
+
+    def _deciding(self, term: int) -> int:
+        """The end of a concatenation behind what is never empty: whether there is a text is decided there."""
+        terms = self.terms
+        passed = []
+        while (
+            term not in self._decided_by
+            and terms.kind[term] is Kind.CONCATENATION
+            and terms.may_be_empty[term]
+            and not terms.may_be_empty[terms.first[term]]
+            and not terms.needs_history[term]
+        ):
+            passed.append(term)
+            term = terms.second[term]
+        term = self._decided_by.get(term, term)
+        for each in passed:
+            self._decided_by[each] = term
+        return term
 
     def _by_shape(self, situation: Situation) -> bool | None:
         """The answer where the term's shape gives it."""

@@ -109,7 +109,7 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
         return _unicode_escape(source, start)
     if letter == "b" and in_class:
         return 0x08
-    if letter == "0" or (letter.isdigit() and letter.isascii() and in_class and not source.is_ecma):
+    if letter == "0" or (letter in "1234567" and not source.is_ecma and (in_class or _has_octal_digits(source))):
         return _octal(letter, source, start)
     if letter in "123456789" or letter == "k":
         raise source.error("backreferences are not supported: no regular language has them", start)
@@ -144,6 +144,7 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
     start = source.position - 1
     is_negated = source.take("^")
     ranges: list[tuple[int, int]] = []
+    named: list[CodePoints] = []
     is_first = True
     while True:
         if source.position >= len(source.text):
@@ -165,12 +166,10 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
                 continue
             if not source.is_ecma:
                 raise source.error("a range in a class needs single characters at its ends", at)
-            ranges.append((0x2D, 0x2D))
-            ranges.extend(_as_ranges(high))
-        ranges.extend(_as_ranges(low))
-    points = code_points.normalised(ranges)
-    if flags.ignore_case:
-        points = unicode_sets.case_closure(points)
+            _add_atom(0x2D, ranges, named)
+            _add_atom(high, ranges, named)
+        _add_atom(low, ranges, named)
+    points = code_points.union(without_case(code_points.normalised(ranges), flags), *named)
     return code_points.complement(points) if is_negated else points
 
 
@@ -179,8 +178,19 @@ def _class_atom(source: Source, flags: Flags) -> CodePoints | int:
     return read_escape(source, flags, in_class=True) if letter == "\\" else ord(letter)
 
 
-def _as_ranges(atom: CodePoints | int) -> CodePoints:
-    return ((atom, atom),) if isinstance(atom, int) else atom
+def without_case(points: CodePoints, flags: Flags) -> CodePoints:
+    """The set with what is equal to its members where case is ignored."""
+    if not flags.ignore_case:
+        return points
+    return unicode_sets.ascii_case_closure(points) if flags.ascii_only else unicode_sets.case_closure(points)
+
+
+def _add_atom(atom: CodePoints | int, ranges: list[tuple[int, int]], named: list[CodePoints]) -> None:
+    """Note one item of a class; case is not ignored in named classes."""
+    if isinstance(atom, int):
+        ranges.append((atom, atom))
+    else:
+        named.append(atom)
 
 
 def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodePoints | None:
@@ -239,6 +249,12 @@ def _checked(code_point: int, source: Source, start: int) -> int:
     if code_point > code_points.MAX_CODE_POINT:
         raise source.error("there is no character with this number", start)
     return code_point
+
+
+def _has_octal_digits(source: Source) -> bool:
+    """Whether two more octal digits follow, which makes an escape no backreference."""
+    following = source.text[source.position : source.position + 2]
+    return len(following) == 2 and _OCTAL.issuperset(following)
 
 
 def _octal(first: str, source: Source, start: int) -> int:

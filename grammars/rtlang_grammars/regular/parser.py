@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, syntax, unicode_sets
-from rtlang_grammars.regular.escapes import Dialect, Flags, Source, read_class, read_escape
+from rtlang_grammars.regular.escapes import Dialect, Flags, Source, read_class, read_escape, without_case
 from rtlang_grammars.regular.syntax import ANY_TEXT, Anchor, AnchorKind, Node
 from rtlang_grammars.regular.zero_width import lookaround, repeated, resolved_at
 
@@ -119,7 +119,7 @@ class _Parser:
         elif letter == "\\":
             self._escape()
         elif flags.ignore_case:
-            self._add(syntax.characters(unicode_sets.case_closure(code_points.single(ord(letter)))))
+            self._add(syntax.characters(without_case(code_points.single(ord(letter)), flags)))
         else:
             self._add(syntax.character(ord(letter)))
 
@@ -134,9 +134,7 @@ class _Parser:
             self._add(Anchor(AnchorKind.START if letter == "A" else AnchorKind.END), can_repeat=False)
         else:
             found = read_escape(source, flags, in_class=False)
-            points = code_points.single(found) if isinstance(found, int) else found
-            if flags.ignore_case:
-                points = unicode_sets.case_closure(points)
+            points = without_case(code_points.single(found), flags) if isinstance(found, int) else found
             self._add(syntax.characters(points))
 
     def _repeat(self, letter: str) -> bool:
@@ -198,7 +196,7 @@ class _Parser:
             self._push(_Kind.GROUP, start, self.flags)
         elif not source.is_ecma and source.take("#"):
             source.until(")", "a comment")
-        elif source.peek() and source.peek() in "P(>":
+        elif source.peek() and source.peek() in (">" if source.is_ecma else "P(>"):
             raise source.error("backreferences, conditions and atomic groups are not supported", start)
         else:
             self._open_flags(start)
@@ -242,17 +240,17 @@ class _Parser:
         if group.kind is not _Kind.GROUP:
             is_ahead = group.kind in (_Kind.AHEAD, _Kind.NOT_AHEAD)
             is_negative = group.kind in (_Kind.NOT_AHEAD, _Kind.NOT_BEHIND)
-            inner = self._checked(self._assertion(inner, is_ahead=is_ahead, is_negative=is_negative))
+            inner = self._checked(self._assertion(inner, group.position, is_ahead=is_ahead, is_negative=is_negative))
         self._add(inner)
 
-    def _assertion(self, inner: Node, *, is_ahead: bool, is_negative: bool) -> Node:
+    def _assertion(self, inner: Node, position: int, *, is_ahead: bool, is_negative: bool) -> Node:
         """What must (not) come next, or must (not) have come last."""
         if is_ahead:
             whole = resolved_at(syntax.concatenation([inner, ANY_TEXT]), AnchorKind.END, self.budget)
         else:
             whole = resolved_at(syntax.concatenation([ANY_TEXT, inner]), AnchorKind.START, self.budget)
             if whole.zero_width & (syntax.ZeroWidth.AHEAD | syntax.ZeroWidth.END):
-                raise self.source.error("lookahead, \\b and $ are not supported within a lookbehind")
+                raise self.source.error("lookahead, \\b and $ are not supported within a lookbehind", position)
         return lookaround(whole, is_ahead=is_ahead, is_negative=is_negative)
 
     def _count_assertion(self, position: int) -> None:
@@ -263,7 +261,7 @@ class _Parser:
     def _start_of_line(self) -> Node:
         self._count_assertion(self.source.position)
         line_ends = unicode_sets.ECMA_LINE_ENDS if self.source.is_ecma else unicode_sets.NEWLINE
-        after = self._assertion(syntax.characters(line_ends), is_ahead=False, is_negative=False)
+        after = self._assertion(syntax.characters(line_ends), self.source.position, is_ahead=False, is_negative=False)
         return syntax.alternation([Anchor(AnchorKind.START), after])
 
     def _dollar(self) -> Node:
@@ -273,22 +271,25 @@ class _Parser:
         self._count_assertion(source.position)
         if self.flags.multiline:
             line_ends = unicode_sets.ECMA_LINE_ENDS if source.is_ecma else unicode_sets.NEWLINE
-            before = self._assertion(syntax.characters(line_ends), is_ahead=True, is_negative=False)
+            before = self._assertion(
+                syntax.characters(line_ends), self.source.position, is_ahead=True, is_negative=False
+            )
         else:  # Python's: at the end, or before one newline there
             before = lookaround(syntax.text("\n"), is_ahead=True, is_negative=False)
         return syntax.alternation([Anchor(AnchorKind.END), before])
 
     def _word_boundary(self, *, is_negative: bool) -> Node:
-        self._count_assertion(self.source.position)
+        start = self.source.position
+        self._count_assertion(start)
         if self.source.is_ecma or self.flags.ascii_only:
             points = unicode_sets.WORD
         else:
             points = unicode_sets.python_word()
         word = syntax.characters(points)
-        before = self._assertion(word, is_ahead=False, is_negative=False)
-        not_before = self._assertion(word, is_ahead=False, is_negative=True)
-        after = self._assertion(word, is_ahead=True, is_negative=False)
-        not_after = self._assertion(word, is_ahead=True, is_negative=True)
+        before = self._assertion(word, start, is_ahead=False, is_negative=False)
+        not_before = self._assertion(word, start, is_ahead=False, is_negative=True)
+        after = self._assertion(word, start, is_ahead=True, is_negative=False)
+        not_after = self._assertion(word, start, is_ahead=True, is_negative=True)
         if is_negative:
             return syntax.alternation(
                 [syntax.concatenation([before, after]), syntax.concatenation([not_before, not_after])]

@@ -88,6 +88,14 @@ def case_closure(points: CodePoints) -> CodePoints:
     return normalised([*points, *added]) if added else points
 
 
+def ascii_case_closure(points: CodePoints) -> CodePoints:
+    """The same among the letters of ASCII alone."""
+    lower = code_points.intersection(points, ((0x61, 0x7A),))
+    upper = code_points.intersection(points, ((0x41, 0x5A),))
+    shifted = [(first - 32, last - 32) for first, last in lower] + [(first + 32, last + 32) for first, last in upper]
+    return normalised([*points, *shifted])
+
+
 @lru_cache(maxsize=1)
 def _case_groups() -> tuple[tuple[int, ...], ...]:
     """Characters that are equal but for case, in groups of two and more."""
