@@ -54,8 +54,14 @@ class Language:
 
     @classmethod
     def literals(cls, texts: Iterable[str]) -> Language:
-        """Any of some texts."""
-        return cls(syntax.alternation([cls.literal(text)._tree for text in texts]))
+        """Any of some texts.
+
+        Raises:
+            GrammarError: a lone surrogate is in one of them.
+        """
+        words = list(texts)
+        cls.literal("".join(words))
+        return cls(syntax.any_of_texts(words))
 
     @classmethod
     def any_text(cls) -> Language:

@@ -8,12 +8,16 @@ A tree knows its depth, so that whoever walks it by recursion knows how deep tha
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import lru_cache
 
 from rtlang_grammars.regular import code_points
 from rtlang_grammars.regular.code_points import CodePoints
+
+_PREFIX_LEVELS = 30
+"""Branches above one another in a tree of texts; each is two levels of depth."""
 
 
 class Node:
@@ -202,6 +206,35 @@ def characters(points: CodePoints) -> Node:
 def text(value: str) -> Node:
     """Exactly one text."""
     return concatenation([character(ord(each)) for each in value])
+
+
+def any_of_texts(values: Iterable[str]) -> Node:
+    """Any of some texts, their common beginnings shared."""
+    words = sorted(set(values))
+    return _prefix_tree(words, 0, _PREFIX_LEVELS) if words else NOTHING
+
+
+def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
+    """What follows in sorted words, which are equal up to `start`."""
+    first, last = words[0], words[-1]
+    if len(words) == 1:
+        return text(first[start:])
+    if levels == 0:
+        return alternation([text(word[start:]) for word in words])
+    end = start
+    while end < len(first) and first[end] == last[end]:
+        end += 1
+    ways: list[Node] = []
+    index = 0
+    if len(first) == end:
+        ways.append(EMPTY_TEXT)
+        index = 1
+    while index < len(words):
+        letter = words[index][end]
+        after = bisect_right(words, letter, lo=index, key=lambda word: word[end])
+        ways.append(concatenation([character(ord(letter)), _prefix_tree(words[index:after], end + 1, levels - 1)]))
+        index = after
+    return concatenation([text(first[start:end]), alternation(ways)])
 
 
 def concatenation(items: Sequence[Node]) -> Node:

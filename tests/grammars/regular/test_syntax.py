@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rtlang_grammars.regular.language import Language
 from rtlang_grammars.regular.syntax import (
     ANY_TEXT,
     CHARACTER,
@@ -13,6 +14,7 @@ from rtlang_grammars.regular.syntax import (
     Concatenation,
     Repetition,
     alternation,
+    any_of_texts,
     both,
     character,
     concatenation,
@@ -93,3 +95,14 @@ def test_depth_and_shortest_text_follow_the_shape() -> None:
     assert tree.depth == 5
     assert A.depth == 1
     assert text("ab").depth == 2
+
+
+def test_texts_share_their_beginnings() -> None:
+    words = ["", "car", "cart", "cat", "dog", "do", "x" * 50, "x" * 49 + "y", "\U0001f600"]
+    language = Language(any_of_texts(words + words))
+    assert language.finite_words(20) == sorted(words, key=lambda word: (len(word), word))
+    chain = ["a" * count for count in range(80)]
+    tree = any_of_texts(chain)
+    assert tree.depth < 100
+    assert Language(tree).finite_words(100) == chain
+    assert any_of_texts([]) is NOTHING
