@@ -3,26 +3,23 @@
 A program writes and generates messages piece by piece, so a conversation is never rendered as a whole. Instead the template is rendered
 with marks in place of the contents; what lies between the marks is the framing, and each piece of framing is encoded once, where it is
 needed. So framing is the template's text to the letter (a default system prompt included), and only framing can hold special tokens.
-Templates run in an immutable sandbox with a bound on their output.
+Templates run in a sandbox, in bounds (see chat_template).
 """
 
 from __future__ import annotations
 
 import datetime
 import itertools
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import jinja2
-import jinja2.ext
-import jinja2.sandbox
 
 from rtlang.errors import ParameterError
+from rtlang.model.chat_template import MAX_RENDERED_CHARS, TemplateEnvironment
 
-MAX_RENDERED_CHARS = 4 << 20
 _MAX_CACHED = 4096
 _COMMON_ROLES = ("user", "assistant", "system", "tool")
 _ATOM = re.compile(r"<[^<>\s]+>|\[/?\w+\]|\w+|.", re.DOTALL)
@@ -57,6 +54,7 @@ class ChatFraming:
         now: datetime.datetime | None = None,
     ) -> None:
         self._encoder, self._source, self._special_names, self._now = encoder, template, dict(special_names), now
+        self._environment: TemplateEnvironment | None = None
         self._template: jinja2.Template | None = None
         self._segments: dict[tuple[tuple[str, ...], bool], tuple[str, ...] | _Refusal] = {}
         self._closes: dict[tuple[str, ...], str] = {}
@@ -169,15 +167,16 @@ class ChatFraming:
 
     def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
         """The framing around each content: len(roles) + 1 texts."""
-        if self._now is None:
-            self._now = datetime.datetime.now()
+        if self._environment is None:
+            self._environment = TemplateEnvironment(self._now or datetime.datetime.now())
         marks = [_MARK.format(index) for index in range(len(roles))]
         messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
         pieces: list[str] = []
         num_chars = 0
         try:
             if self._template is None:
-                self._template = _environment(self._now).from_string(self._source or "")
+                self._template = self._environment.compiled(self._source or "")
+            self._environment.begin()
             for piece in self._template.generate(
                 messages=messages, add_generation_prompt=adds_prompt, tools=None, documents=None, **self._special_names
             ):
@@ -210,38 +209,3 @@ def _plain_name(role: str) -> str:
     if role not in _PLAIN_NAMES:
         raise ParameterError("role", role, f"without a chat template, {', '.join(_PLAIN_NAMES)} are allowed")
     return _PLAIN_NAMES[role]
-
-
-def _environment(now: datetime.datetime) -> jinja2.sandbox.ImmutableSandboxedEnvironment:
-    """The environment that published chat templates are written for."""
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
-    )
-    environment.filters["tojson"] = _tojson
-    environment.globals["raise_exception"] = _raise_exception
-    environment.globals["strftime_now"] = now.strftime
-    return environment
-
-
-class _Generation(jinja2.ext.Extension):
-    """`{% generation %}` marks assistant text for training; here its body is simply printed."""
-
-    tags = {"generation"}  # noqa: RUF012
-
-    def parse(self, parser: Any) -> Any:
-        next(parser.stream)
-        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _raise_exception(message: str) -> None:
-    raise jinja2.TemplateError(message)
-
-
-def _tojson(
-    value: object,
-    ensure_ascii: bool = False,
-    indent: int | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

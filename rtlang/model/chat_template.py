@@ -1,0 +1,180 @@
+"""Where chat templates run: the environment that published ones are written for, in bounds.
+
+A template is a program of the checkpoint's maker, and it runs on the engine thread. So it gets Jinja's immutable sandbox, a bound on how
+many times its loops and macros go round in one rendering, and bounds on what its operators may make.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.sandbox
+import jinja2.visitor
+from jinja2.exceptions import SecurityError
+
+MAX_RENDERED_CHARS = 4 << 20
+MAX_SOURCE_CHARS = 1 << 20
+MAX_ROUNDS = 1_000_000
+"""Rounds of all loops, and calls of all macros, in one rendering. Published templates make a few for each message."""
+_MAX_NUMBER = 100_000
+_MAX_BITS = 4096
+_WIDE_FORMAT = re.compile(r"%[^%a-zA-Z]*(\*|\d{5})")
+
+
+class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    """The environment of one model's template. Used by one thread at a time.
+
+    Args:
+        now: what the template sees as the present.
+    """
+
+    intercepted_binops = frozenset(("+", "*", "**", "%"))
+
+    def __init__(self, now: datetime.datetime) -> None:
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols])
+        self._rounds_left = MAX_ROUNDS
+        self.globals.pop("lipsum")
+        self.globals["raise_exception"] = _raise_exception
+        self.globals["strftime_now"] = now.strftime
+        self.filters["tojson"] = _tojson
+        self.filters = {name: _bounded(function) for name, function in self.filters.items()}
+
+    def compiled(self, source: str) -> jinja2.Template:
+        """A template from its source.
+
+        Raises:
+            jinja2.TemplateError: it is too long, or no template.
+        """
+        if len(source) > MAX_SOURCE_CHARS:
+            raise jinja2.TemplateError(f"it is longer than {MAX_SOURCE_CHARS} characters")
+        return self.from_string(source)
+
+    def begin(self) -> None:
+        """A rendering begins: all rounds are left."""
+        self._rounds_left = MAX_ROUNDS
+
+    def go_round(self) -> None:
+        """Called by the template at each round of a loop and each call of a macro.
+
+        Raises:
+            SecurityError: there were too many.
+        """
+        self._rounds_left -= 1
+        if self._rounds_left < 0:
+            raise SecurityError(f"its loops and macros go round more than {MAX_ROUNDS} times")
+
+    def concatenate(self, *values: object) -> str:
+        """What `~` gives."""
+        texts = [str(value) for value in values]
+        _check_size(sum(map(len, texts)))
+        return "".join(texts)
+
+    def call(self, context: Any, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        _check_numbers(args, kwargs)
+        return super().call(context, obj, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        _check_operands(operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> jinja2.nodes.Template:
+        tree: jinja2.nodes.Template = _Counted().visit(super()._parse(source, name, filename))
+        return tree
+
+
+class _Counted(jinja2.visitor.NodeTransformer):
+    """Puts a call of `go_round` into each loop and macro, and one of `concatenate` in place of each `~`."""
+
+    def visit_For(self, node: jinja2.nodes.For) -> jinja2.nodes.Node:
+        return self._counting(node)
+
+    def visit_Macro(self, node: jinja2.nodes.Macro) -> jinja2.nodes.Node:
+        return self._counting(node)
+
+    def visit_CallBlock(self, node: jinja2.nodes.CallBlock) -> jinja2.nodes.Node:
+        return self._counting(node)
+
+    def visit_Concat(self, node: jinja2.nodes.Concat) -> jinja2.nodes.Node:
+        self.generic_visit(node)
+        return _method_call("concatenate", node.nodes, node.lineno)
+
+    def _counting(self, node: Any) -> jinja2.nodes.Node:
+        self.generic_visit(node)
+        count = jinja2.nodes.ExprStmt(_method_call("go_round", [], node.lineno), lineno=node.lineno)
+        node.body.insert(0, count)
+        return node  # type: ignore[no-any-return]
+
+
+def _method_call(name: str, arguments: list[Any], line: int) -> jinja2.nodes.Call:
+    method = jinja2.nodes.EnvironmentAttribute(name, lineno=line)  # no variable of the template can hide it
+    return jinja2.nodes.Call(method, arguments, [], None, None, lineno=line)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_RENDERED_CHARS:
+        raise SecurityError(f"it makes a value of more than {MAX_RENDERED_CHARS} parts")
+
+
+def _check_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, int) and abs(value) > _MAX_NUMBER:
+            raise SecurityError(f"it calls something with a number over {_MAX_NUMBER}")
+
+
+def _check_operands(name: str, left: object, right: object) -> None:
+    """Refuse an operation whose result could be huge."""
+    if isinstance(left, int) and isinstance(right, int):
+        bits = {"*": left.bit_length() + right.bit_length(), "**": left.bit_length() * abs(right)}.get(name, 0)
+        if bits > _MAX_BITS:
+            raise SecurityError(f"it makes a number of more than {_MAX_BITS} bits")
+    elif name == "*":
+        for many, times in ((left, right), (right, left)):
+            if isinstance(many, (str, list, tuple)) and isinstance(times, int):
+                _check_size(len(many) * times)
+    elif name == "+" and isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
+        _check_size(len(left) + len(right))
+    elif name == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
+        raise SecurityError("it formats to a great width")
+
+
+def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that takes no huge numbers."""
+
+    @functools.wraps(function)
+    def bounded(*args: Any, **kwargs: Any) -> Any:
+        _check_numbers(args[1:], kwargs)
+        return function(*args, **kwargs)
+
+    return bounded
+
+
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}` marks assistant text for training; here its body is simply printed."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Any) -> Any:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _raise_exception(message: str) -> None:
+    raise jinja2.TemplateError(message)
+
+
+def _tojson(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
