@@ -33,6 +33,8 @@ _LEAN_FAMILIES = {
     "qwen3": _Family("Qwen3ForCausalLM", has_qk_norm=True, num_kv_heads=32, head_dim=128),
 }
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
+_MAX_NUMBER = 1 << 40  # of any entry; what has bytes for it is measured against memory later
+_MAX_LAYERS = 4096  # the largest models published have a few hundred
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,11 @@ class ModelConfig:
         directory = Path(path)
         raw = _read_json(directory, "config.json", required=True)
         generation = _read_json(directory, "generation_config.json", required=False)
-        return _Reader(directory, raw, generation).model_config()
+        reader = _Reader(directory, raw, generation)
+        try:
+            return reader.model_config()
+        except (ValueError, TypeError, OverflowError) as error:  # an entry of a type that it never has
+            raise reader.fail(f"an entry makes no sense: {error}") from error
 
 
 class _Reader:
@@ -121,6 +127,8 @@ class _Reader:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise self.fail(f"{name} = {value!r} is not a positive integer")
+            if value > _MAX_NUMBER:
+                raise self.fail(f"{name} is over {_MAX_NUMBER}")
             return value
         if default is None:
             raise self.fail(f"{' or '.join(names)} is missing")
@@ -132,7 +140,9 @@ class _Reader:
             if isinstance(value, int) and not isinstance(value, bool):
                 return frozenset((value,))
             if isinstance(value, list) and value:
-                return frozenset(int(item) for item in value)
+                if not all(isinstance(item, int) for item in value):
+                    raise self.fail(f"{name} = {value!r} is no list of integers")
+                return frozenset(value)
         return frozenset()
 
     def model_config(self) -> ModelConfig:
@@ -149,6 +159,8 @@ class _Reader:
             default_kv_heads = num_q_heads
         default_head_dim = family.head_dim or max(1, hidden_size // num_q_heads)
         num_layers = self.number("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+        if num_layers > _MAX_LAYERS:
+            raise self.fail(f"{num_layers} layers are more than {_MAX_LAYERS}")
         head_dim = self.number("head_dim", default=default_head_dim)
         bos_token_ids = self.token_ids("bos_token_id")
         obstacle = self.lean_obstacle(model_type, architecture, head_dim)
@@ -267,15 +279,17 @@ def _rope_kind(rope: dict[str, Any]) -> str:
 
 def _read_json(directory: Path, name: str, *, required: bool) -> dict[str, Any]:
     path = directory / name
-    if not directory.is_dir():
-        raise ModelLoadError(str(directory), "there is no such directory")
-    if not path.is_file():
-        if required:
-            raise ModelLoadError(str(directory), f"{name} is missing; a model directory holds it beside the weights")
-        return {}
     try:
+        if not directory.is_dir():
+            raise ModelLoadError(str(directory), "there is no such directory")
+        if not path.is_file():
+            if required:
+                raise ModelLoadError(
+                    str(directory), f"{name} is missing; a model directory holds it beside the weights"
+                )
+            return {}
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise ModelLoadError(str(directory), f"{name} cannot be read: {error}") from None
     if not isinstance(value, dict):
         raise ModelLoadError(str(directory), f"{name} does not hold an object")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Iterable
 from importlib import resources
@@ -90,8 +91,9 @@ def weight_bytes(config: RuntimeConfig) -> int:
         ModelLoadError: its config or weights are missing or damaged.
     """
     directory = model_directory(config.model)
+    model_config = ModelConfig.from_pretrained(directory)
     files = [] if config.weights == "dummy" else weight_files(directory)
-    return _weight_bytes(config, directory, ModelConfig.from_pretrained(directory), files)
+    return _weight_bytes(config, directory, model_config, files)
 
 
 def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> int:
@@ -126,11 +128,14 @@ def model_directory(model: str) -> Path:
     """The directory behind `RuntimeConfig.model`. For a name on a model hub it is fetched, unless it is in the hub's cache.
 
     Raises:
-        ModelLoadError: `model` is a name on a hub (and no directory), and it cannot be fetched.
+        ModelLoadError: `model` is a name on a hub (and no directory), and it cannot be fetched; or no such path can be.
     """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
-    return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
+    try:
+        return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
+    except (RuntimeError, OSError) as error:  # "~" of a user who is not here, a name too long
+        raise ModelLoadError(model, f"there is no such directory: {error}") from None
 
 
 def pick_dtype(name: str) -> torch.dtype:
@@ -147,15 +152,15 @@ def weight_files(directory: Path) -> list[Path]:
         ModelLoadError: there are none, only pickled ones, or shards are missing; names them.
     """
     index_path = directory / _INDEX
-    if index_path.is_file():
+    if _is_file(index_path):
         try:
             weight_map = json.loads(index_path.read_text(encoding="utf-8"))["weight_map"]
             names = sorted({str(name) for name in weight_map.values()})
-        except (ValueError, KeyError, AttributeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
             raise ModelLoadError(str(directory), f"{_INDEX} cannot be read: {error!r}") from None
         if any(Path(name).name != name for name in names):
             raise ModelLoadError(str(directory), f"{_INDEX} points outside the directory")
-        missing = [name for name in names if not (directory / name).is_file()]
+        missing = [name for name in names if not _is_file(directory / name)]
         if missing:
             raise ModelLoadError(
                 str(directory), f"{len(missing)} of {len(names)} shards are missing: {', '.join(missing[:4])}"
@@ -208,7 +213,10 @@ class SafetensorsSource:
                 str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
             )
         self._used.add(name)
-        tensor: Tensor = reader.get_tensor(name)
+        try:
+            tensor: Tensor = reader.get_tensor(name)
+        except safetensors.SafetensorError as error:  # a number format that torch does not have
+            raise ModelLoadError(str(self._directory), f"tensor {name} cannot be read: {error}") from None
         if not tensor.is_floating_point():
             raise ModelLoadError(str(self._directory), f"tensor {name} holds {tensor.dtype}, floats are supported")
         tensor = tensor.to(self._dtype)
@@ -261,20 +269,32 @@ def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
 
 
 def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
-    """Bytes of all tensors of the files, once held as `dtype`."""
+    """Bytes of all tensors of the files, once held as `dtype`.
+
+    Raises:
+        ModelLoadError: a file cannot be read, or a weight is no float (what marks quantized checkpoints).
+    """
     total = 0
     for path in files:
         try:
             opened: Any = safetensors.safe_open(str(path), framework="pt")
             with opened as reader:
                 for name in reader.keys():  # noqa: SIM118 -- the reader is no mapping
-                    size = 1
-                    for extent in reader.get_slice(name).get_shape():
-                        size *= extent
-                    total += size * dtype.itemsize
+                    tensor = reader.get_slice(name)
+                    total += math.prod(tensor.get_shape()) * dtype.itemsize
+                    kind = tensor.get_dtype()
+                    if name.endswith(".weight") and not kind.startswith(("F", "BF")):
+                        raise ModelLoadError(str(path.parent), f"tensor {name} holds {kind}, floats are supported")
         except (safetensors.SafetensorError, OSError) as error:
             raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
     return total
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, a directory that may not be entered
+        return False
 
 
 def _has_native_bfloat16() -> bool:

@@ -7,6 +7,7 @@ Nothing of a checkpoint is run: its own code is never imported, its weights are 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 import torch
 
 from rtlang.errors import ModelLoadError
+
+logger = logging.getLogger(__name__)
 
 # Wrong in ways that a short check does not reach, or may only reach by chance.
 _REFUSED = {
@@ -60,23 +63,45 @@ def load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int
     """The library's model with its own attention, from the checkpoint or, with `dummy_seed`, of seeded noise.
 
     Raises:
-        ModelLoadError: the library cannot load it.
+        ModelLoadError: the library cannot load it, or the checkpoint has not all of its tensors.
     """
     from transformers import AutoModelForCausalLM
 
     options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
     try:
         if dummy_seed is None:
-            return AutoModelForCausalLM.from_pretrained(
-                directory, config=config, use_safetensors=True, local_files_only=True, **options
+            model, found = AutoModelForCausalLM.from_pretrained(
+                directory,
+                config=config,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                **options,
             )
+            _check_found(directory, found)
+            return model
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(dummy_seed)
             return AutoModelForCausalLM.from_config(config, **options)
+    except ModelLoadError:
+        raise
     except Exception as error:  # foreign code, as above
         raise ModelLoadError(
             str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
         ) from error
+
+
+def _check_found(directory: Path, found: dict[str, Any]) -> None:
+    """Refuse a checkpoint that lacks tensors, where the library would go on with noise; mention those that have no place."""
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise ModelLoadError(
+            str(directory),
+            f"the weights have no tensor {missing[0]}; {len(missing)} that config.json implies are missing",
+        )
+    left = sorted(found["unexpected_keys"])
+    if left:
+        logger.warning("%d tensors of %s are not used, %s among them", len(left), directory, left[0])
 
 
 def refuse_known(config: Any, path: str, max_len: int) -> None:

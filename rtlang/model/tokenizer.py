@@ -105,9 +105,9 @@ class Tokenizer:
         if not isinstance(content.get("model"), dict):
             raise ModelLoadError(str(path), "tokenizer.json has no model")
         settings = _read_json(path, "tokenizer_config.json") or {}
-        description = _Description(content, settings, _eos_ids(path, content, settings), _chat_template(path, settings))
-        tokenizer = cls(description)
         try:
+            eos_token_ids = _eos_ids(path, content, settings)
+            tokenizer = cls(_Description(content, settings, eos_token_ids, _chat_template(path, settings)))
             tokenizer._load()
         except UnsupportedDecoderError as error:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
@@ -276,6 +276,8 @@ class _Padded(Sequence[bytes]):
 def _read_json(directory: Path, name: str) -> dict[str, Any] | None:
     path = directory / name
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
+            raise ModelLoadError(str(directory), f"{name} is no file")
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
@@ -359,10 +361,10 @@ def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> f
 
 def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:
     """The template for plain conversations: chat_template.jinja, or the entry of tokenizer_config.json."""
+    source = path / "chat_template.jinja"
     try:
-        return (path / "chat_template.jinja").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        pass
+        if source.is_file():
+            return source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ModelLoadError(str(path), f"chat_template.jinja cannot be read: {error}") from None
     template = settings.get("chat_template")

@@ -131,6 +131,13 @@ def test_end_tokens_come_from_the_generation_config_first(tmp_path: Path) -> Non
         ({"model_type": "absent"}, "model_type is missing"),
         ({"intermediate_size": "absent"}, "intermediate_size is missing"),
         ({"rope_scaling": {"type": "linear"}}, "rope type linear needs factor"),
+        ({"hidden_size": 10**200}, "hidden_size is over"),
+        ({"num_hidden_layers": 10**9}, "1000000000 layers are more than"),
+        ({"eos_token_id": ["x"]}, "eos_token_id = .* is no list of integers"),
+        ({"rms_norm_eps": "tiny"}, "makes no sense: could not convert"),
+        ({"rms_norm_eps": []}, "makes no sense"),
+        ({"layer_types": 5}, "makes no sense"),
+        ({"layer_types": [[1], [2]]}, "makes no sense"),
     ],
     ids=str,
 )
@@ -147,6 +154,11 @@ def test_a_missing_directory_or_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelLoadError, match=r"config\.json cannot be read"):
         ModelConfig.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text("[" * 200_000)
+    with pytest.raises(ModelLoadError, match=r"config\.json cannot be read.*recursion"):
+        ModelConfig.from_pretrained(tmp_path)
+    with pytest.raises(ModelLoadError, match="name too long"):
+        ModelConfig.from_pretrained(tmp_path / ("x" * 300))
     (tmp_path / "config.json").write_text("[]")
     with pytest.raises(ModelLoadError, match="does not hold an object"):
         ModelConfig.from_pretrained(tmp_path)

@@ -96,8 +96,12 @@ def test_an_index_may_not_point_outside(tmp_path: Path) -> None:
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ModelLoadError, match="outside the directory"):
         weight_files(path)
-    (path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(ModelLoadError, match="cannot be read"):
+    for damaged in ("{}", "[]", "[" * 200_000, '{"weight_map": 5}'):
+        (path / "model.safetensors.index.json").write_text(damaged)
+        with pytest.raises(ModelLoadError, match="cannot be read"):
+            weight_files(path)
+    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 300}}))
+    with pytest.raises(ModelLoadError, match="1 of 1 shards are missing"):
         weight_files(path)
 
 
@@ -155,6 +159,32 @@ def test_tensors_that_are_missing_misshapen_or_unknown_are_named(tmp_path: Path)
     edit_tensors(path, **{name: torch.zeros(96, 64), "model__layers__0__self_attn__q_proj__bias": torch.ones(64)})
     with pytest.raises(ModelLoadError, match=r"layers\.0\.self_attn\.q_proj\.bias has no place"):
         load(path)
+
+
+def test_stock_models_without_all_their_tensors_are_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = make_checkpoint(tmp_path, "gpt2")
+    weights = load_file(path / "model.safetensors")
+    name = next(name for name in weights if name.endswith("1.mlp.c_fc.weight"))
+    load(path)
+    edit_tensors(path, extra__weight=torch.zeros(1))
+    load(path)
+    assert "1 tensors of" in caplog.text
+    for dtype in (torch.int8, torch.bool, torch.complex64):
+        edit_tensors(path, **{name: weights[name].to(dtype)})
+        with pytest.raises(ModelLoadError, match=r"1\.mlp\.c_fc\.weight holds \w+, floats are supported"):
+            load(path)
+    edit_tensors(path, **{name: None})
+    with pytest.raises(ModelLoadError, match=r"no tensor .*1\.mlp\.c_fc\.weight; 1 that"):
+        load(path)
+    save_file({f"other.{name}": tensor for name, tensor in weights.items()}, path / "model.safetensors")
+    with pytest.raises(ModelLoadError, match=r"no tensor .*; 2\d that"):
+        load(path)
+
+
+@pytest.mark.parametrize("model", ["~nobody.of.that.name/x", "a" * 300 + "/b", "b" * 5000])
+def test_a_name_that_no_directory_can_have_is_refused(model: str) -> None:
+    with pytest.raises(ModelLoadError):
+        weight_bytes(RuntimeConfig(model=model))
 
 
 def test_unused_tensors_outside_the_layers_are_only_mentioned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tokenizers
@@ -288,6 +290,8 @@ def test_special_tokens_that_only_the_settings_list_are_added(tmp_path: Path) ->
         ("tokenizer.json", '{"model": {"type": "BPE"}}', "cannot be used"),
         ("tokenizer_config.json", "nope", "cannot be read"),
         ("config.json", "{", "cannot be read"),
+        ("tokenizer.json", '{"model": {}, "added_tokens": "x"}', "cannot be used"),
+        ("tokenizer.json", '{"model": {}, "added_tokens": [{"content": "a"}]}', "cannot be used"),
     ],
 )
 def test_a_damaged_directory_is_refused_with_the_file_named(
@@ -301,6 +305,33 @@ def test_a_damaged_directory_is_refused_with_the_file_named(
     with pytest.raises(ModelLoadError, match=reason) as caught:
         Tokenizer.from_pretrained(tmp_path)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"added_tokens_decoder": "x"},
+        {"added_tokens_decoder": {"x": {"content": "y"}}},
+        {"chat_template": [{"name": ["x"], "template": "y"}]},
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level", **settings)
+    with pytest.raises(ModelLoadError, match="cannot be used"):
+        Tokenizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    if name == "chat_template.jinja":
+        assert not Tokenizer.from_pretrained(tmp_path).chat.has_template
+    else:
+        with pytest.raises(ModelLoadError, match=f"{name} is no file"):
+            Tokenizer.from_pretrained(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
