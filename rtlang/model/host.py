@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -19,8 +21,8 @@ def num_cores() -> int:
 def total_bytes() -> int:
     """Memory that this process may have in all."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _cgroup_number("memory.max")
-    return physical if limit is None else min(physical, limit)
+    limits = [limit for group in _groups() if (limit := group.limit()) is not None]
+    return min(physical, *limits) if limits else physical
 
 
 def free_bytes() -> int:
@@ -30,9 +32,10 @@ def free_bytes() -> int:
         for line in _MEMINFO.read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 available = int(line.split()[1]) * 1024
-    limit, used = _cgroup_number("memory.max"), _cgroup_number("memory.current")
-    if limit is not None and used is not None:
-        available = min(available, max(0, limit - used + _cgroup_reclaimable()))
+    for group in _groups():
+        limit, used = group.limit(), group.used()
+        if limit is not None and used is not None:
+            available = min(available, max(0, limit - used + group.reclaimable()))
     return available
 
 
@@ -46,18 +49,49 @@ def show_bytes(count: int) -> str:
     return f"{size:.3g} {unit}"
 
 
-def _cgroup_number(name: str) -> int | None:
+def _groups() -> list[_Group]:
+    """The control groups of this process that hold its memory: its own, and those above it."""
+    found = [_Group(_CGROUP, is_first_version=False)]
     try:
-        text = (_CGROUP / name).read_text(encoding="ascii").strip()
+        lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return None
-    return int(text) if text.isdigit() else None  # "max" means no limit
+        return found
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        is_first_version = "memory" in controllers.split(",")
+        if not controllers or is_first_version:
+            root = _CGROUP / "memory" if is_first_version else _CGROUP
+            own = root / path.lstrip("/")
+            found += [_Group(group, is_first_version) for group in (own, *own.parents) if group.is_relative_to(root)]
+    return found
 
 
-def _cgroup_reclaimable() -> int:
-    """Page cache counted as used by the group, which the kernel gives back when asked."""
-    try:
-        lines = (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("inactive_file ", "active_file ")))
+@dataclass(frozen=True)
+class _Group:
+    """One control group, of the second version of the interface or the first, whose files have other names."""
+
+    path: Path
+    is_first_version: bool
+
+    def limit(self) -> int | None:
+        return self._number("memory.limit_in_bytes" if self.is_first_version else "memory.max")
+
+    def used(self) -> int | None:
+        return self._number("memory.usage_in_bytes" if self.is_first_version else "memory.current")
+
+    def reclaimable(self) -> int:
+        """Page cache counted as used by the group, which the kernel gives back when asked."""
+        try:
+            lines = (self.path / "memory.stat").read_text(encoding="ascii").splitlines()
+        except OSError:
+            return 0
+        prefix = "total_" if self.is_first_version else ""
+        names = (f"{prefix}inactive_file ", f"{prefix}active_file ")
+        return sum(int(line.split()[1]) for line in lines if line.startswith(names))
+
+    def _number(self, name: str) -> int | None:
+        try:
+            text = (self.path / name).read_text(encoding="ascii").strip()
+        except OSError:
+            return None
+        return int(text) if text.isdigit() else None  # "max" means no limit

@@ -22,6 +22,30 @@ def test_a_control_group_limits_both(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert host.free_bytes() == 400_000
 
 
+@pytest.mark.parametrize("is_first_version", [True, False])
+def test_a_limit_of_a_group_in_which_the_process_lies_counts(
+    is_first_version: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "memory" if is_first_version else tmp_path
+    own = root / "slice" / "job"
+    own.mkdir(parents=True)
+    limit, used = (
+        ("memory.limit_in_bytes", "memory.usage_in_bytes") if is_first_version else ("memory.max", "memory.current")
+    )
+    unlimited = "9223372036854771712" if is_first_version else "max"
+    (own / limit).write_text(f"{unlimited}\n")
+    (own / used).write_text("600000\n")
+    (own.parent / limit).write_text("1000000\n")
+    (own.parent / used).write_text("700000\n")
+    (own.parent / "memory.stat").write_text("total_inactive_file 5000\ninactive_file 5000\n")
+    groups = tmp_path / "groups"
+    groups.write_text("3:cpu:/elsewhere\n2:memory:/slice/job\n0::/\n" if is_first_version else "0::/slice/job\n")
+    monkeypatch.setattr(host, "_CGROUP", tmp_path)
+    monkeypatch.setattr(host, "_OWN_GROUPS", groups)
+    assert host.total_bytes() == 1_000_000
+    assert host.free_bytes() == 305_000
+
+
 def test_without_a_limit_the_machine_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "memory.max").write_text("max\n")
     meminfo = tmp_path / "meminfo"
