@@ -185,8 +185,7 @@ class ConstraintCompiler:
         self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._waiting: dict[Constraint, _Waiting] = {}
         self._running: set[Constraint] = set()
-        # Of those running, the ones whose requests were told that it takes too long.
-        self._late: set[Constraint] = set()
+        self._late: set[Constraint] = set()  # of those running, the ones whose requests were told so
         self._is_closed = False
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
@@ -276,7 +275,8 @@ class ConstraintCompiler:
 
     def _compile(self, constraint: Constraint) -> None:
         with self._lock:
-            if constraint not in self._waiting:  # timed out or closed before its turn
+            # It timed out or was closed before its turn; or it did, was asked for again, and had that turn already.
+            if constraint not in self._waiting or constraint in self._running:
                 return
             refused = self._waiting.pop(constraint) if len(self._late) >= MAX_LATE else None
             if refused is None:

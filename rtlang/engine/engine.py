@@ -118,6 +118,10 @@ class Engine:
                 raise ParameterError(
                     "stop_token_ids or logit_bias", token_id, f"ids below {model.vocab_size} are allowed"
                 )
+        if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
+            raise RequestError(
+                f"the prompt has token {max(token_ids)} of the tokenizer, and the model's vocabulary has {model.vocab_size}"
+            )
         room = self._runner.max_model_len - len(token_ids)
         if room < (1 if generates else 0):
             raise ContextLengthError(len(token_ids), params.max_tokens, self._runner.max_model_len)

@@ -225,6 +225,29 @@ def test_a_compilation_that_takes_too_long_fails_and_may_still_arrive_in_the_cac
     assert again.result(0).is_accepting is False
 
 
+def test_what_timed_out_in_the_queue_and_is_asked_for_again_is_compiled_once() -> None:
+    manual = Manual()
+    compiler, timers = make(manual)
+    working = compiler._make_backend()[0]
+    compiler.session(WORD, 4)
+    timers.started[0].action()
+    again = compiler.session(WORD, 4)
+    (first_job, second_job), manual.jobs = manual.jobs, []
+    begun: list[Constraint] = []
+
+    class Meanwhile:
+        def compile(self, constraint: Constraint) -> Any:
+            begun.append(constraint)
+            if len(begun) == 1:
+                second_job()  # on another thread of the pool
+            return working.compile(constraint)
+
+    compiler._backend = Meanwhile()  # type: ignore[assignment]
+    first_job()
+    assert begun == [WORD]
+    assert again.exception(0) is None
+
+
 class StuckBackend:
     """Compiles nothing until `release`; `begun` is released once for each compilation that begins."""
 

@@ -251,3 +251,13 @@ def test_max_tokens_is_cut_to_the_model_length() -> None:
     driver.run()
     assert request.num_output_tokens == 5
     assert driver.last[request].finish_reason is FinishReason.LENGTH
+
+
+def test_a_token_that_the_model_does_not_have_fails_its_own_request_before_any_step() -> None:
+    driver = Driver()
+    driver.runner.model_config.vocab_size = 200  # the tokenizer has 259
+    good = driver.add([5, 199])
+    with pytest.raises(RequestError, match="token 230 of the tokenizer, and the model's vocabulary has 200"):
+        driver.add([5, 230, 7])
+    driver.run()
+    assert driver.last[good].error is None
