@@ -166,7 +166,7 @@ def weight_files(directory: Path) -> list[Path]:
                 str(directory), f"{len(missing)} of {len(names)} shards are missing: {', '.join(missing[:4])}"
             )
         return [directory / name for name in names]
-    found = sorted(directory.glob("*.safetensors"))
+    found = sorted(path for path in directory.glob("*.safetensors") if _is_file(path))
     single = directory / "model.safetensors"
     if single in found:
         return [single]
