@@ -23,6 +23,7 @@ from rtlang.bench.embedded_scores import Judge, Row, Score, fields_right, is_rig
 from rtlang.bench.embedded_tasks import ALL, HARD, TASKS, Question, Task, questions
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.config import EMBEDDED_MODEL
+from rtlang.errors import ConfigError, ModelLoadError
 
 logger = logging.getLogger(__name__)
 
@@ -205,10 +206,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.count < 1:
         parser.error("--count is at least 1")
+    if given.json is not None and (given.json.is_dir() or not given.json.absolute().parent.is_dir()):
+        parser.error(f"--json {given.json}: no file can be there")  # said now, not after all the work
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     chosen = [task for task in TASKS if task.key in given.tasks]
-    with rt.Runtime(model=given.checkpoint, dtype=given.dtype, num_threads=given.threads) as runtime:
-        evaluation = evaluate(runtime, chosen, given.count, given.show)
+    try:
+        with rt.Runtime(model=given.checkpoint, dtype=given.dtype, num_threads=given.threads) as runtime:
+            evaluation = evaluate(runtime, chosen, given.count, given.show)
+    except (ConfigError, ModelLoadError) as error:
+        parser.exit(1, f"error: {error}\n")
     logger.info("%.0f s", evaluation.total_s)
     if given.json is not None:
         given.json.write_text(json.dumps(asdict(evaluation), indent=2) + "\n", encoding="utf-8")

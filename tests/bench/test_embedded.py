@@ -90,3 +90,18 @@ def test_an_unknown_task_or_count_is_refused(capsys: pytest.CaptureFixture[str])
         with pytest.raises(SystemExit):
             embedded.main(wrong)
     assert "nothing" in capsys.readouterr().err
+
+
+def test_what_could_not_be_measured_or_written_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong, code, reason in (
+        (["--json", str(tmp_path)], 2, "no file can be there"),
+        (["--json", str(tmp_path / "nowhere" / "x.json")], 2, "no file can be there"),
+        (["--checkpoint", str(tmp_path / "nowhere")], 1, "there is no such directory"),
+        (["--dtype", "int9"], 1, "dtype = 'int9'"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            embedded.main(wrong)
+        assert ended.value.code == code
+        assert reason in capsys.readouterr().err

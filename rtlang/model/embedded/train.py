@@ -15,7 +15,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -270,7 +270,8 @@ def train(minutes: float, state: Path, output: Path, seed: int) -> None:
     logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, num_tokens / 1e6, running)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; without `arguments`, with those of the process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--minutes", type=float, default=50.0, help="time budget; the learning rate reaches zero at its end"
@@ -279,10 +280,22 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="checkpoint folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
+    given = parser.parse_args(arguments)
+    if given.threads < 1 or not given.minutes > 0:
+        parser.error("--threads is at least 1, --minutes more than 0")
+    for folder in (given.state, given.output):  # found out now, not at the first save
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / ".writable").touch()
+            (folder / ".writable").unlink()
+        except OSError as error:
+            parser.error(f"{folder} cannot be written to: {error}")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    torch.set_num_threads(arguments.threads)
-    train(arguments.minutes, arguments.state, arguments.output, arguments.seed)
+    torch.set_num_threads(given.threads)
+    try:
+        train(given.minutes, given.state, given.output, given.seed)
+    except KeyboardInterrupt:
+        parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
 
 
 if __name__ == "__main__":

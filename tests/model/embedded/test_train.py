@@ -8,6 +8,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from rtlang.model.embedded import train as training
 from rtlang.model.embedded.corpus import documents, pieces
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.train import (
@@ -105,3 +106,43 @@ def test_an_optimizer_restored_from_its_state_takes_the_same_step(encoder: Encod
     step(two, second)
     for name in first.masters:
         torch.testing.assert_close(first.masters[name], second.masters[name])
+
+
+def test_wrong_numbers_and_folders_are_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun: list[tuple[object, ...]] = []
+    monkeypatch.setattr(training, "train", lambda *given: begun.append(given))
+    (tmp_path / "file").touch()
+    good = {"--minutes": "1", "--state": str(tmp_path / "a" / "state"), "--output": str(tmp_path / "output")}
+    for name, value in (
+        ("--minutes", "0"),
+        ("--minutes", "nan"),
+        ("--threads", "0"),
+        ("--state", str(tmp_path / "file")),
+        ("--output", str(tmp_path / "file" / "below")),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            training.main([part for pair in {**good, name: value}.items() for part in pair])
+        assert ended.value.code == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert name in said or value in said
+    assert not begun
+    training.main(["--threads", str(torch.get_num_threads()), *(part for pair in good.items() for part in pair)])
+    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1)]
+    assert not list((tmp_path / "output").iterdir())
+
+
+def test_an_interrupted_training_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    state = tmp_path / "state"
+    threads = str(torch.get_num_threads())
+    with pytest.raises(SystemExit) as ended:
+        training.main(["--threads", threads, "--state", str(state), "--output", str(tmp_path / "output")])
+    assert ended.value.code == 130
+    assert f"last saved in {state}" in capsys.readouterr().err
