@@ -36,13 +36,21 @@ def hub_directory(name: str) -> Path:
     Raises:
         ModelLoadError: no hub is reachable and the cache has not all of it, or the hub does not give it; says which.
     """
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub import constants, model_info, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
+    is_silent = False  # a hub that takes the connection and never answers; the client itself would wait for ever
     try:
-        return Path(snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_NOT_FILES))
+        model_info(name, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    except Exception as error:  # of whatever HTTP library the client uses; all but this one come again below
+        is_silent = "Timeout" in type(error).__name__
+    try:
+        return Path(
+            snapshot_download(name, allow_patterns=_FILES, ignore_patterns=_NOT_FILES, local_files_only=is_silent)
+        )
     except LocalEntryNotFoundError as error:
         cause = f" ({_first_line(error.__cause__)})" if error.__cause__ is not None else ""
+        cause = " (it does not answer)" if is_silent else cause
         raise ModelLoadError(
             name,
             f"there is no such directory, no model hub can be reached{cause}, and the hub's cache does not hold all of it; "
@@ -52,7 +60,7 @@ def hub_directory(name: str) -> Path:
         raise ModelLoadError(
             name, f"there is no such directory, and the model hub does not give it: {_first_line(error)}"
         ) from None
-    except (HFValidationError, OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # as above, and a name or a cache folder that the client does not take
         raise ModelLoadError(
             name, f"there is no such directory, and fetching it failed: {_first_line(error)}"
         ) from None

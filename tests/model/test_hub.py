@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -105,7 +106,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     server.server_close()
 
 
-def fetch(tmp_path: Path, name: str, url: str, *, is_offline: bool = False) -> str:
+def fetch(tmp_path: Path, name: str, url: str, *, is_offline: bool = False, timeout_s: int = 10) -> str:
     """In a process of its own, since the client reads its environment when it is imported."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
     environment |= {
@@ -113,6 +114,7 @@ def fetch(tmp_path: Path, name: str, url: str, *, is_offline: bool = False) -> s
         "HF_HOME": str(tmp_path / "home"),
         "HF_ENDPOINT": url,
         "HF_HUB_OFFLINE": str(int(is_offline)),
+        "HF_HUB_ETAG_TIMEOUT": str(timeout_s),
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "NO_PROXY": "127.0.0.1",
@@ -142,6 +144,13 @@ def test_refusals_say_what_a_hub_said_or_that_there_is_none(hub: Hub, tmp_path: 
     ):
         assert "no model hub can be reached" in text
         assert "give its directory" in text
+
+
+def test_a_hub_that_never_answers_or_cannot_be_asked_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        text = fetch(tmp_path, "team/tiny", f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=1)
+    assert "no model hub can be reached (it does not answer)" in text
+    assert "refused: cannot load the model at 'team/tiny'" in fetch(tmp_path, "team/tiny", "no address")
 
 
 @pytest.mark.parametrize(
