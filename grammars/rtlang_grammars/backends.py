@@ -7,11 +7,12 @@ is made, not before.
 from __future__ import annotations
 
 from rtlang_grammars.closing import CompletionSearch
+from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.llguidance_backend import LLGuidanceBackend
 from rtlang_grammars.spec import GrammarBackend
 from rtlang_grammars.vocabulary import Vocabulary
 
-BACKENDS = ("llguidance",)
+BACKENDS = ("llguidance", "rtlang")
 
 
 def create_backend(name: str, vocabulary: Vocabulary, search: CompletionSearch | None = None) -> GrammarBackend:
@@ -24,4 +25,6 @@ def create_backend(name: str, vocabulary: Vocabulary, search: CompletionSearch |
     """
     if name == "llguidance":
         return LLGuidanceBackend.create(vocabulary, search)
+    if name == "rtlang":
+        return EngineBackend.create(vocabulary)
     raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")

@@ -1,0 +1,127 @@
+"""Our own engine behind the protocols of `spec.py`: every kind of constraint becomes tables of one machine.
+
+See `machine/` for the tables, the masks and the matcher, `schema/` for what a JSON Schema means, and `regular/` for patterns.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rtlang_grammars.limits import Budget, Limits
+from rtlang_grammars.machine.completion import Completion
+from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.engine import Engine
+from rtlang_grammars.machine.forcing import ForcedText
+from rtlang_grammars.machine.grammar import MachineGrammar
+from rtlang_grammars.machine.json_values import ShapeTables
+from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.machine.prelude import prelude
+from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.schema.compiler import compile_shapes
+from rtlang_grammars.schema.report import Report
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
+from rtlang_grammars.spelling import TokenTable
+from rtlang_grammars.vocabulary import Vocabulary
+
+
+class EngineBackend:
+    """Compiles constraints with our own engine. Immutable after `create`; safe to use from several threads."""
+
+    def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
+        self._engine, self._limits = engine, limits or Limits()
+        self._table = TokenTable(engine.vocabulary)
+        self._forcing = ForcedText(engine.vocabulary, engine.trie, self._table)
+
+    @classmethod
+    def create(
+        cls, vocabulary: Vocabulary, cache_dir: Path | None = None, limits: Limits | None = None
+    ) -> EngineBackend:
+        """Index the vocabulary, or read the index from the cache on disk."""
+        return cls(Engine(vocabulary, cache_dir), limits)
+
+    def compile(self, constraint: Constraint) -> EngineGrammar:
+        """See `GrammarBackend.compile`."""
+        budget = Budget(self._limits)
+        budget.check_source(constraint.source)
+        report: Report | None = None
+        match constraint.kind:
+            case ConstraintKind.JSON_SCHEMA:
+                graph = compile_shapes(_schema(constraint.source), budget=budget)
+                report = graph.report
+                build = ShapeTables(graph, budget)
+                start = build.build()
+                tables = build.tables
+            case ConstraintKind.REGEX:
+                language = compile_regex(constraint.source, dialect="python", budget=budget)
+                tables, start = _language_tables(language, budget)
+            case ConstraintKind.CHOICE:
+                tables, start = _choice_tables(constraint.source, budget)
+            case ConstraintKind.LARK:
+                raise GrammarError("Lark grammars are not supported by this backend yet; use llguidance")
+        tables.publish()
+        return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report)
+
+
+class EngineGrammar:
+    """A compiled constraint; see `CompiledGrammar`.
+
+    Attributes:
+        report: what became of every keyword; None but for JSON Schema.
+        machine: the tables and masks.
+    """
+
+    def __init__(self, machine: MachineGrammar, forcing: ForcedText, table: TokenTable, report: Report | None) -> None:
+        self.machine, self.report = machine, report
+        self._completion = Completion(machine)
+        self._forcing, self._table = forcing, table
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held by tables, and what the masks may come to hold."""
+        return self.machine.size_bytes
+
+    def matcher(self) -> MachineMatcher:
+        """A fresh matcher at the start of the text."""
+        return MachineMatcher(self.machine, self._completion, self._forcing, self._table)
+
+
+def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
+    if language.is_empty(budget):
+        raise GrammarError("no text matches the pattern")
+    tables = Tables(budget, prelude().tables)
+    return tables, Embedding(tables, language.automaton(budget)).start(is_called=False)
+
+
+def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
+    choices = _parse(source)
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
+        raise GrammarError("the choices must be a JSON array of at least one string")
+    try:
+        texts = sorted({choice.encode() for choice in choices})
+    except UnicodeEncodeError as error:
+        raise GrammarError("a choice holds a lone surrogate, which no text can") from error
+    build = ShapeTables.empty(budget)
+    return build.tables, build.add_trie(texts)
+
+
+def _schema(source: str) -> Any:
+    schema = _parse(source)
+    if not isinstance(schema, dict | bool):
+        raise GrammarError("a schema must be a JSON object or a boolean")
+    return schema
+
+
+def _parse(source: str) -> Any:
+    try:
+        return json.loads(source, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
+    except RecursionError as error:
+        raise GrammarError("nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise GrammarError(f"{name} is no JSON number")

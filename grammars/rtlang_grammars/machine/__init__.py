@@ -1,0 +1,1 @@
+"""The machine of the grammar engine: tables over bytes, the compiled steps through them, masks and matchers."""

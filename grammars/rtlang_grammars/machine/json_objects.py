@@ -1,0 +1,218 @@
+"""From shapes to tables: objects.
+
+One place for keys, whatever has come: a trie of the declared names over the automaton of all other names, with the set of names seen in the
+register, so any order is allowed and none is in the states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.completion import Members
+from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
+from rtlang_grammars.machine.layout import (
+    ALTERNATIVES,
+    BITS,
+    BYTE,
+    CALL,
+    CLOSE,
+    COMMA,
+    DEAD_ROW,
+    KEY_OTHER,
+    MAX_PACKED_NAMES,
+    NEW_OBJECT,
+    NONE,
+    ROW,
+    TARGET,
+)
+from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
+from rtlang_grammars.machine.tables import Register
+from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.schema.shapes import ObjectShape
+
+if TYPE_CHECKING:
+    from rtlang_grammars.machine.json_values import ShapeTables
+
+_MANY = 1 << 30
+_MAX_COUNTS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class _ObjectCloser:
+    """Ends an object: writes the missing members, and others where there are too few."""
+
+    words: object
+    description: int
+    members: tuple[tuple[bytes, tuple[int, ...]], ...]  # by number: name with quotes and colon, starts of its values
+    others: tuple[int, ...]  # starts of the values of other names
+    is_first: bool
+
+    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+        """The missing members and the brace."""
+        have = Members(self.words, self.description, register)  # type: ignore[arg-type]
+        parts = []
+        lacking = have.num_lacking
+        for number, (name, starts) in enumerate(self.members):
+            is_missing = have.missing >> number & 1
+            if is_missing or (lacking and not have.seen >> number & 1):
+                text = shortest_of(starts, shortest)
+                if text is not None:
+                    parts.append(name + text)
+                    lacking -= not is_missing
+                elif is_missing:
+                    return None
+        if lacking:
+            text = shortest_of(self.others, shortest)
+            taken = {name for name, _ in self.members}
+            names = (name for i in range(lacking + len(taken)) if (name := b'"%d":' % i) not in taken)
+            if text is None:
+                return None
+            parts += [name + text for name, _ in zip(names, range(lacking), strict=False)]
+        lead = b"" if self.is_first or not parts else b","
+        return lead + b",".join(parts) + b"}"
+
+
+def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
+    """Fill in the states of an object that begins in `start`."""
+    tables, end, blank_row = build.tables, build.prelude.end, build.prelude.blank_row
+    names = [each.name for each in shape.properties]
+    forbidden = sum(1 << i for i, each in enumerate(shape.properties) if each.shape is None)
+    required = sum(1 << i for i, name in enumerate(names) if name in shape.required)
+    counts = shape.max_properties is not None or shape.min_properties > required.bit_count()
+    is_packed = not counts and not forbidden and len(names) <= MAX_PACKED_NAMES
+    num_words = 0 if is_packed else max(1, -(-len(names) // BITS))
+    block = num_words + 1 if num_words else 0
+    least, most = shape.min_properties, -1 if shape.max_properties is None else shape.max_properties
+    classes = [each for each in shape.classes if each.shape is not None]
+    is_open = bool(classes) or shape.additional is not None
+    # The description, its words and its leaves.
+    leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in _name_spellings(name)})
+    words = num_words or 2
+    description = tables.add_words(len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), 0)
+    bits = (1 << BITS) - 1
+    tables.words[description + 6] = tables.add_words(
+        *(required >> (BITS * i) & bits for i in range(words)), *(forbidden >> (BITS * i) & bits for i in range(words))
+    )
+    leaf_words = tables.words[description + 7] = tables.add_words(*(x for _, i in leaves for x in (i, NONE)))
+
+    behind_row, first_row = tables.add_row(blank_row), tables.add_row(blank_row)
+    without, first_without = tables.add_row(), tables.add_row()
+    behind = add_pair(tables, behind_row, without, block=block)
+    colons: dict[int, int] = {}
+
+    def colon(ref: int) -> int:
+        """The state behind a name whose value has this shape."""
+        found = colons.get(ref)
+        if found is None:
+            value = add_pair(tables, *build.rows_of(ref), param=behind, block=block)
+            found = colons[ref] = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value, block=block)
+        return found
+
+    for at, (_, number) in enumerate(leaves):
+        ref = shape.properties[number].shape
+        tables.words[leaf_words + 2 * at + 1] = NONE if ref is None else colon(ref)
+    key = _add_keys(build, shape, [text for text, _ in leaves], description, block, counts, colon)
+    first = add_pair(tables, first_row, first_without, block=block)
+    if key is not None:
+        later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
+        is_free = is_open and most < 0
+        comma = later if is_free else tables.action(COMMA, description, later)
+        tables.rows[[behind_row, without], ord(",")] = comma
+        if most != 0:
+            tables.rows[[first_row, first_without], QUOTE] = key
+    close = tables.action(CLOSE, description, end) if names or block else end
+    tables.rows[[behind_row, without, first_row, first_without], ord("}")] = close
+    members = tuple(
+        (
+            json.dumps(each.name, ensure_ascii=False).encode() + b":",
+            () if each.shape is None else build.starts_of(each.shape),
+        )
+        for each in shape.properties
+    )
+    other = shape.additional if not classes else classes[0].shape
+    others = () if other is None else build.starts_of(other)
+    for state, is_first in ((first, True), (behind, False)):
+        closer = _ObjectCloser(tables.words, description, members, others if not classes else (), is_first)
+        tables.closers[state] = tables.closers[state + 1] = closer
+    tables.set_state(start, BYTE, ord("{"))
+    tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)
+
+
+def _add_keys(
+    build: ShapeTables,
+    shape: ObjectShape,
+    leaves: list[bytes],
+    description: int,
+    block: int,
+    counts: bool,
+    colon: Callable[[int], int],
+) -> int | None:
+    """The value of the quote that begins a key; None where there can be none."""
+    tables, end = build.tables, build.prelude.end
+    data = np.frombuffer(b"".join(leaves), dtype=np.uint8)
+    offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in leaves], out=offsets[1:])
+    plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
+    is_bounded = shape.max_properties is not None  # then a name may be begun only where it may be ended
+    if shape.additional is not None and not shape.classes and not is_bounded:
+        other = colon(shape.additional)
+        # Escapes in other names must not spell declared ones.
+        is_short = any(not (text.isascii() and text.isprintable()) for text in (p.name for p in shape.properties))
+        slice_id = SHORT_NAME_SLICE if is_short else NAME_SLICE
+        body = build.prelude.bodies["short" if is_short else "name"]
+        value = tables.action(KEY_OTHER, description, other) if counts else other
+
+        def edit(rows: NDArray[np.int32], _: int) -> None:
+            rows[0, QUOTE] = value
+
+        inner, row = add_body(tables, body, edit, slice_id=slice_id, block=block)
+        if not leaves:
+            return inner
+        plan[5], plan[6] = slice_id, row
+        return build.add_trie_of(data, offsets, OPEN_KEYS, plan, body)
+    ways = []
+    if leaves:
+        nothing: NDArray[np.int32] = np.zeros((1, 256), dtype=np.int32)
+        ways.append(build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing))
+    for names, ref in _key_classes(shape):
+        embedding = Embedding(tables, names.json_string_body(build.budget), end=end)
+        begin = tables.add_state(tables.add_row(), param=colon(ref), block=block)
+        first = list(embedding.first_bytes())
+        tables.rows[tables.state(begin, ROW), first] = tables.action(CALL, embedding.start(), 0)
+        ways.append(tables.action(KEY_OTHER, description, begin))
+    if not ways:
+        return None
+    return ways[0] if len(ways) == 1 else tables.action(ALTERNATIVES, len(ways), *ways)
+
+
+def _key_classes(shape: ObjectShape) -> list[tuple[Language, int]]:
+    """The names of each class, without those that are declared, and those that are in no class."""
+    names = [each.name for each in shape.properties]
+    found = []
+    for each in shape.classes:
+        if each.shape is not None:
+            inside = [name for name in names if each.names.accepts(name)]
+            language = each.names.minus(Language.literals(inside)) if inside else each.names
+            if not language.is_empty():
+                found.append((language, each.shape))
+    if shape.additional is not None:
+        rest = Language.any_text().minus(Language.literals(names)) if names else Language.any_text()
+        for each in shape.classes:
+            rest = rest.minus(each.names)
+        if not rest.is_empty():
+            found.append((rest, shape.additional))
+    return found
+
+
+def _name_spellings(name: str) -> set[bytes]:
+    """The texts of a name with its quotes: beyond ASCII all as they are, or all as escapes."""
+    plain = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return {plain, json.dumps(name).encode()}

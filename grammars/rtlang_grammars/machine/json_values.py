@@ -1,0 +1,313 @@
+"""From shapes to tables: the values of one place, and strings, numbers and literals.
+
+Every alternative of a shape becomes a frame that is called where a value of the shape may begin; the first bytes choose, and where several
+alternatives begin alike they go on side by side. Rows of such places are shared by all that hold the same shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.json_arrays import add_array
+from rtlang_grammars.machine.json_objects import add_object
+from rtlang_grammars.machine.layout import ALTERNATIVES, AT_LEAST, CALL, COUNT, NONE, PARAM, STATE_WORDS, WIDTH
+from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
+from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.machine.tries import LITERALS, build_trie
+from rtlang_grammars.regular.numbers import number_language
+from rtlang_grammars.schema.report import Report
+from rtlang_grammars.schema.shapes import (
+    Alternative,
+    ArrayShape,
+    BooleanShape,
+    LiteralShape,
+    NullShape,
+    NumberShape,
+    ObjectShape,
+    Property,
+    Shape,
+    ShapeGraph,
+    StringShape,
+)
+from rtlang_grammars.schema.values import Json
+
+_MANY = 1 << 30
+Calls = list[tuple[bytes, int]]
+"""First bytes and start of the frames of a place."""
+
+
+class ShapeTables:
+    """Builds the tables of a graph of shapes. Owned by one compile.
+
+    Attributes:
+        tables, prelude, budget: what is built, with what, at whose cost.
+    """
+
+    def __init__(self, graph: ShapeGraph, budget: Budget) -> None:
+        self.prelude: Prelude = prelude()
+        self.budget = budget
+        self.tables = Tables(budget, self.prelude.tables)
+        self._shapes: list[Shape] = list(graph.shapes)
+        self._root = graph.root
+        self._frames: dict[Alternative, int] = {}
+        self._calls: dict[int, Calls] = {}
+        self._rows: dict[int, tuple[int, int]] = {}
+        self._waiting: list[Callable[[], None]] = []
+        self._numbers: dict[NumberShape, tuple[bytes, int]] = {}
+
+    @classmethod
+    def empty(cls, budget: Budget) -> ShapeTables:
+        """Without shapes."""
+        return cls(ShapeGraph(0, (), Report("none", ())), budget)
+
+    def build(self) -> int:
+        """Fill the tables; the start state."""
+        _, row = self.rows_of(self._root)
+        start = self.tables.add_state(row, param=-1)
+        while self._waiting:
+            self._waiting.pop()()
+        return start
+
+    def rows_of(self, ref: int) -> tuple[int, int]:
+        """Rows of a place where a value of a shape begins: with blanks before it, and without. They return to PARAM."""
+        found = self._rows.get(ref)
+        if found is None:
+            found = self._rows[ref] = self._value_rows(self.calls_of(ref))
+        return found
+
+    def calls_of(self, ref: int) -> Calls:
+        """First bytes and starts of the frames of a shape."""
+        found = self._calls.get(ref)
+        if found is None:
+            found = self._calls[ref] = [
+                call for alternative in self._shapes[ref].alternatives for call in self._calls_of(alternative)
+            ]
+        return found
+
+    def starts_of(self, ref: int) -> tuple[int, ...]:
+        """The starts of the frames of a shape."""
+        return tuple(dict.fromkeys(start for _, start in self.calls_of(ref)))
+
+    def shape_of(self, alternative: Alternative, pointer: str) -> int:
+        """A new shape with one alternative."""
+        self._shapes.append(Shape((alternative,), pointer))
+        return len(self._shapes) - 1
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something when the call in progress is done: shapes may be recursive."""
+        self._waiting.append(action)
+
+    def _value_rows(self, calls: Calls) -> tuple[int, int]:
+        tables = self.tables
+        starts: dict[int, list[int]] = {}
+        for first, start in calls:
+            for byte in first:
+                waiting = starts.setdefault(byte, [])
+                if start not in waiting:
+                    waiting.append(start)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for byte, each in starts.items():
+            groups.setdefault(tuple(each), []).append(byte)
+        rows = tables.add_rows(2)
+        tables.rows[rows] = tables.rows[self.prelude.blank_row]
+        tables.rows[rows + 1] = NONE
+        values: dict[int, int] = {}
+        for group, chars in groups.items():
+            for start in group:
+                if start not in values:
+                    values[start] = tables.action(CALL, start, 0)
+            value = values[group[0]]
+            if len(group) > 1:
+                value = tables.action(ALTERNATIVES, len(group), *(values[start] for start in group))
+            tables.rows[rows : rows + 2, chars] = value
+        return rows, rows + 1
+
+    def _calls_of(self, alternative: Alternative) -> Calls:
+        self.budget.spend(states=1)
+        words = self.prelude.words
+        match alternative:
+            case NullShape():
+                return [(b"n", words["null"])]
+            case BooleanShape():
+                return [(b"t", words["true"]) if value else (b"f", words["false"]) for value in alternative.values]
+            case NumberShape():
+                return [self._number(alternative)]
+            case StringShape():
+                return [(b'"', self._string(alternative))]
+            case LiteralShape():
+                return self._literals(alternative.values)
+            case ArrayShape():
+                return [(b"[", self._container(alternative))]
+            case ObjectShape():
+                return [(b"{", self._container(alternative))]
+
+    def _container(self, shape: ArrayShape | ObjectShape) -> int:
+        start = self._frames.get(shape)
+        if start is None:
+            start = self._frames[shape] = self.tables.add_state()
+            if isinstance(shape, ArrayShape):
+                self.later(lambda: add_array(self, shape, start))
+            else:
+                self.later(lambda: add_object(self, shape, start))
+        return start
+
+    # Numbers
+
+    def _number(self, shape: NumberShape) -> tuple[bytes, int]:
+        if shape == NumberShape():
+            return b"-0123456789", self.prelude.number
+        if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
+            return b"-0123456789", self.prelude.integer
+        found = self._numbers.get(shape)
+        if found is None:
+            language = number_language(
+                shape.minimum,
+                shape.maximum,
+                exclusive_minimum=shape.exclusive_minimum,
+                exclusive_maximum=shape.exclusive_maximum,
+                multiple_of=shape.multiple_of,
+                not_multiple_of=shape.not_multiple_of,
+                integer_form=shape.integer_form,
+                fraction_form=shape.fraction_form,
+                budget=self.budget,
+            )
+            embedding = Embedding(self.tables, language.automaton(self.budget))
+            found = self._numbers[shape] = (embedding.first_bytes(), embedding.start())
+        return found
+
+    # Strings
+
+    def _string(self, shape: StringShape) -> int:
+        tables = self.tables
+        if shape == StringShape():
+            return self.prelude.string
+        start = self._frames.get(shape)
+        if start is None:
+            if shape.language is None or shape.language.is_any_text:
+                inner = self._counted(shape.min_length, shape.max_length)
+            else:
+                language = shape.language
+                if shape.min_length or shape.max_length is not None:
+                    language = language.bounded(shape.min_length, shape.max_length)
+                inner = Embedding(tables, language.json_string_body(self.budget), end=self.prelude.end).start()
+            start = self._frames[shape] = tables.add_state(byte=QUOTE, target=inner)
+        return start
+
+    def _counted(self, least: int, most: int | None) -> int:
+        """The inside of a string whose code points are counted in the register."""
+        tables, end = self.tables, self.prelude.end
+        least = min(least, _MANY)
+        limit, cap = (_MANY, least) if most is None else (min(most, _MANY), min(most, _MANY))
+
+        def edit(rows: NDArray[np.int32], _: int) -> None:
+            values = np.unique(rows[0]).tolist()
+            for target in values:
+                if target >= 0:
+                    rows[0, rows[0] == target] = tables.action(COUNT, target, limit, cap)
+            rows[0, QUOTE] = tables.action(AT_LEAST, end, least)
+
+        inner, _ = add_body(tables, self.prelude.bodies["all"], edit, slice_id=COUNTED_SLICE)
+        tables.set_state(inner, PARAM, least)
+        tables.set_state(inner, WIDTH, limit)
+        if least:
+            tables.closers[inner] = _CountedCloser(least)
+        return inner
+
+    # Literals
+
+    def _literals(self, values: Iterable[Json]) -> Calls:
+        """Scalars in one trie; arrays and objects of literals as such."""
+        texts: set[bytes] = set()
+        calls: Calls = []
+        for value in values:
+            if isinstance(value, list):
+                calls.append((b"[", self._container(self._array_of(value))))
+            elif isinstance(value, dict):
+                calls.append((b"{", self._container(self._object_of(value))))
+            else:
+                texts.update(spellings(value))
+            self.budget.spend(states=1)
+        if texts:
+            start = self.add_trie(sorted(texts))
+            calls.append((bytes({text[0] for text in texts}), start))
+        return calls
+
+    def add_trie(self, texts: list[bytes]) -> int:
+        """States for some texts, sorted and different; the start."""
+        data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=offsets[1:])
+        return self.add_trie_of(
+            data, offsets, LITERALS, np.zeros(7, dtype=np.int64), np.zeros((1, 256), dtype=np.int32)
+        )
+
+    def add_trie_of(
+        self,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        mode: int,
+        plan: NDArray[np.int64],
+        general: NDArray[np.int32],
+    ) -> int:
+        """See `tries.build_trie`; the start. `plan` is completed."""
+        tables = self.tables
+        nothing = np.zeros((0, STATE_WORDS), dtype=np.int32)
+        no_rows, no_words = np.zeros((0, 256), dtype=np.int32), np.zeros(0, dtype=np.int32)
+        num_states, num_rows, num_words = build_trie(data, offsets, mode, plan, general, nothing, no_rows, no_words)
+        self.budget.spend(states=num_states, num_bytes=32 * num_states)
+        plan[0], plan[2] = tables.num_states, len(tables.words)
+        plan[1] = tables.add_rows(num_rows)
+        states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)
+        words = np.zeros(num_words, dtype=np.int32)
+        build_trie(data, offsets, mode, plan, general, states, tables.rows, words)
+        tables.words.frombytes(words.tobytes())
+        return tables.add_states(states)
+
+    def _array_of(self, value: list[Json]) -> ArrayShape:
+        prefix = tuple(self.shape_of(LiteralShape((item,)), "#") for item in value)
+        return ArrayShape(prefix, None, len(prefix), len(prefix))
+
+    def _object_of(self, value: dict[str, Json]) -> ObjectShape:
+        members = tuple(Property(name, self.shape_of(LiteralShape((item,)), "#")) for name, item in value.items())
+        return ObjectShape(members, (), None, frozenset(value))
+
+
+class _CountedCloser:
+    """Ends a string that must have some code points."""
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def text(self, register: object, shortest: object) -> bytes | None:
+        """Plain letters, and the quote."""
+        assert isinstance(register, int)
+        return b"a" * max(0, self._least - register) + b'"'
+
+
+def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
+    """The texts of a literal that is no array and no object: as Python's json writes them, with and without escapes."""
+    if isinstance(value, str):
+        return string_spellings(value)
+    if value is None or isinstance(value, bool):
+        return {json.dumps(value).encode()}
+    texts = {str(value) if isinstance(value, Decimal) else json.dumps(value)}
+    if isinstance(value, int):
+        texts.add(f"{value}.0")
+    elif value == int(value):
+        texts |= {str(int(value)), f"{int(value)}.0"}
+    elif isinstance(value, Decimal):
+        texts.add(json.dumps(float(value)))
+    return {text.replace("E", "e").encode() for text in texts}
+
+
+def string_spellings(value: str) -> set[bytes]:
+    """The texts of a string with its quotes: every character as itself, or all beyond ASCII as escapes."""
+    plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return {plain, json.dumps(value).encode()}

@@ -1,0 +1,278 @@
+"""The compiled steps: one byte from a set of heads, over frames, registers and alternatives.
+
+`step_one` follows a single head as long as everything is determined, which is nearly always; `step_many` does the same for sets of heads
+and for what is ambiguous. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; going
+back to an earlier depth of a walk is resetting the arena's top. A row that has not been made yet ends the step with NEED_ROW and nothing
+changed but the arena's top; the caller has it made and takes the step again.
+"""
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rtlang_grammars.machine.layout import (
+    ACC,
+    ALTERNATIVES,
+    BLOCK,
+    BOUNDS,
+    BYTE,
+    CALL,
+    CALL_NEXT,
+    CALL_TO,
+    EDGE_NEXT,
+    EDGE_PARENT,
+    EDGE_REGISTER,
+    EDGE_RETURN,
+    EDGE_WORDS,
+    ENDS_OR_GOES_ON,
+    FIRST_ACTION,
+    LENGTH,
+    MANY,
+    MAX_LEVELS,
+    NEED_ROW,
+    NO_SPACE,
+    NODE_EDGE,
+    NODE_NEXT,
+    NODE_REGISTER,
+    NODE_START,
+    NODE_WORDS,
+    NONE,
+    NUM_LEVELS,
+    OK,
+    OPEN,
+    PARAM,
+    REJECTED,
+    ROOT,
+    ROW,
+    TARGET,
+    TOUCHED,
+    UNKNOWN,
+)
+from rtlang_grammars.machine.registers import act
+
+
+@njit(inline="always")
+def value(S, T, s, b):  # pragma: no cover
+    """Where state `s` goes on byte `b`."""
+    u = np.uint64(s)
+    if S[u, BYTE] == b:
+        return S[u, TARGET]
+    return T[np.uint64(S[u, ROW]) * np.uint64(256) + np.uint64(b)]
+
+
+@njit(cache=True)
+def touch(W, node):  # pragma: no cover
+    """Note that a frame of the configuration was read."""
+    if node < W[LENGTH]:
+        level = 1
+        while level < W[NUM_LEVELS] and node >= W[BOUNDS + min(level, MAX_LEVELS - 1)] and level < MAX_LEVELS:
+            level += 1
+        W[TOUCHED] = max(W[TOUCHED], level)
+
+
+@njit(inline="always")
+def return_state(S, X, s, a):  # pragma: no cover
+    """Where the call at X[a] in state `s` returns to."""
+    kind = X[a]
+    if kind == CALL:
+        return S[s, PARAM]
+    if kind == CALL_NEXT:
+        return s + 1
+    return X[a + 3]
+
+
+@njit(inline="always")
+def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
+    W[top + NODE_START] = start
+    W[top + NODE_REGISTER] = start_r
+    W[top + NODE_NEXT] = 0
+    W[top + NODE_EDGE + EDGE_RETURN] = ret
+    W[top + NODE_EDGE + EDGE_REGISTER] = r
+    W[top + NODE_EDGE + EDGE_PARENT] = parent
+    W[top + NODE_EDGE + EDGE_NEXT] = 0
+
+
+@njit(cache=True)
+def step_one(S, T, X, W, top, s, r, n, b, out):  # pragma: no cover
+    """One byte from one head. OK: out[:4] are state, register, node and top; NEED_ROW: out[0] is the state; MANY: see `step_many`."""
+    while True:
+        v = value(S, T, s, b)
+        acc = S[s, ACC]
+        if acc == ENDS_OR_GOES_ON and n != ROOT:
+            return MANY
+        if v >= 0:
+            out[0], out[1], out[2], out[3] = v, r, n, top
+            return OK
+        if v == NONE:
+            if acc == OPEN or n == ROOT:
+                return REJECTED
+            touch(W, n)
+            if W[n + NODE_EDGE + EDGE_NEXT] != 0:
+                return MANY
+            e = n + NODE_EDGE
+            s, r, n = W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT]
+            continue
+        if v == UNKNOWN:
+            out[0] = s
+            return NEED_ROW
+        a = FIRST_ACTION - v
+        kind = X[a]
+        if kind <= CALL_TO:
+            ret = return_state(S, X, s, a)
+            if ret >= 0:
+                if top + NODE_WORDS > W.shape[0]:
+                    return NO_SPACE
+                push(W, top, X[a + 1], X[a + 2], ret, r, n)
+                n = top
+                top += NODE_WORDS
+            s, r = np.int64(X[a + 1]), np.int64(X[a + 2])
+            continue
+        if kind == ALTERNATIVES:
+            return MANY
+        t, r, top = act(X, W, a, r, top)
+        if top == 0:
+            return NO_SPACE
+        if t < 0:
+            return REJECTED
+        out[0], out[1], out[2], out[3] = t, r, n, top
+        return OK
+
+
+@njit(cache=True)
+def same_register(S, W, s, a, b):  # pragma: no cover
+    """Whether two registers of state `s` hold the same."""
+    if a == b:
+        return True
+    size = S[s, BLOCK]
+    if size == 0 or a == 0 or b == 0:
+        return False
+    differs = False
+    for i in range(size):
+        differs = differs or W[a + i] != W[b + i]
+    return not differs
+
+
+@njit(cache=True)
+def add_head(S, W, H, low, high, s, r, n):  # pragma: no cover
+    """Add a head to H[low:high] unless it is there; the new end, -1 without space."""
+    for i in range(low, high):
+        if H[i, 0] == s and H[i, 2] == n and same_register(S, W, s, H[i, 1], r):
+            return high
+    if high >= H.shape[0]:
+        return -1
+    H[high, 0], H[high, 1], H[high, 2] = s, r, n
+    return high + 1
+
+
+@njit(cache=True)
+def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
+    """One byte from the heads H[low:high]; the next heads are written behind them. OK: out[0] is their end, out[3] the top."""
+    end = high
+    num = 0
+    for i in range(low, high):
+        num = add_head(S, W, Q, 0, num, H[i, 0], H[i, 1], H[i, 2])
+        if num < 0:
+            return NO_SPACE
+    made = 0  # the nodes of this step, a list
+    at = 0
+    while at < num:
+        s, r, n = Q[at, 0], Q[at, 1], Q[at, 2]
+        at += 1
+        v = value(S, T, s, b)
+        if v == UNKNOWN:
+            out[0] = s
+            return NEED_ROW
+        acc = S[s, ACC]
+        if acc != OPEN and n != ROOT and (v == NONE or acc == ENDS_OR_GOES_ON):
+            touch(W, n)
+            e = n + NODE_EDGE
+            while True:
+                num = add_head(S, W, Q, 0, num, W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT])
+                if num < 0:
+                    return NO_SPACE
+                e = W[e + EDGE_NEXT]
+                if e == 0:
+                    break
+        count = 1
+        a = FIRST_ACTION - v
+        has_alternatives = v <= FIRST_ACTION and X[a] == ALTERNATIVES
+        if has_alternatives:
+            count = X[a + 1]
+        for i in range(count):
+            if has_alternatives:
+                v = X[a + 2 + i]
+            if v == NONE:
+                continue
+            if v >= 0:
+                end = add_head(S, W, H, high, end, v, r, n)
+                if end < 0:
+                    return NO_SPACE
+                continue
+            c = FIRST_ACTION - v
+            if X[c] > CALL_TO:
+                t, new_r, new_top = act(X, W, c, r, top)
+                if new_top == 0:
+                    return NO_SPACE
+                top = new_top
+                if t >= 0:
+                    end = add_head(S, W, H, high, end, t, new_r, n)
+                    if end < 0:
+                        return NO_SPACE
+                continue
+            start, start_r, ret = X[c + 1], X[c + 2], return_state(S, X, s, c)
+            if ret < 0:
+                num = add_head(S, W, Q, 0, num, start, start_r, n)
+                if num < 0:
+                    return NO_SPACE
+                continue
+            node = made
+            while node != 0 and (W[node + NODE_START] != start or W[node + NODE_REGISTER] != start_r):
+                node = W[node + NODE_NEXT]
+            if top + NODE_WORDS > W.shape[0]:
+                return NO_SPACE
+            if node == 0:
+                push(W, top, start, start_r, ret, r, n)
+                W[top + NODE_NEXT] = made
+                made = top
+                top += NODE_WORDS
+                num = add_head(S, W, Q, 0, num, start, start_r, made)
+                if num < 0:
+                    return NO_SPACE
+                continue
+            e = node + NODE_EDGE
+            while True:
+                if W[e] == ret and W[e + EDGE_PARENT] == n and same_register(S, W, ret, W[e + EDGE_REGISTER], r):
+                    break
+                if W[e + EDGE_NEXT] == 0:
+                    W[e + EDGE_NEXT] = top
+                    W[top + EDGE_RETURN], W[top + EDGE_REGISTER] = ret, r
+                    W[top + EDGE_PARENT], W[top + EDGE_NEXT] = n, 0
+                    top += EDGE_WORDS
+                    break
+                e = W[e + EDGE_NEXT]
+    if end == high:
+        return REJECTED
+    out[0], out[3] = end, top
+    return OK
+
+
+@njit(cache=True)
+def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
+    """One byte from the heads at depth d - 1 (D[d - 1]: first head, end, top) to depth d. NEED_ROW: out[0] is the state."""
+    low, high, top = D[d - 1, 0], D[d - 1, 1], D[d - 1, 2]
+    code = MANY
+    if high - low == 1:
+        code = step_one(S, T, X, W, top, H[low, 0], H[low, 1], H[low, 2], b, out)
+        if code == OK:
+            if high >= H.shape[0]:
+                return NO_SPACE
+            H[high, 0], H[high, 1], H[high, 2] = out[0], out[1], out[2]
+            D[d, 0], D[d, 1], D[d, 2] = high, high + 1, out[3]
+            return OK
+    if code == MANY:
+        code = step_many(S, T, X, W, H, Q, low, high, top, b, out)
+        if code == OK:
+            D[d, 0], D[d, 1], D[d, 2] = high, out[0], out[3]
+    return code

@@ -1,0 +1,80 @@
+"""How the machine's tables and configurations are laid out in arrays. Shared by the compiled code and by those who build the tables.
+
+**States** are rows of `S`, int32 [num_states, 8]. Where a state goes on a byte is one *value*: that of the state's single byte where it
+is this byte, else the entry of the 256-entry row that the state points to (so chains of literal bytes need no rows, and many states share
+one). A value is a next state (>= 0), `NONE`, `UNKNOWN` (the row has not been made yet) or `FIRST_ACTION - o` for the action at X[o].
+
+**Frames** are nodes of a graph-structured stack (Tomita; as in GLL parsing: one node per called start and position, several edges back), so
+that ambiguity costs a polynomial and left recursion ends. Edges hold the state to return to, the register of the caller and its node.
+
+**A configuration** is one int64 array: a header, the heads (state, register, node), and the frames that can be reached from them, breadth
+first. What lies within k frames of the heads is therefore a prefix of the array: the key under which a mask that read k frames is kept.
+Configurations are never changed once made; forks share them.
+
+**Registers** hold a count, or the set of declared names an object has seen: in 60 bits, or in a block of words behind the node where
+there are more or where properties are counted.
+"""
+
+from __future__ import annotations
+
+# Columns of S.
+ROW, BYTE, TARGET, PARAM, ACC, BLOCK, SLICE, WIDTH = range(8)
+STATE_WORDS = 8
+
+# Values.
+NONE, UNKNOWN, FIRST_ACTION = -1, -2, -3
+
+# Rows every table begins with.
+DEAD_ROW, UNKNOWN_ROW = 0, 1
+
+# ACC of a state: nothing; the frame may end here and no byte that follows could also go on within it; the frame may end or go on.
+OPEN, ENDS, ENDS_OR_GOES_ON = 0, 1, 2
+
+# Kinds of actions, with their words in X.
+CALL = 0  # start, register: the return state is the state's PARAM (negative: none, the frame ends with the called one)
+CALL_NEXT = 1  # start, register: the return state is the next state
+CALL_TO = 2  # start, register, return state
+ALTERNATIVES = 3  # count, values
+COUNT = 4  # target, max, cap: where register < max, one more (up to cap)
+AT_LEAST = 5  # target, min: where register >= min; the register is done with
+KEY_BRANCH = 6  # object, target, first leaf, end leaf: where a name of these leaves may still come
+KEY_END = 7  # object, leaf: the name is complete
+KEY_OTHER = 8  # object, target: a name that is not declared is complete
+CLOSE = 9  # object, target: where the object may end; the register is done with
+COMMA = 10  # object, target: where one more property may come
+NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
+
+# Words of an object's description in X.
+(
+    OBJ_NAMES,  # declared names
+    OBJ_WORDS,  # words of 30 bits; 0: packed in the register
+    OBJ_IS_OPEN,  # other names are possible
+    OBJ_MIN,  # properties
+    OBJ_MAX,  # properties; -1: no bound
+    OBJ_CAP,  # the count goes no further
+    OBJ_REQUIRED,  # offset of words of 30 bits in X; behind them as many of the names that count as seen from the start
+    OBJ_LEAVES,  # offset of (name, state behind the name) pairs in X
+    OBJ_NUM_LEAVES,
+    OBJ_SIZE,
+) = range(10)
+BITS = 30
+MAX_PACKED_NAMES = 60
+
+# Header of a configuration.
+LENGTH = 0  # words in all
+TOUCHED = 1  # written by walks: the deepest level of frames that was read
+NUM_LEVELS = 2
+BOUNDS = 3  # where each level ends; level 0 holds the heads
+MAX_LEVELS = 20
+NUM_HEADS = BOUNDS + MAX_LEVELS
+HEADS = NUM_HEADS + 1  # state, register, node each
+
+# Words of a node: its start and the next node made in the same step (only while stepping), then its first edge.
+NODE_START, NODE_REGISTER, NODE_NEXT, NODE_EDGE = 0, 1, 2, 3
+# Words of an edge.
+EDGE_RETURN, EDGE_REGISTER, EDGE_PARENT, EDGE_NEXT = 0, 1, 2, 3
+NODE_WORDS, EDGE_WORDS = 7, 4
+ROOT = 0
+
+# What compiled code answers.
+OK, REJECTED, MANY, NEED_ROW, NO_SPACE = 1, 0, -1, -2, -3

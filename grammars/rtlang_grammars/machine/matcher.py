@@ -1,0 +1,161 @@
+"""A matcher: one sequence's way through a grammar, as the configurations behind each of its tokens.
+
+Configurations never change, so a fork shares them and taking tokens back is forgetting the last ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.completion import Completion
+from rtlang_grammars.machine.forcing import ForcedText
+from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
+from rtlang_grammars.spelling import UNREACHABLE, ClosingPath, TokenTable
+
+
+class MachineMatcher:
+    """See `GrammarMatcher`. Used by one thread at a time."""
+
+    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_table")
+
+    def __init__(
+        self,
+        grammar: MachineGrammar,
+        completion: Completion,
+        forcing: ForcedText,
+        table: TokenTable,
+        path: list[Configuration] | None = None,
+        *,
+        has_ended: bool = False,
+    ) -> None:
+        self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
+        self._path = [grammar.start] if path is None else path
+        self._has_ended = has_ended
+
+    @property
+    def is_accepting(self) -> bool:
+        """The text so far is complete."""
+        return not self._has_ended and self._grammar.is_complete(self._path[-1])
+
+    @property
+    def is_terminated(self) -> bool:
+        """Complete, and nothing but an end token can follow."""
+        if self._has_ended:
+            return True
+        if not self.is_accepting:
+            return False
+        mask = self._grammar.mask(self._path[-1]).copy()
+        eos = self._grammar.engine.eos
+        mask.view(np.uint32)[eos >> 5] &= ~(np.uint32(1) << (eos & 31).astype(np.uint32))
+        return not mask.any()
+
+    def accept_token(self, token_id: int) -> bool:
+        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        if self._has_ended:
+            return False
+        if token_id in self._grammar.engine.vocabulary.eos_token_ids:
+            self._has_ended = self.is_accepting
+            return self._has_ended
+        following = self._after(self._path[-1], token_id)
+        if following is None:
+            return False
+        self._path.append(following)
+        return True
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last `num_tokens` accepted tokens (an end token counts as one).
+
+        Raises:
+            ValueError: fewer were accepted.
+        """
+        if num_tokens < 0:
+            raise ValueError(f"num_tokens = {num_tokens}: at least 0 is allowed")
+        if num_tokens > len(self._path) - 1 + self._has_ended:
+            raise ValueError(
+                f"cannot take back {num_tokens} tokens: {len(self._path) - 1 + self._has_ended} were accepted"
+            )
+        if num_tokens and self._has_ended:
+            self._has_ended = False
+            num_tokens -= 1
+        if num_tokens:
+            del self._path[-num_tokens:]
+
+    def fill_bitmask(self, row: NDArray[np.int32]) -> None:
+        """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous: exactly those that `accept_token` takes.
+
+        Raises:
+            ValueError: `row` has another shape, type or layout.
+        """
+        num_words = self._grammar.engine.num_words
+        if row.shape != (num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
+            raise ValueError(f"row must be contiguous int32 of shape ({num_words},)")
+        if self._has_ended:
+            row.fill(0)
+        else:
+            row[:] = self._grammar.mask(self._path[-1])
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
+        return self._forcing.tokens(self.forced_bytes())
+
+    def forced_bytes(self) -> bytes:
+        """Bytes that must come next, whatever tokens spell them."""
+        return b"" if self._has_ended else self._grammar.forced(self._path[-1])
+
+    def fork(self) -> MachineMatcher:
+        """An independent matcher in the same state."""
+        return MachineMatcher(
+            self._grammar, self._completion, self._forcing, self._table, self._path.copy(), has_ended=self._has_ended
+        )
+
+    def closing_bytes(self) -> bytes | None:
+        """A short text that completes this one; None where none was found. Does not change the matcher."""
+        return b"" if self._has_ended else self._completion.find(self._path[-1])
+
+    def shortest_completion(self, limit: int) -> list[int] | None:
+        """See `GrammarMatcher.shortest_completion`."""
+        data = self.closing_bytes()
+        if data is None:
+            return None
+        path = ClosingPath(data, self._table)
+        return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
+
+    def accepts(self, token_ids: list[int]) -> bool:
+        """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
+        if not token_ids:
+            return True
+        if token_ids[-1] in self._grammar.engine.vocabulary.eos_token_ids:
+            return self.completes(token_ids[:-1])
+        return not self._has_ended and self._follow(token_ids) is not None
+
+    def completes(self, token_ids: Sequence[int]) -> bool:
+        """Whether the text is complete after `token_ids`. Does not change the matcher."""
+        if self._has_ended:
+            return False
+        reached = self._follow(token_ids)
+        return reached is not None and self._grammar.is_complete(reached)
+
+    def allowed(self, token_ids: Sequence[int]) -> list[bool]:
+        """For each of `token_ids`, none of them special, whether it could come next."""
+        if self._has_ended:
+            return [False] * len(token_ids)
+        mask = self._grammar.mask(self._path[-1])
+        return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
+
+    def _after(self, configuration: Configuration, token_id: int) -> Configuration | None:
+        trie = self._grammar.engine.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self._grammar.advance(configuration, trie.data, start, end)
+
+    def _follow(self, token_ids: Sequence[int]) -> Configuration | None:
+        configuration: Configuration | None = self._path[-1]
+        for token_id in token_ids:
+            if configuration is None:
+                return None
+            configuration = self._after(configuration, token_id)
+        return configuration

@@ -1,0 +1,193 @@
+"""The tables of one grammar while they are built and while they grow.
+
+Building appends to plain arrays. `publish` makes the arrays that compiled code reads; after that only rows that were left open are added,
+one at a time under a lock, by whoever meets them first. Readers hold one `Snapshot`: what it shows never changes but for rows that turn up
+in place, and everything such a row refers to lies within the same arrays. Where something would not fit, all arrays are copied into larger
+ones and published as a new snapshot.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.machine.layout import DEAD_ROW, FIRST_ACTION, NONE, OPEN, STATE_WORDS, UNKNOWN, UNKNOWN_ROW
+
+RowMaker = Callable[[int], None]
+"""Makes the row of a state that was left open; called under the lock of the tables."""
+
+
+class Closer(Protocol):
+    """Knows how a frame is ended from one of its states."""
+
+    def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
+        """A short text that ends the frame; None where none is known.
+
+        Args:
+            register: of the frame.
+            shortest: a short text of the frame that starts in some state.
+        """
+
+
+Register = int | tuple[int, ...]
+"""A register as Python sees it: a number, or the block of words that it names."""
+
+_NO_BYTE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """What compiled code reads.
+
+    Attributes:
+        S: int32 [capacity, 8], states.
+        T: int32 [256 * rows], rows, flat.
+        X: int32, actions and descriptions.
+    """
+
+    S: NDArray[np.int32]
+    T: NDArray[np.int32]
+    X: NDArray[np.int32]
+
+
+class Tables:
+    """States, rows and actions of one grammar. Built by one thread; then safe to read and to complete from several."""
+
+    def __init__(self, budget: Budget, base: Tables | None = None) -> None:
+        """`base`: tables to begin with a copy of."""
+        self.budget = budget
+        self.lock = threading.RLock()
+        self.makers: dict[int, RowMaker] = {}
+        self.closers: dict[int, Closer] = {}
+        if base is None:
+            self.states, self.words = array("i"), array("i")
+            self._rows = np.empty((64, 256), dtype=np.int32)
+            self.num_rows = 2
+            self._rows[DEAD_ROW] = NONE
+            self._rows[UNKNOWN_ROW] = UNKNOWN
+        else:
+            self.states, self.words = array("i", base.states), array("i", base.words)
+            self._rows = np.empty((base.num_rows + 64, 256), dtype=np.int32)
+            self._rows[: base.num_rows] = base.rows
+            self.num_rows = base.num_rows
+        self.snapshot: Snapshot | None = None
+
+    @property
+    def num_states(self) -> int:
+        """States so far."""
+        return len(self.states) // STATE_WORDS
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """The rows, int32 [num_rows, 256]; a view that holds until more rows are added."""
+        return self._rows[: self.num_rows]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory held by the arrays."""
+        return 4 * (len(self.states) + len(self.words) + 256 * self.num_rows)
+
+    def add_state(
+        self,
+        row: int = DEAD_ROW,
+        byte: int = _NO_BYTE,
+        target: int = NONE,
+        *,
+        param: int = -1,
+        acc: int = OPEN,
+        block: int = 0,
+        slice_id: int = 0,
+    ) -> int:
+        """A new state; its number."""
+        number = len(self.states) // STATE_WORDS
+        self.states.extend((row, byte, target, param, acc, block, slice_id, 0))
+        return number
+
+    def add_states(self, states: NDArray[np.int32]) -> int:
+        """Many states at once, int32 [n, 8]; the number of the first."""
+        number = len(self.states) // STATE_WORDS
+        self.states.frombytes(states.tobytes())
+        return number
+
+    def set_state(self, number: int, column: int, content: int) -> None:
+        """Change one column of a state."""
+        self.states[number * STATE_WORDS + column] = content
+
+    def state(self, number: int, column: int) -> int:
+        """One column of a state."""
+        return self.states[number * STATE_WORDS + column]
+
+    def add_rows(self, count: int) -> int:
+        """Room for `count` rows, to be filled through `rows`; the number of the first."""
+        first = self.num_rows
+        self.budget.spend(num_bytes=1024 * count)
+        if first + count > len(self._rows):
+            grown = np.empty((max(2 * len(self._rows), first + count), 256), dtype=np.int32)
+            grown[:first] = self._rows[:first]
+            self._rows = grown
+        self.num_rows = first + count
+        return first
+
+    def add_row(self, template: int = DEAD_ROW) -> int:
+        """A new row that begins as a copy of another; its number."""
+        number = self.add_rows(1)
+        self._rows[number] = self._rows[template]
+        return number
+
+    def add_words(self, *words: int) -> int:
+        """New words of X; the place of the first."""
+        place = len(self.words)
+        self.words.extend(words)
+        return place
+
+    def action(self, *words: int) -> int:
+        """The value that stands for a new action."""
+        return FIRST_ACTION - self.add_words(*words)
+
+    def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0) -> int:
+        """A state whose row is made when it is asked for."""
+        number = self.add_state(UNKNOWN_ROW, acc=acc, block=block)
+        self.makers[number] = maker
+        return number
+
+    def publish(self) -> Snapshot:
+        """The arrays for compiled code. Only open rows may be made from here on, by `complete`."""
+        size, slack = self.num_states, 64 if self.makers else 0
+        S = np.empty((size + 8 * slack + 1, STATE_WORDS), dtype=np.int32)
+        S[:size] = np.array(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
+        rows = np.empty((self.num_rows + size // 8 * bool(slack) + slack, 256), dtype=np.int32)
+        rows[: self.num_rows] = self.rows
+        self._rows = rows
+        self.snapshot = Snapshot(S, rows.reshape(-1), np.array(self.words if len(self.words) else [0], dtype=np.int32))
+        return self.snapshot
+
+    def complete(self, state: int) -> Snapshot:
+        """Make the row of a state that compiled code asked for; the snapshot to go on with.
+
+        Raises:
+            GrammarError: the budget of the grammar is used up.
+        """
+        with self.lock:
+            snapshot = self.snapshot
+            assert snapshot is not None
+            if snapshot.S[state, 0] != UNKNOWN_ROW:
+                return snapshot
+            num_states, num_words, rows = self.num_states, len(self.words), self._rows
+            self.budget = self.budget.renewed()
+            self.makers[state](state)
+            assert self.state(state, 0) != UNKNOWN_ROW, "the maker has to make the row"
+            if num_words != len(self.words) or rows is not self._rows or self.num_states > len(snapshot.S):
+                return self.publish()
+            if self.num_states > num_states:
+                added = np.array(self.states[num_states * STATE_WORDS :], dtype=np.int32)
+                snapshot.S[num_states : self.num_states] = added.reshape(-1, STATE_WORDS)
+            snapshot.S[state, 0] = self.state(state, 0)  # last: from now on readers see the row
+            del self.makers[state]
+            return snapshot

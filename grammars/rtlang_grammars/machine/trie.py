@@ -1,0 +1,177 @@
+"""The token trie: all tokens of a vocabulary as one flat array, depth first, with links over whole subtrees.
+
+One record of 8 bytes a node, in the order of a depth-first walk: a walk that refuses a node goes on behind its subtree, any other goes on
+with the next record. Tokens that spell the same bytes are nodes of their own beside each other. Built by compiled code from the sorted
+tokens, and kept on disk under a checksum, since sorting a large vocabulary takes longer than reading the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rtlang_grammars.vocabulary import Vocabulary
+
+MAX_TOKEN_BYTES = 1023
+"""Longer tokens are never allowed in constrained text."""
+
+DEPTH_SHIFT, TOKEN_SHIFT, SKIP_SHIFT = 8, 20, 40
+"""Fields of a record: byte (8 bits), depth (12, the root's children have 1), token id + 1 (20, 0: none), next record (23)."""
+
+_MAGIC = b"rtlang-trie-1\n"
+_CACHE_VARIABLE = "RTLANG_CACHE_DIR"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTrie:
+    """A vocabulary ready for walks. Immutable.
+
+    Attributes:
+        nodes: int64 [num_nodes], the records.
+        data: uint8, the bytes of all tokens, one after the other.
+        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty where the id is no text.
+        order: int32, the ids of tokens that are text, sorted by their bytes.
+        max_depth: bytes of the longest token.
+    """
+
+    nodes: NDArray[np.int64]
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int32]
+    max_depth: int
+
+    def part(self, token_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The records of a trie of some tokens only.
+
+        Args:
+            token_ids: in the order of `order`.
+        """
+        return build(self.data, self.offsets, token_ids)
+
+
+def token_trie(vocabulary: Vocabulary, cache_dir: Path | None = None) -> TokenTrie:
+    """The trie of a vocabulary, from the cache on disk where it is there and whole.
+
+    Args:
+        cache_dir: where to look and to store; None: $RTLANG_CACHE_DIR, or the user's cache directory. A directory that cannot be
+            written is no error.
+    """
+    silent = vocabulary.silent_ids
+    texts = [
+        b"" if i in silent or len(text) > MAX_TOKEN_BYTES else text for i, text in enumerate(vocabulary.token_bytes)
+    ]
+    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    path = _cache_path(data, offsets, cache_dir)
+    stored = _read(path)
+    if stored is None:
+        order = np.array(sorted((i for i, text in enumerate(texts) if text), key=texts.__getitem__), dtype=np.int32)
+        nodes = build(data, offsets, order)
+        _write(path, order, nodes)
+    else:
+        order, nodes = stored
+    return TokenTrie(nodes, data, offsets, order, int(np.diff(offsets).max(initial=0)))
+
+
+def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The records of a trie over the tokens in `order`, which is sorted by their bytes."""
+    capacity = int((offsets[order + 1] - offsets[order]).sum())
+    if capacity >= 1 << 23:
+        capacity = int(_build(data, offsets, order, np.zeros(0, dtype=np.int64)))
+        if capacity >= 1 << 23:
+            raise ValueError(f"the vocabulary needs {capacity} trie nodes, at most {(1 << 23) - 1} are supported")
+    nodes = np.zeros(capacity, dtype=np.int64)
+    return nodes[: _build(data, offsets, order, nodes)].copy()
+
+
+@njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+def _build(data, offsets, order, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the records into `nodes` (or only count them, where it is empty); returns their number."""
+    writes = nodes.shape[0] > 0
+    path = np.zeros(1025, np.int64)  # the record on every depth
+    depth = 0
+    count = 0
+    previous = -1
+    for index in range(order.shape[0]):
+        token = order[index]
+        start, end = offsets[token], offsets[token + 1]
+        length = end - start
+        common = 0
+        if previous >= 0:
+            begin, stop = offsets[previous], offsets[previous + 1]
+            while common < length and common < stop - begin and data[start + common] == data[begin + common]:
+                common += 1
+            if common == length:  # the same bytes once more
+                common = length - 1
+        while depth > common:
+            if writes:
+                nodes[path[depth]] |= np.int64(count) << np.int64(40)
+            depth -= 1
+        while depth < length:
+            depth += 1
+            path[depth] = count
+            if writes:
+                nodes[count] = np.int64(data[start + depth - 1]) | (np.int64(depth) << np.int64(8))
+            count += 1
+        if writes:
+            nodes[count - 1] |= (np.int64(token) + 1) << np.int64(20)
+        previous = token
+    while depth > 0:
+        if writes:
+            nodes[path[depth]] |= np.int64(count) << np.int64(40)
+        depth -= 1
+    return count
+
+
+def default_cache_dir() -> Path:
+    """Where tries are kept: $RTLANG_CACHE_DIR, else rtlang/ in the user's cache directory."""
+    given = os.environ.get(_CACHE_VARIABLE)
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path(os.path.expanduser("~")) / ".cache") / "rtlang"
+
+
+def _cache_path(data: NDArray[np.uint8], offsets: NDArray[np.int64], cache_dir: Path | None) -> Path:
+    digest = hashlib.blake2b(_MAGIC, digest_size=16)
+    digest.update(offsets.tobytes())
+    digest.update(data.tobytes())
+    return (cache_dir or default_cache_dir()) / f"trie-{digest.hexdigest()}.bin"
+
+
+def _read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
+    """What `_write` wrote; None where it is not there or not whole."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    head = len(_MAGIC) + 32
+    if not content.startswith(_MAGIC) or len(content) < head + 8:
+        return None
+    payload = content[head:]
+    if hashlib.blake2b(payload, digest_size=32).digest() != content[len(_MAGIC) : head]:
+        return None
+    num_tokens = int.from_bytes(payload[:8], "little")
+    split = 8 + 8 * ((4 * num_tokens + 7) // 8)
+    order = np.frombuffer(payload, dtype=np.int32, count=num_tokens, offset=8)
+    return order, np.frombuffer(payload, dtype=np.int64, offset=split)
+
+
+def _write(path: Path, order: NDArray[np.int32], nodes: NDArray[np.int64]) -> None:
+    text = order.tobytes()
+    payload = len(order).to_bytes(8, "little") + text + bytes(-len(text) % 8) + nodes.tobytes()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".trie-", delete=False) as file:
+            file.write(_MAGIC + hashlib.blake2b(payload, digest_size=32).digest() + payload)
+        os.replace(file.name, path)
+    except OSError:
+        return

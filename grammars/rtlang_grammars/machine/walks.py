@@ -1,0 +1,330 @@
+"""Compiled walks over configurations: along a text, over the token trie, and back into a configuration of its own.
+
+The workspace of a walk is five arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads H
+and the worklist Q, int64 [n, 3], the depths D, int64 [max_depth + 2, 3], and `out`, int64 [8].
+"""
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rtlang_grammars.machine.kernels import step, touch, value
+from rtlang_grammars.machine.layout import (
+    ACC,
+    BLOCK,
+    BOUNDS,
+    EDGE_NEXT,
+    EDGE_PARENT,
+    EDGE_REGISTER,
+    EDGE_RETURN,
+    EDGE_WORDS,
+    ENDS_OR_GOES_ON,
+    HEADS,
+    LENGTH,
+    MAX_LEVELS,
+    NO_SPACE,
+    NODE_EDGE,
+    NODE_NEXT,
+    NONE,
+    NUM_HEADS,
+    NUM_LEVELS,
+    OK,
+    OPEN,
+    REJECTED,
+    ROOT,
+    TOUCHED,
+)
+
+_MARK = 1  # no node lies there
+
+
+@njit(cache=True)
+def load(C, W, H, D):  # pragma: no cover
+    """Put a configuration at the beginning of the workspace; False where it is too small."""
+    length, num = C[LENGTH], C[NUM_HEADS]
+    if length > W.shape[0] or num > H.shape[0]:
+        return False
+    for i in range(length):
+        W[i] = C[i]
+    W[TOUCHED] = 0
+    for i in range(num):
+        H[i, 0], H[i, 1], H[i, 2] = C[HEADS + 3 * i], C[HEADS + 3 * i + 1], C[HEADS + 3 * i + 2]
+    D[0, 0], D[0, 1], D[0, 2] = 0, num, length
+    return True
+
+
+@njit(cache=True)
+def enlist(W, Q, num, n):  # pragma: no cover
+    """Add a node to the list Q[:num] unless it is marked; the new length, -1 without space."""
+    if W[n + NODE_NEXT] == _MARK:
+        return num
+    if num >= Q.shape[0]:
+        return -1
+    W[n + NODE_NEXT] = _MARK
+    Q[num, 0] = n
+    return num + 1
+
+
+@njit(cache=True)
+def is_complete(S, W, H, Q, low, high):  # pragma: no cover
+    """Whether one of the heads H[low:high] may end with nothing left to return to: 1, 0 or NO_SPACE."""
+    num = 0
+    answer = 0
+    for i in range(low, high):
+        if S[H[i, 0], ACC] != OPEN:
+            if H[i, 2] == ROOT:
+                answer = 1
+                break
+            num = enlist(W, Q, num, H[i, 2])
+            if num < 0:
+                return NO_SPACE
+    at = 0
+    while at < num and answer == 0:
+        n = Q[at, 0]
+        at += 1
+        touch(W, n)
+        e = n + NODE_EDGE
+        while e != 0:
+            if S[W[e + EDGE_RETURN], ACC] != OPEN:
+                if W[e + EDGE_PARENT] == ROOT:
+                    answer = 1
+                    break
+                num = enlist(W, Q, num, W[e + EDGE_PARENT])
+                if num < 0:
+                    return NO_SPACE
+            e = W[e + EDGE_NEXT]
+    for i in range(num):
+        W[Q[i, 0] + NODE_NEXT] = 0
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def completes(S, C, W, H, Q, D):  # pragma: no cover
+    """Whether the text of configuration C may end: 1, 0 or NO_SPACE."""
+    if not load(C, W, H, D):
+        return NO_SPACE
+    return is_complete(S, W, H, Q, 0, D[0, 1])
+
+
+@njit(cache=True, nogil=True)
+def walk(S, T, X, C, W, H, Q, D, trie, p, mask, out):  # pragma: no cover
+    """Set the bits of the tokens of `trie` that can follow the configuration C, beginning at record `p` (0: from the start).
+
+    OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at. Otherwise out[1] is
+    the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
+    """
+    if p == 0:
+        if not load(C, W, H, D):
+            return NO_SPACE
+        out[5] = is_complete(S, W, H, Q, 0, D[0, 1])
+        out[6] = 0
+        if out[5] < 0:
+            return NO_SPACE
+    num = np.int64(trie.shape[0])
+    looks = np.int64(0)
+    while p < num:
+        record = trie[np.uint64(p)]
+        b = record & 255
+        d = (record >> 8) & 4095
+        looks += 1
+        low = D[d - 1, 0]
+        if D[d - 1, 1] - low == 1:
+            s = H[low, 0]
+            v = value(S, T, s, b)
+            acc = S[s, ACC]
+            if v >= 0 and acc != ENDS_OR_GOES_ON:
+                if low + 1 >= H.shape[0]:
+                    out[1] = p
+                    return NO_SPACE
+                H[low + 1, 0], H[low + 1, 1], H[low + 1, 2] = v, H[low, 1], H[low, 2]
+                D[d, 0], D[d, 1], D[d, 2] = low + 1, low + 2, D[d - 1, 2]
+                token = ((record >> 20) & 0xFFFFF) - 1
+                if token >= 0:
+                    mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                p += 1
+                continue
+            if v == NONE and acc == OPEN:
+                p = record >> 40
+                continue
+        code = step(S, T, X, W, H, Q, D, d, b, out)
+        if code == OK:
+            token = ((record >> 20) & 0xFFFFF) - 1
+            if token >= 0:
+                mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            p += 1
+        elif code == REJECTED:
+            p = record >> 40
+        else:
+            out[1] = p
+            out[6] += looks
+            return code
+    out[1] = W[TOUCHED]
+    out[6] += looks
+    return OK
+
+
+@njit(cache=True, nogil=True)
+def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
+    """Follow data[start:end] from the configuration C.
+
+    OK: the heads are those of D[0], and `compact` makes a configuration of them. REJECTED: out[1] bytes fit. Otherwise as `walk`.
+    """
+    if not load(C, W, H, D):
+        return NO_SPACE
+    for at in range(start, end):
+        code = step(S, T, X, W, H, Q, D, 1, data[at], out)
+        if code != OK:
+            out[1] = at - start
+            return code
+        low, count = D[1, 0], D[1, 1] - D[1, 0]
+        for i in range(count):
+            H[i, 0], H[i, 1], H[i, 2] = H[low + i, 0], H[low + i, 1], H[low + i, 2]
+        D[0, 0], D[0, 1], D[0, 2] = 0, count, D[1, 2]
+    return OK
+
+
+@njit(cache=True)
+def copy_block(S, W, s, at, C, top):  # pragma: no cover
+    """Move the block of words that the register at C[at] of state `s` names, if it does, behind `top`; the new top, -1 without space."""
+    size = S[s, BLOCK]
+    r = C[at]
+    if size == 0 or r == 0:
+        return top
+    if top + size > C.shape[0]:
+        return np.int64(-1)
+    for i in range(size):
+        C[top + i] = W[r + i]
+    C[at] = top
+    return top + size
+
+
+@njit(cache=True)
+def place(W, C, at, top):  # pragma: no cover
+    """The place in C of the node named at C[at], reserved behind `top` where it has none; the new top, -1 without space."""
+    n = C[at]
+    if n == ROOT:
+        return top
+    if W[n + NODE_NEXT] >= 0:
+        size = NODE_EDGE
+        e = n + NODE_EDGE
+        while e != 0:
+            size += EDGE_WORDS
+            e = W[e + EDGE_NEXT]
+        if top + size > C.shape[0]:
+            return np.int64(-1)
+        W[n + NODE_NEXT] = -top
+        C[top] = n  # until it is filled
+        top += size
+    C[at] = -W[n + NODE_NEXT]
+    return top
+
+
+@njit(cache=True)
+def compact(S, W, H, D, C):  # pragma: no cover
+    """Write the heads of D[0] and what they can reach as a configuration into C; its length, -1 where C is too small. Spoils W."""
+    num = D[0, 1]
+    top = HEADS + 3 * num
+    if top > C.shape[0]:
+        return -1
+    C[TOUCHED] = 0
+    C[NUM_HEADS] = num
+    for i in range(num):
+        C[HEADS + 3 * i], C[HEADS + 3 * i + 1], C[HEADS + 3 * i + 2] = H[i, 0], H[i, 1], H[i, 2]
+    for i in range(num):
+        top = copy_block(S, W, H[i, 0], HEADS + 3 * i + 1, C, top)
+        if top < 0:
+            return -1
+    bound = top
+    C[BOUNDS] = bound
+    levels = 1
+    for i in range(num):
+        top = place(W, C, HEADS + 3 * i + 2, top)
+        if top < 0:
+            return -1
+    at = bound
+    while at < top:
+        # One level of nodes lies in C[at:level]; their edges are written, their parents placed behind.
+        level = top
+        first = at
+        while at < level:
+            n = C[at]
+            C[at + 1] = W[n + 1]
+            C[at + NODE_NEXT] = 0
+            C[at] = W[n]
+            to = at + NODE_EDGE
+            e = n + NODE_EDGE
+            while e != 0:
+                for i in range(3):
+                    C[to + i] = W[e + i]
+                e = W[e + EDGE_NEXT]
+                C[to + EDGE_NEXT] = 0 if e == 0 else to + EDGE_WORDS
+                to += EDGE_WORDS
+            at = to
+        at = first
+        while at < level:  # blocks, which belong to this level
+            e = at + NODE_EDGE
+            while e != 0:
+                top = copy_block(S, W, C[e + EDGE_RETURN], e + EDGE_REGISTER, C, top)
+                if top < 0:
+                    return -1
+                at = e + EDGE_WORDS
+                e = C[e + EDGE_NEXT]
+        if levels < MAX_LEVELS:
+            C[BOUNDS + levels] = top
+        levels += 1
+        behind = top
+        at = first
+        while at < level:
+            e = at + NODE_EDGE
+            while e != 0:
+                top = place(W, C, e + EDGE_PARENT, top)
+                if top < 0:
+                    return -1
+                at = e + EDGE_WORDS
+                e = C[e + EDGE_NEXT]
+        at = behind
+    C[NUM_LEVELS] = levels
+    C[LENGTH] = top
+    return top
+
+
+@njit(cache=True, nogil=True)
+def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
+    """Write the bytes that must come next into `text`, as many as fit.
+
+    OK: out[1] is their number, and the heads behind them are those of D[0]. NEED_ROW, NO_SPACE: as `walk`.
+    """
+    if not load(C, W, H, D):
+        return NO_SPACE
+    count = 0
+    while count < text.shape[0]:
+        complete = is_complete(S, W, H, Q, 0, D[0, 1])
+        if complete < 0:
+            out[1] = count
+            return NO_SPACE
+        if complete:
+            break
+        only = -1
+        for b in range(256):
+            code = step(S, T, X, W, H, Q, D, 1, b, out)
+            if code == OK:
+                if only >= 0:
+                    only = -2
+                    break
+                only = b
+            elif code != REJECTED:
+                out[1] = count
+                return code
+        if only < 0:
+            break
+        step(S, T, X, W, H, Q, D, 1, only, out)
+        text[count] = only
+        count += 1
+        low, num = D[1, 0], D[1, 1] - D[1, 0]
+        for i in range(num):
+            H[i, 0], H[i, 1], H[i, 2] = H[low + i, 0], H[low + i, 1], H[low + i, 2]
+        D[0, 0], D[0, 1], D[0, 2] = 0, num, D[1, 2]
+    out[1] = count
+    return OK
