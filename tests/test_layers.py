@@ -56,6 +56,8 @@ MAY_IMPORT_TORCH = (
     "rtlang.bench.static_batching",  # the baseline is transformers used directly
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "llguidance"}
+# Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.
+TRITON_SIDE = "rtlang_kernels.triton_ops"
 # Besides those, slow to import (tens of milliseconds to seconds) and of use to few programs.
 MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "pydantic",
@@ -162,11 +164,13 @@ def torch_out_of_place(found: Import) -> bool:
 
 
 def slow_at_module_level(found: Import) -> bool:
-    return found.target.split(".")[0] in NEVER_AT_MODULE_LEVEL and not found.is_inside_function
+    is_slow = found.target.split(".")[0] in NEVER_AT_MODULE_LEVEL or is_within(found.target, TRITON_SIDE)
+    return is_slow and not found.is_inside_function and not is_within(found.importer, TRITON_SIDE)
 
 
 def needlessly_inside_function(found: Import) -> bool:
-    return found.target.split(".")[0] not in MAY_BE_INSIDE_A_FUNCTION and found.is_inside_function
+    may_be = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
+    return found.is_inside_function and not may_be
 
 
 RULES = [
@@ -256,6 +260,8 @@ def test_light_parts_load_nothing_heavy(statement: str) -> None:
         ("rtlang.cache.prefix_cache", "import torch.nn.functional as F", torch_out_of_place),
         ("rtlang_grammars.matcher", "import torch", torch_out_of_place),
         ("rtlang.model.zoo", "from transformers import AutoModel", slow_at_module_level),
+        ("rtlang_kernels.cpu.layers", "import triton", slow_at_module_level),
+        ("rtlang_kernels.columns", "from rtlang_kernels.triton_ops import attention", slow_at_module_level),
         ("rtlang.lang.types", "def f():\n    import json", needlessly_inside_function),
         ("rtlang.lang.types", "class A:\n    def f(self):\n        from . import graph", needlessly_inside_function),
     ],

@@ -39,6 +39,38 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_sampling.py",
         "the noise decides the tokens that are compared",
     ),
+    "kernels/rtlang_kernels/columns.py": (
+        "tests/kernels/triton_ops/test_attention.py",
+        "a table; every test of a column goes through it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/jit.py": (
+        "tests/kernels/triton_ops/test_attention.py",
+        "a decorator, and a check that is tested there",
+    ),
+    "kernels/rtlang_kernels/triton_ops/attention_kernel.py": (
+        "tests/kernels/triton_ops/test_attention.py",
+        "tested through what launches it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/layers_kernel.py": (
+        "tests/kernels/triton_ops/test_layers.py",
+        "tested through what launches it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/logits_kernel.py": (
+        "tests/kernels/triton_ops/test_logits.py",
+        "tested through what launches it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/noise_kernel.py": (
+        "tests/kernels/triton_ops/test_sampling.py",
+        "the noise decides the tokens that are compared",
+    ),
+    "kernels/rtlang_kernels/triton_ops/sampling_kernel.py": (
+        "tests/kernels/triton_ops/test_sampling.py",
+        "tested through what launches it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/filter_kernel.py": (
+        "tests/kernels/triton_ops/test_sampling.py",
+        "tested through what launches it",
+    ),
     "kernels/rtlang_kernels/cpu/attention_kernel.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/emit.py": ("tests/kernels/test_layers.py", "code for the vector files, which run it"),
     "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
@@ -67,7 +99,7 @@ def mirrors(source: Path) -> list[Path]:
     if source.is_relative_to(ROOT / "rtlang"):
         return [tests / inner / name]
     part = tests / source.relative_to(ROOT).parts[0]
-    is_column = inner.parts[:1] in (("reference",), ("cpu",), ("triton",))
+    is_column = inner.parts[:1] in (("reference",), ("cpu",), ("triton_ops",))
     return [part / inner / name, *([part / name] if is_column else [])]
 
 

@@ -1,8 +1,6 @@
 """The public operations, each with its whole contract: shapes, dtypes, layout, what is written, errors.
 
-An operation has one implementation per column: `reference` (the definition, any device) and `cpu` (fast). A column is chosen by the
-device of the tensors; `RTLANG_KERNELS=reference`, read at every call, forces the definition. `COLUMNS` is the table; a column
-for another device is one more entry.
+An operation has one implementation per column; which one serves is decided in `columns`.
 
 Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot =
 page_id * page_size + offset. Query heads of one KV head are neighbours: query head h reads KV head h // (num_q_heads / num_kv_heads).
@@ -11,9 +9,7 @@ Rows of a step come in depth-first order of the prefix tree.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,68 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels import plan as plans
-from rtlang_kernels.cpu import attention as cpu_attention
-from rtlang_kernels.cpu import layers as cpu_layers
-from rtlang_kernels.cpu import sampling as cpu_sampling
+from rtlang_kernels.columns import COLUMNS as COLUMNS
+from rtlang_kernels.columns import column_for
+from rtlang_kernels.columns import column_named as column_named
 from rtlang_kernels.plan import AttentionPlan
-from rtlang_kernels.reference import attention as reference_attention
-from rtlang_kernels.reference import kv_cache as reference_kv_cache
-from rtlang_kernels.reference import layers as reference_layers
-from rtlang_kernels.reference import sampling as reference_sampling
-from rtlang_kernels.settings import SamplerSettings, checked_bitmask, checked_settings
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One implementation of every operation; signatures as in the reference column."""
-
-    name: str
-    prepare: Callable[[AttentionPlan], None]
-    paged_attention: Callable[..., None]
-    merge_states: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    write_kv: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
-    copy_pages: Callable[[Sequence[Tensor], Sequence[int], Sequence[int], int], None]
-    rope_append: Callable[..., None]
-    add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
-    silu_and_mul: Callable[[Tensor], Tensor]
-    sample: Callable[[Tensor, SamplerSettings], tuple[Tensor, Tensor]]
-    logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
-
-
-REFERENCE = Column(
-    "reference",
-    reference_attention.prepare,
-    reference_attention.paged_attention,
-    reference_attention.merge_states,
-    reference_kv_cache.write_kv,
-    reference_kv_cache.copy_pages,
-    reference_layers.rope_append,
-    reference_layers.add_rms_norm,
-    reference_layers.silu_and_mul,
-    reference_sampling.sample,
-    reference_sampling.logprobs,
-)
-CPU = Column(
-    "cpu",
-    cpu_attention.prepare,
-    cpu_attention.paged_attention,
-    reference_attention.merge_states,
-    reference_kv_cache.write_kv,
-    reference_kv_cache.copy_pages,
-    cpu_layers.rope_append,
-    cpu_layers.add_rms_norm,
-    cpu_layers.silu_and_mul,
-    cpu_sampling.sample,
-    reference_sampling.logprobs,
-)
-COLUMNS: dict[str, Column] = {"reference": REFERENCE, "cpu": CPU}
-
-
-def column_for(device: torch.device, dtype: torch.dtype) -> Column:
-    """The column that serves tensors of this device and dtype now; the reference where no faster one does."""
-    if os.environ.get("RTLANG_KERNELS") == "reference" or dtype not in (torch.float32, torch.bfloat16):
-        return REFERENCE
-    return COLUMNS.get(device.type, REFERENCE)
+from rtlang_kernels.settings import checked_bitmask, checked_settings
 
 
 def plan_attention(
@@ -205,7 +144,7 @@ def paged_attention_with_lse(
     elif out.shape != shape or out.dtype != q.dtype or not out.is_contiguous():
         raise ValueError(f"out: contiguous {q.dtype} {list(shape)} is allowed")
     lse = torch.empty(shape[:2], dtype=torch.float32, device=q.device)
-    column = COLUMNS[plan.column]
+    column = column_named(plan.column)
     column.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
     return out, lse
 
@@ -362,7 +301,7 @@ def apply_token_mask(logits: Tensor, bitmask: Any, mask_rows: Any) -> None:
     """Set the logits of forbidden tokens to -inf, in place. Arguments as in `sample`, which needs no such pass before it."""
     num_rows, vocab_size = logits.shape
     masks, rows = checked_bitmask(num_rows, vocab_size, bitmask, mask_rows)
-    reference_sampling.apply_token_mask(logits, masks, rows)
+    column_for(logits.device, logits.dtype).apply_token_mask(logits, masks, rows)
 
 
 def apply_penalties(
@@ -379,7 +318,7 @@ def apply_penalties(
     Tokens in prompt or output are divided (positive logit) or multiplied (negative) by the repetition penalty; then each token of
     the output loses the presence penalty once and the frequency penalty per occurrence.
     """
-    reference_sampling.apply_penalties(
+    column_for(logits.device, logits.dtype).apply_penalties(
         logits,
         np.asarray(prompt_token_ids, dtype=np.int64),
         np.asarray(output_token_ids, dtype=np.int64),

@@ -106,7 +106,7 @@ class LeanDecoder:
         plan = attention.plan(self._geometry)
         # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
-        column = ops.COLUMNS[plan.column]
+        column = ops.column_named(plan.column)
         norm, rotate, attend, gate = (
             column.add_rms_norm,
             column.rope_append,

@@ -21,8 +21,8 @@ from rtlang_kernels.plan import AttentionPlan
 def column(name: str) -> Iterator[None]:
     """Make `ops` choose the named column for CPU tensors."""
     before = os.environ.pop("RTLANG_KERNELS", None)
-    if name == "reference":
-        os.environ["RTLANG_KERNELS"] = "reference"
+    if name in ("reference", "triton"):
+        os.environ["RTLANG_KERNELS"] = name
     try:
         yield
     finally:

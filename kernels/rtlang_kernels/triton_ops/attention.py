@@ -1,0 +1,202 @@
+"""Attention on a GPU: the step's arrays in one buffer, one launch per class of rectangles, one merge. Contracts are in `ops.py`.
+
+Everything a step's kernels read besides tensors (items, page table, positions, merge lists) is packed into one int32 buffer and copied
+once; all layers with the same window use the same buffer. Kernels read counts from it, so a captured graph may serve steps with fewer
+items than its grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.cpu.cover import first_visible, nodes
+from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.triton_ops.attention_kernel import merge_parts, merge_two, rect_attn
+from rtlang_kernels.triton_ops.jit import check_device, is_interpreting
+from rtlang_kernels.triton_ops.schedule import Schedule, schedule
+from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, machine_of, split_dim
+from rtlang_kernels.triton_ops.transfer import packed_to
+
+MERGE_ELEMENTS = 1024  # outputs of one merging program
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A schedule on the device, for layers with the same window."""
+
+    work: Schedule
+    items: Tensor
+    class_start: Tensor
+    page_table: Tensor
+    positions: Tensor
+    first: Tensor
+    num_merged: Tensor
+    merge_tokens: Tensor
+    merge_start: Tensor
+    merge_rows: Tensor
+
+
+@dataclass(slots=True)
+class Work:
+    """What a plan keeps for this column; variants are made when a layer first asks for them."""
+
+    positions: NDArray[np.int32]
+    nodes: NDArray[np.int32]
+    variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
+
+
+def prepare(plan: AttentionPlan) -> None:
+    """Find the step's rectangles; called once per step."""
+    check_device(plan.device)
+    plan.work = Work(plan.token_positions(), nodes(plan))
+
+
+def _variant(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
+    """The schedule for one kind of layer, made and copied at its first call in a step."""
+    work: Work = plan.work
+    key = (sliding_window, chunk_size)
+    if key not in work.variants:
+        first = first_visible(work.positions, sliding_window, chunk_size)
+        if key != (None, None) and not first.any():
+            work.variants[key] = _variant(plan, None, None)
+        else:
+            cut = schedule(plan, work.nodes, first, machine_of(plan.device))
+            arrays = (
+                cut.items,
+                cut.class_start,
+                plan.page_table,
+                work.positions,
+                first,
+                np.array([len(cut.merge_tokens)], np.int32),
+                cut.merge_tokens,
+                cut.merge_start,
+                cut.merge_rows,
+            )
+            work.variants[key] = Variant(cut, *packed_to(plan.device, arrays))
+    return work.variants[key]
+
+
+def paged_attention(
+    q: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    plan: AttentionPlan,
+    scale: float,
+    sliding_window: int | None,
+    chunk_size: int | None,
+    soft_cap: float | None,
+    sinks: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+) -> None:
+    """See `ops.paged_attention_with_lse`; writes `out` and `lse`."""
+    if plan.num_tokens == 0:
+        return
+    head_dim, v_head_dim, num_kv_heads = plan.head_dim, v_pool.shape[2], plan.num_kv_heads
+    if q.stride()[1:] != (head_dim, 1):
+        q = q.contiguous()
+    for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
+        if pool.stride()[1:] != (pool.shape[2], 1):
+            raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
+    variant = _variant(plan, sliding_window, chunk_size)
+    work, num_q_heads = variant.work, plan.num_q_heads
+    partial_out = torch.empty((work.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
+    partial_lse = torch.empty((work.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
+    arch = machine_of(plan.device).arch
+    (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
+    for lines_class in range(len(LINES)):
+        num_items = int(work.class_start[lines_class + 1] - work.class_start[lines_class])
+        if num_items == 0:
+            continue
+        tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size())
+        rect_attn[(num_items * num_kv_heads,)](
+            q,
+            k_pool,
+            v_pool,
+            out,
+            lse,
+            partial_out,
+            partial_lse,
+            lse if sinks is None else sinks,
+            variant.items,
+            variant.class_start,
+            variant.page_table,
+            variant.positions,
+            variant.first,
+            variant.page_table.shape[1],
+            q.stride(0),
+            k_pool.stride(0),
+            v_pool.stride(0),
+            float(scale),
+            float(soft_cap or 1.0),
+            LINES_CLASS=lines_class,
+            NUM_KV_HEADS=num_kv_heads,
+            GROUP=num_q_heads // num_kv_heads,
+            HEAD_DIM=head_dim,
+            V_HEAD_DIM=v_head_dim,
+            D_LO=d_lo,
+            D_HI=d_hi,
+            V_LO=v_lo,
+            V_HI=v_hi,
+            PAGE_SIZE=plan.page_size,
+            BLOCK_M=tile.block_m,
+            BLOCK_N=tile.block_n,
+            NUM_STAGES=tile.num_stages,
+            HAS_WINDOW=(sliding_window, chunk_size) != (None, None),
+            HAS_SOFT_CAP=soft_cap is not None,
+            HAS_SINKS=sinks is not None,
+            UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
+            num_warps=tile.num_warps,
+        )
+    if len(work.merge_tokens):
+        block_v, block_h = merge_block(num_q_heads, v_head_dim)
+        merge_parts[(len(work.merge_tokens), -(-num_q_heads // block_h))](
+            partial_out,
+            partial_lse,
+            lse if sinks is None else sinks,
+            variant.num_merged,
+            variant.merge_tokens,
+            variant.merge_start,
+            variant.merge_rows,
+            out,
+            lse,
+            NUM_Q_HEADS=num_q_heads,
+            V_HEAD_DIM=v_head_dim,
+            BLOCK_H=block_h,
+            BLOCK_V=block_v,
+            HAS_SINKS=sinks is not None,
+            num_warps=4,
+        )
+
+
+def merge_block(num_heads: int, v_head_dim: int) -> tuple[int, int]:
+    """Elements and heads of one merging program, powers of two."""
+    block_v = 1 << (v_head_dim - 1).bit_length()
+    return block_v, min(max(1, MERGE_ELEMENTS // block_v), 1 << (num_heads - 1).bit_length())
+
+
+def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> tuple[Tensor, Tensor]:
+    """See `ops.merge_states`."""
+    check_device(out_a.device)
+    out, lse = torch.empty_like(out_a, memory_format=torch.contiguous_format), torch.empty_like(lse_a)
+    num_states = lse_a.numel()
+    block_v, block_h = merge_block(num_states, out_a.shape[-1])
+    merge_two[(-(-num_states // block_h),)](
+        out_a.contiguous(),
+        lse_a.contiguous(),
+        out_b.contiguous(),
+        lse_b.contiguous(),
+        out,
+        lse,
+        num_states,
+        V_HEAD_DIM=out_a.shape[-1],
+        BLOCK_H=block_h,
+        BLOCK_V=block_v,
+        num_warps=4,
+    )
+    return out, lse

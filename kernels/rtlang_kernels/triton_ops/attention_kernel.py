@@ -1,0 +1,384 @@
+"""Attention over rectangles on a GPU, and the merge of its parts. The contract is that of `ops.paged_attention_with_lse`.
+
+One program owns one item (`schedule`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a key is
+loaded once for all heads and tokens that read it. It walks over its keys BLOCK_N at a time with an online softmax in base 2. Keys
+that every token of the item sees go through a loop without masks; the ragged edges, the causal triangle and the lower edge of a
+window through a second one. A head dimension is held as one or two powers of two (80 is 64 + 16), so little is loaded or multiplied
+in vain.
+
+Why masked lanes are safe: lines beyond the item are zero and never stored; keys beyond it are loaded as zero and get the score
+-inf; all other keys belong to a row and were written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton.language as tl
+
+from rtlang_kernels.triton_ops.jit import jit
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+LN_2 = tl.constexpr(0.6931471805599453)
+
+
+@jit
+def _product(a: Any, b: Any, UPCAST: tl.constexpr) -> Any:
+    """a @ b with float32 sums. The interpreter multiplies bfloat16 as raw bits, hence UPCAST."""
+    if UPCAST:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    else:
+        return tl.dot(a, b, input_precision="ieee")
+
+
+@jit
+def _load_2d(base: Any, offsets: Any, dims: Any, rows_valid: Any, SIZE: tl.constexpr, MASKED: tl.constexpr) -> Any:
+    """Elements base[offsets + dims]; zero where a row is not valid, if MASKED, or a dimension is beyond SIZE."""
+    if MASKED:
+        return tl.load(base + offsets + dims, mask=rows_valid & (dims < SIZE), other=0.0)
+    else:
+        return tl.load(base + offsets + dims, mask=dims < SIZE, other=0.0)
+
+
+@jit
+def _attend(
+    state: Any,
+    q_lo: Any,
+    q_hi: Any,
+    k_base: Any,
+    v_base: Any,
+    table: Any,
+    begin: Any,
+    end: Any,
+    line_first: Any,
+    line_last: Any,
+    k_stride: Any,
+    v_stride: Any,
+    scale: Any,
+    soft_cap: Any,
+    HEAD_DIM: tl.constexpr,
+    V_HEAD_DIM: tl.constexpr,
+    D_LO: tl.constexpr,
+    D_HI: tl.constexpr,
+    V_LO: tl.constexpr,
+    V_HI: tl.constexpr,
+    PAGE_SIZE: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    HAS_SOFT_CAP: tl.constexpr,
+    MASKED: tl.constexpr,
+    UPCAST: tl.constexpr,
+) -> Any:
+    """The softmax state after the keys at [begin, begin + BLOCK_N), cut off at `end` and by each line's bounds if MASKED."""
+    top, total, acc_lo, acc_hi = state
+    position = begin + tl.arange(0, BLOCK_N)
+    is_key = position < end
+    if MASKED:
+        page = tl.load(table + position // PAGE_SIZE, mask=is_key, other=0)
+    else:
+        page = tl.load(table + position // PAGE_SIZE)
+    slot = page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE
+    k_offsets, v_offsets = (slot * k_stride)[None, :], (slot * v_stride)[:, None]
+    k_lo = _load_2d(k_base, k_offsets, tl.arange(0, D_LO)[:, None], is_key[None, :], HEAD_DIM, MASKED)
+    scores = _product(q_lo, k_lo, UPCAST)  # [BLOCK_M, BLOCK_N]
+    if D_HI > 0:
+        k_hi = _load_2d(k_base, k_offsets, D_LO + tl.arange(0, D_HI)[:, None], is_key[None, :], HEAD_DIM, MASKED)
+        scores += _product(q_hi, k_hi, UPCAST)
+    if HAS_SOFT_CAP:
+        # tanh(x) = 1 - 2 / (e^(2x) + 1), right at both infinities
+        scores = soft_cap - 2 * soft_cap / (tl.exp2(scores * (scale * 2 * LOG2_E / soft_cap)) + 1)
+        scores *= LOG2_E
+    else:
+        scores *= scale * LOG2_E
+    if MASKED:
+        is_seen = (position[None, :] <= line_last[:, None]) & (position[None, :] >= line_first[:, None])
+        scores = tl.where(is_seen & is_key[None, :], scores, float("-inf"))
+    new_top = tl.maximum(top, tl.max(scores, axis=1))
+    if MASKED:
+        base = tl.where(new_top == float("-inf"), 0.0, new_top)  # a line that has seen no key yet
+    else:
+        base = new_top
+    weights = tl.exp2(scores - base[:, None])
+    shrink = tl.exp2(top - base)
+    total = total * shrink + tl.sum(weights, axis=1)
+    v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
+    if not UPCAST:
+        weights = weights.to(v_lo.dtype)
+    acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST)
+    if V_HI > 0:
+        v_hi = _load_2d(v_base, v_offsets, V_LO + tl.arange(0, V_HI)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
+        acc_hi = acc_hi * shrink[:, None] + _product(weights, v_hi, UPCAST)
+    return new_top, total, acc_lo, acc_hi
+
+
+@jit
+def rect_attn(
+    q: Any,
+    k_pool: Any,
+    v_pool: Any,
+    out: Any,
+    lse: Any,
+    partial_out: Any,
+    partial_lse: Any,
+    sinks: Any,
+    items: Any,
+    class_start: Any,
+    page_table: Any,
+    positions: Any,
+    first_visible: Any,
+    max_pages: Any,
+    q_stride: Any,
+    k_stride: Any,
+    v_stride: Any,
+    scale: Any,
+    soft_cap: Any,
+    LINES_CLASS: tl.constexpr,
+    NUM_KV_HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    V_HEAD_DIM: tl.constexpr,
+    D_LO: tl.constexpr,
+    D_HI: tl.constexpr,
+    V_LO: tl.constexpr,
+    V_HI: tl.constexpr,
+    PAGE_SIZE: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    NUM_STAGES: tl.constexpr,
+    HAS_WINDOW: tl.constexpr,
+    HAS_SOFT_CAP: tl.constexpr,
+    HAS_SINKS: tl.constexpr,
+    UPCAST: tl.constexpr,
+) -> None:
+    """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS; surplus programs return.
+
+    A line is (token, head of the group): line l of an item is its token l // GROUP. Heads of a KV head are neighbours in pid, since their
+    keys are neighbours in memory.
+    """
+    item_id = tl.load(class_start + LINES_CLASS) + tl.program_id(0) // NUM_KV_HEADS
+    kv_head = tl.program_id(0) % NUM_KV_HEADS
+    if item_id >= tl.load(class_start + LINES_CLASS + 1):
+        return
+    item = items + item_id * 8
+    row, begin, end = tl.load(item), tl.load(item + 1), tl.load(item + 2)
+    token_0, num_tokens, partial = tl.load(item + 3), tl.load(item + 4), tl.load(item + 5)
+    full_lo, full_hi = tl.load(item + 6), tl.load(item + 7)
+    table = page_table + row.to(tl.int64) * max_pages
+
+    line = tl.arange(0, BLOCK_M)
+    is_line = line < num_tokens * GROUP
+    token = token_0 + tl.minimum(line // GROUP, num_tokens - 1)
+    head = kv_head * GROUP + line % GROUP
+    q_offsets = (token.to(tl.int64) * q_stride + head * HEAD_DIM)[:, None]
+    q_lo = _load_2d(q, q_offsets, tl.arange(0, D_LO)[None, :], is_line[:, None], HEAD_DIM, True)
+    q_hi = q_lo
+    if D_HI > 0:
+        q_hi = _load_2d(q, q_offsets, D_LO + tl.arange(0, D_HI)[None, :], is_line[:, None], HEAD_DIM, True)
+    line_last = tl.load(positions + token)
+    line_first = tl.zeros([BLOCK_M], tl.int32)
+    if HAS_WINDOW:
+        line_first = tl.load(first_visible + token)
+
+    k_base, v_base = k_pool + kv_head * HEAD_DIM, v_pool + kv_head * V_HEAD_DIM
+    top = tl.full([BLOCK_M], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_M], tl.float32)
+    acc_lo = tl.zeros([BLOCK_M, V_LO], tl.float32)
+    acc_hi = tl.zeros([BLOCK_M, V_HI if V_HI > 0 else 1], tl.float32)
+
+    num_full = tl.maximum(full_hi - full_lo, 0) // BLOCK_N
+    for index in tl.range(0, num_full, num_stages=NUM_STAGES):
+        top, total, acc_lo, acc_hi = _attend(
+            (top, total, acc_lo, acc_hi),
+            q_lo,
+            q_hi,
+            k_base,
+            v_base,
+            table,
+            full_lo + index * BLOCK_N,
+            end,
+            line_first,
+            line_last,
+            k_stride,
+            v_stride,
+            scale,
+            soft_cap,
+            HEAD_DIM,
+            V_HEAD_DIM,
+            D_LO,
+            D_HI,
+            V_LO,
+            V_HI,
+            PAGE_SIZE,
+            BLOCK_N,
+            HAS_SOFT_CAP,
+            False,
+            UPCAST,
+        )
+    # what is left: [begin, left_end) before the full tiles, [right, end) after them
+    left_end = tl.where(num_full > 0, full_lo, begin)
+    right = left_end + num_full * BLOCK_N
+    num_left = tl.cdiv(left_end - begin, BLOCK_N)
+    num_edges = num_left + tl.cdiv(end - right, BLOCK_N)
+    for index in tl.range(0, num_edges, num_stages=1):
+        is_left = index < num_left
+        top, total, acc_lo, acc_hi = _attend(
+            (top, total, acc_lo, acc_hi),
+            q_lo,
+            q_hi,
+            k_base,
+            v_base,
+            table,
+            tl.where(is_left, begin + index * BLOCK_N, right + (index - num_left) * BLOCK_N),
+            tl.where(is_left, left_end, end),
+            line_first,
+            line_last,
+            k_stride,
+            v_stride,
+            scale,
+            soft_cap,
+            HEAD_DIM,
+            V_HEAD_DIM,
+            D_LO,
+            D_HI,
+            V_LO,
+            V_HI,
+            PAGE_SIZE,
+            BLOCK_N,
+            HAS_SOFT_CAP,
+            True,
+            UPCAST,
+        )
+
+    found = total > 0
+    line_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))
+    line_lse = tl.where(total != total, total, line_lse)  # NaN of a query stays with it
+    share = 1.0 / tl.where(total == 0, 1.0, total)
+    if partial >= 0:
+        target = (partial + line // GROUP).to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
+        tl.store(partial_lse + target, line_lse, mask=is_line)
+        _store(partial_out, target, acc_lo * share[:, None], acc_hi * share[:, None], is_line, V_HEAD_DIM, V_LO, V_HI)
+    else:
+        target = token.to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
+        if HAS_SINKS:
+            sink = tl.load(sinks + head).to(tl.float32) * LOG2_E
+            line_lse, kept = _with_sink(line_lse, sink)
+            share *= kept
+        tl.store(lse + target, line_lse * LN_2, mask=is_line)
+        _store(out, target, acc_lo * share[:, None], acc_hi * share[:, None], is_line, V_HEAD_DIM, V_LO, V_HI)
+
+
+@jit
+def _store(
+    base: Any,
+    target: Any,
+    acc_lo: Any,
+    acc_hi: Any,
+    is_line: Any,
+    V_HEAD_DIM: tl.constexpr,
+    V_LO: tl.constexpr,
+    V_HI: tl.constexpr,
+) -> None:
+    """Write each line's output at row `target` of [*, V_HEAD_DIM], in the type of `base`."""
+    dims = tl.arange(0, V_LO)[None, :]
+    offsets = (target * V_HEAD_DIM)[:, None]
+    element = base.dtype.element_ty
+    tl.store(base + offsets + dims, acc_lo.to(element), mask=is_line[:, None] & (dims < V_HEAD_DIM))
+    if V_HI > 0:
+        dims = V_LO + tl.arange(0, V_HI)[None, :]
+        tl.store(base + offsets + dims, acc_hi.to(element), mask=is_line[:, None] & (dims < V_HEAD_DIM))
+
+
+@jit
+def _with_sink(state_lse: Any, sink: Any) -> Any:
+    """Base-2 lse with one more key that has no value, and the share of the weight that the others keep."""
+    top = tl.maximum(state_lse, sink)
+    top = tl.where(top == float("-inf"), 0.0, top)
+    kept = tl.exp2(state_lse - top)
+    total = kept + tl.exp2(sink - top)
+    return tl.where(total > 0, top + tl.log2(total), state_lse), kept / tl.where(total == 0, 1.0, total)
+
+
+@jit
+def merge_parts(
+    partial_out: Any,
+    partial_lse: Any,
+    sinks: Any,
+    num_merged: Any,
+    merge_tokens: Any,
+    merge_start: Any,
+    merge_rows: Any,
+    out: Any,
+    lse: Any,
+    NUM_Q_HEADS: tl.constexpr,
+    V_HEAD_DIM: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    HAS_SINKS: tl.constexpr,
+) -> None:
+    """Combine the partial results of one token and BLOCK_H heads, in order. Grid: (at least num_merged, blocks of heads)."""
+    index = tl.program_id(0)
+    if index >= tl.load(num_merged):
+        return
+    token = tl.load(merge_tokens + index)
+    head = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    dims = tl.arange(0, BLOCK_V)
+    is_head = head < NUM_Q_HEADS
+    is_element = is_head[:, None] & (dims < V_HEAD_DIM)[None, :]
+    top = tl.full([BLOCK_H], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_H], tl.float32)
+    acc = tl.zeros([BLOCK_H, BLOCK_V], tl.float32)
+    for entry in range(tl.load(merge_start + index), tl.load(merge_start + index + 1)):
+        source = tl.load(merge_rows + entry).to(tl.int64) * NUM_Q_HEADS + head
+        part_lse = tl.load(partial_lse + source, mask=is_head, other=float("-inf"))
+        part = tl.load(partial_out + (source * V_HEAD_DIM)[:, None] + dims[None, :], mask=is_element, other=0.0)
+        new_top = tl.maximum(top, part_lse)
+        base = tl.where(new_top == float("-inf"), 0.0, new_top)
+        shrink, weight = tl.exp2(top - base), tl.exp2(part_lse - base)
+        acc = acc * shrink[:, None] + part.to(tl.float32) * weight[:, None]
+        total = total * shrink + weight
+        top = new_top
+    found = total > 0
+    merged_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))
+    merged_lse = tl.where(total != total, total, merged_lse)
+    share = 1.0 / tl.where(total == 0, 1.0, total)
+    if HAS_SINKS:
+        sink = tl.load(sinks + head, mask=is_head, other=0.0).to(tl.float32) * LOG2_E
+        merged_lse, kept = _with_sink(merged_lse, sink)
+        share *= kept
+    target = token.to(tl.int64) * NUM_Q_HEADS + head
+    tl.store(lse + target, merged_lse * LN_2, mask=is_head)
+    result = (acc * share[:, None]).to(out.dtype.element_ty)
+    tl.store(out + (target * V_HEAD_DIM)[:, None] + dims[None, :], result, mask=is_element)
+
+
+@jit
+def merge_two(
+    out_a: Any,
+    lse_a: Any,
+    out_b: Any,
+    lse_b: Any,
+    out: Any,
+    lse: Any,
+    num_states: Any,
+    V_HEAD_DIM: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+) -> None:
+    """Combine two states of BLOCK_H (token, head) pairs; natural logarithms; a side with lse -inf may hold anything."""
+    state = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)
+    dims = tl.arange(0, BLOCK_V)
+    is_state = state < num_states
+    a = tl.load(lse_a + state, mask=is_state, other=float("-inf"))
+    b = tl.load(lse_b + state, mask=is_state, other=float("-inf"))
+    top = tl.maximum(a, b)
+    base = tl.where(top == float("-inf"), 0.0, top)
+    weight_a, weight_b = tl.exp2((a - base) * LOG2_E), tl.exp2((b - base) * LOG2_E)
+    total = weight_a + weight_b
+    is_empty = total == 0
+    total = tl.where(is_empty, 1.0, total)
+    tl.store(lse + state, tl.where(is_empty, float("-inf"), base + tl.log2(total) * LN_2), mask=is_state)
+    offsets = (state.to(tl.int64) * V_HEAD_DIM)[:, None] + dims[None, :]
+    is_element = is_state[:, None] & (dims < V_HEAD_DIM)[None, :]
+    part_a = tl.load(out_a + offsets, mask=is_element & (weight_a != 0)[:, None], other=0.0).to(tl.float32)
+    part_b = tl.load(out_b + offsets, mask=is_element & (weight_b != 0)[:, None], other=0.0).to(tl.float32)
+    merged = part_a * (weight_a / total)[:, None] + part_b * (weight_b / total)[:, None]
+    tl.store(out + offsets, merged.to(out.dtype.element_ty), mask=is_element)

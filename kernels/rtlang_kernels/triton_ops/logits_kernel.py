@@ -1,0 +1,140 @@
+"""Log-probabilities, penalties and masks over rows of logits on a GPU.
+
+The likeliest tokens are found as the largest of packed 64-bit keys (logit in order-preserving bits, then the inverted id, so that
+the lower id comes first among equals): a few from every chunk of the vocabulary, then the few of those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import triton.language as tl
+
+from rtlang_kernels.triton_ops.jit import jit
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+LN_2 = tl.constexpr(0.6931471805599453)
+NOTHING = tl.constexpr(-0x8000000000000000)  # below the key of any token
+
+
+@jit
+def _packed_key(x: Any, token: Any) -> Any:
+    """int64 that ascends with the logit, then descends with the id. -0 is 0."""
+    bits = (x + 0.0).to(tl.int32, bitcast=True)
+    order = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.int64)
+    return (order << 32) | (0x7FFFFFFF - token).to(tl.int64)
+
+
+@jit
+def logprob_chunks(
+    logits: Any,
+    row_stride: Any,
+    vocab_size: Any,
+    chunk_max: Any,
+    chunk_sum: Any,
+    chunk_keys: Any,
+    num_top: Any,
+    BLOCK: tl.constexpr,
+) -> None:
+    """One chunk of one row: its maximum, the sum of exponentials relative to it, its num_top largest keys. Grid: (chunks, rows)."""
+    chunk, row = tl.program_id(0), tl.program_id(1)
+    token = chunk * BLOCK + tl.arange(0, BLOCK)
+    is_token = token < vocab_size
+    x = tl.load(logits + row.to(tl.int64) * row_stride + token, mask=is_token, other=float("-inf")).to(tl.float32)
+    top = tl.max(x)
+    base = tl.where(top == float("-inf"), 0.0, top)
+    place = row.to(tl.int64) * tl.num_programs(0) + chunk
+    tl.store(chunk_max + place, top)
+    tl.store(chunk_sum + place, tl.sum(tl.exp2((x - base) * LOG2_E)))
+    keys = tl.where(is_token, _packed_key(x, token), NOTHING)
+    for index in range(num_top):
+        best = tl.max(keys)
+        tl.store(chunk_keys + place * num_top + index, best)
+        keys = tl.where(keys == best, NOTHING, keys)
+
+
+@jit
+def logprob_finish(
+    logits: Any,
+    row_stride: Any,
+    token_ids: Any,
+    chunk_max: Any,
+    chunk_sum: Any,
+    chunk_keys: Any,
+    num_chunks: Any,
+    num_top: Any,
+    chosen: Any,
+    top_ids: Any,
+    top_values: Any,
+    NUM_CHUNKS: tl.constexpr,
+    NUM_KEYS: tl.constexpr,
+) -> None:
+    """One row: log-probability of its token and of the num_top likeliest. Grid: (rows,). NUM_*: powers of two that hold all."""
+    row = tl.program_id(0).to(tl.int64)
+    chunk = tl.arange(0, NUM_CHUNKS)
+    is_chunk = chunk < num_chunks
+    tops = tl.load(chunk_max + row * num_chunks + chunk, mask=is_chunk, other=float("-inf"))
+    sums = tl.load(chunk_sum + row * num_chunks + chunk, mask=is_chunk, other=0.0)
+    top = tl.max(tops)
+    base = tl.where(top == float("-inf"), 0.0, top)
+    lse = top + LN_2 * tl.log2(tl.sum(sums * tl.exp2((tops - base) * LOG2_E)))
+    x = tl.load(logits + row * row_stride + tl.load(token_ids + row)).to(tl.float32)
+    tl.store(chosen + row, x - lse)
+    entry = tl.arange(0, NUM_KEYS)
+    num_keys = num_chunks * num_top
+    keys = tl.load(chunk_keys + row * num_keys + entry, mask=entry < num_keys, other=NOTHING)
+    for index in range(num_top):
+        best = tl.max(keys)
+        keys = tl.where(keys == best, NOTHING, keys)
+        order = (best >> 32).to(tl.int32)
+        value = (order ^ ((order >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+        tl.store(top_ids + row * num_top + index, 0x7FFFFFFF - (best & 0x7FFFFFFF))
+        tl.store(top_values + row * num_top + index, value - lse)
+
+
+@jit
+def mask_logits(
+    logits: Any, row_stride: Any, vocab_size: Any, bitmask: Any, mask_rows: Any, num_words: Any, BLOCK: tl.constexpr
+) -> None:
+    """Set forbidden logits of one chunk of one row to -inf; others are not touched. Grid: (chunks, rows)."""
+    chunk, row = tl.program_id(0), tl.program_id(1)
+    mask_row = tl.load(mask_rows + row)
+    if mask_row >= 0:
+        word = chunk * (BLOCK // 32) + tl.arange(0, BLOCK // 32)
+        lane = tl.arange(0, 32)
+        token = word[:, None] * 32 + lane[None, :]
+        bits = tl.load(bitmask + mask_row.to(tl.int64) * num_words + word, mask=word < num_words, other=-1)
+        is_forbidden = ((bits[:, None] >> lane[None, :]) & 1) == 0
+        nothing = tl.full([BLOCK // 32, 32], float("-inf"), tl.float32).to(logits.dtype.element_ty)
+        tl.store(logits + row.to(tl.int64) * row_stride + token, nothing, mask=is_forbidden & (token < vocab_size))
+
+
+@jit
+def penalize(
+    logits: Any,
+    token_ids: Any,
+    counts: Any,
+    num_tokens: Any,
+    repetition: Any,
+    presence: Any,
+    frequency: Any,
+    BLOCK: tl.constexpr,
+    HAS_REPETITION: tl.constexpr,
+    HAS_COUNTS: tl.constexpr,
+) -> None:
+    """Change the logits of BLOCK distinct tokens of one row; counts: how often each was generated, 0 if only in the prompt.
+
+    Rounded to the type of the logits after each of the two changes. presence and frequency: pointers to one float64.
+    """
+    entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    is_entry = entry < num_tokens
+    token = tl.load(token_ids + entry, mask=is_entry, other=0)
+    count = tl.load(counts + entry, mask=is_entry, other=0)
+    element = logits.dtype.element_ty
+    x = tl.load(logits + token, mask=is_entry, other=0.0).to(tl.float32)
+    if HAS_REPETITION:
+        x = tl.where(x > 0, tl.div_rn(x, repetition), x * repetition).to(element).to(tl.float32)
+    if HAS_COUNTS:
+        penalty = tl.load(presence) + tl.load(frequency) * count.to(tl.float64)
+        x = tl.where(count > 0, (x.to(tl.float64) - penalty).to(tl.float32), x)
+    tl.store(logits + token, x.to(element), mask=is_entry)

@@ -1,0 +1,99 @@
+"""Sampling on a GPU: two launches, a third for rows with filters; nothing waits for the device. The contract is `ops.sample`."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rtlang_kernels.reference.noise import mix_key
+from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.triton_ops.filter_kernel import sample_filtered
+from rtlang_kernels.triton_ops.jit import check_device
+from rtlang_kernels.triton_ops.layers import power_of_two
+from rtlang_kernels.triton_ops.sampling_kernel import DRAWN, FILTERED, GREEDY, sample_finish, sample_stats
+from rtlang_kernels.triton_ops.transfer import packed_to
+
+CHUNK = 2048  # tokens of one program
+FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row, which one program reads alone
+
+
+def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
+    """See `ops.sample`; the results stay on the device."""
+    device = logits.device
+    check_device(device)
+    num_rows, vocab_size = logits.shape
+    token_ids = torch.empty(num_rows, dtype=torch.int64, device=device)
+    is_finite = torch.empty(num_rows, dtype=torch.int8, device=device)
+    if num_rows == 0:
+        return token_ids, is_finite.bool()
+    if logits.stride(1) != 1:
+        logits = logits.contiguous()
+    is_drawn = settings.temperature >= GREEDY_TEMPERATURE
+    one = np.float32(1.0)
+    factors = np.where(is_drawn, one / np.where(is_drawn, settings.temperature, one), one).astype(np.float32)
+    is_filtered = is_drawn & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
+    kinds = np.where(is_drawn, np.where(is_filtered, FILTERED.value, DRAWN.value), GREEDY.value).astype(np.int32)
+    stirred = np.zeros(num_rows, np.uint64)
+    for row in np.flatnonzero(is_drawn).tolist():
+        stirred[row] = mix_key(int(settings.seeds[row]), int(settings.choices[row]))
+    rows = np.flatnonzero(is_filtered).astype(np.int32)
+    has_mask = settings.bitmask is not None
+    bitmask = settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32)
+    arrays = (
+        kinds,
+        factors,
+        stirred.view(np.int32),
+        settings.steps.view(np.int32),
+        settings.mask_rows,
+        rows,
+        settings.top_k,
+        settings.top_p,
+        settings.min_p,
+        bitmask,
+    )
+    kinds_there, factors_there, keys, steps, mask_rows, rows_there, top_k, top_p, min_p, masks = packed_to(
+        device, arrays
+    )
+    num_chunks = -(-vocab_size // CHUNK)
+    stats = torch.empty((4, num_rows, num_chunks), dtype=torch.float32, device=device)
+    row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
+    source = (logits, logits.stride(0), vocab_size)
+    chosen = (kinds_there, factors_there, keys, steps, masks, mask_rows, masks.shape[1])
+    chunks = (stats[0], stats[1].view(torch.int32), stats[2], stats[3].view(torch.int32))
+    options = {"HAS_MASK": has_mask, "enable_fp_fusion": False}
+    sample_stats[(num_chunks, num_rows)](*source, *chosen, *chunks, BLOCK=CHUNK, num_warps=4, **options)
+    sample_finish[(num_rows,)](
+        *source,
+        *chosen,
+        *chunks,
+        num_chunks,
+        token_ids,
+        is_finite,
+        row_top,
+        BLOCK=CHUNK,
+        NUM_CHUNKS=power_of_two(num_chunks),
+        num_warps=4,
+        **options,
+    )
+    if len(rows):
+        sample_filtered[(len(rows),)](
+            *source,
+            rows_there,
+            factors_there,
+            keys,
+            steps,
+            top_k,
+            top_p,
+            min_p,
+            masks,
+            mask_rows,
+            masks.shape[1],
+            is_finite,
+            row_top,
+            token_ids,
+            BLOCK=FILTER_CHUNK,
+            num_warps=FILTER_WARPS,
+            **options,
+        )
+    return token_ids, is_finite.bool()

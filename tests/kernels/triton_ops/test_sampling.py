@@ -1,0 +1,170 @@
+"""Sampling for a GPU gives the tokens of the reference, bit for bit: in the interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels import ops
+from rtlang_kernels.reference import noise
+from rtlang_kernels.triton_ops import noise_kernel, sampling
+from tests.support.attention_cases import column
+from tests.support.gpu import DEVICE
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks for a small vocabulary."""
+    monkeypatch.setattr(sampling, "CHUNK", 128)
+    monkeypatch.setattr(sampling, "FILTER_CHUNK", 256)
+
+
+@triton.jit
+def write_rough_noise(words: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    variate = noise_kernel.rough_gumbel(tl.load(words + place).to(tl.uint32, bitcast=True))
+    tl.store(out + place, variate)
+
+
+def options(num_rows: int, **given: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "temperature": 1.0,
+        "top_k": 0,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "seeds": 0,
+        "choices": 0,
+        "steps": 0,
+    }
+    filled = {key: np.broadcast_to(np.asarray(given.get(key, value)), num_rows) for key, value in base.items()}
+    return filled | {key: value for key, value in given.items() if key not in base}
+
+
+def both(logits: Tensor, **given: Any) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """What the kernels draw, and what the reference draws."""
+    filled = options(len(logits), **given)
+    with column("triton"):
+        tokens, sound = ops.sample(logits.to(DEVICE), **filled)
+    with column("reference"):
+        return (tokens.cpu(), sound.cpu()), ops.sample(logits, **filled)
+
+
+def check(logits: Tensor, **given: Any) -> Tensor:
+    (tokens, sound), (want, want_sound) = both(logits, **given)
+    assert torch.equal(sound, want_sound)
+    assert torch.equal(tokens, want)
+    return tokens
+
+
+def packed(allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
+    padded = np.zeros((len(allowed), -(-allowed.shape[1] // 32) * 32), np.bool_)
+    padded[:, : allowed.shape[1]] = allowed
+    return np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("is_filtered", [False, True], ids=["free", "filtered"])
+@pytest.mark.parametrize("vocab_size", [3, 100, 333])
+def test_tokens_are_those_of_the_reference(dtype: torch.dtype, is_filtered: bool, vocab_size: int) -> None:
+    rng, generator = np.random.default_rng(vocab_size), torch.Generator().manual_seed(vocab_size)
+    for spread in (0.1, 3.0, 20.0) if vocab_size == 100 else (3.0,):
+        logits = (torch.randn(6, vocab_size, generator=generator) * spread).to(dtype)
+        logits[0] = logits[0].round()  # ties
+        logits[1, ::3] = float("-inf")
+        given: dict[str, Any] = {
+            "temperature": rng.choice([0.0, 0.3, 1.0, 2.0], 6),
+            "seeds": rng.integers(0, 1 << 63, 6, dtype=np.uint64),
+            "choices": rng.integers(0, 4, 6),
+            "steps": rng.integers(0, 1 << 40, 6),
+            "bitmask": packed(rng.random((3, vocab_size)) < np.array([[0.5], [0.1], [0.0]])),
+            "mask_rows": rng.integers(-1, 3, 6),
+        }
+        if is_filtered:
+            given |= {
+                "top_k": rng.choice([0, 1, 3, 50], 6),
+                "top_p": rng.choice([1.0, 0.5, 0.9, 0.999], 6),
+                "min_p": rng.choice([0.0, 0.0, 0.05], 6),
+            }
+        check(logits, **given)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"top_k": 7}, {"top_p": 0.6}, {"min_p": 0.5}, {"top_k": 200, "top_p": 0.6}, {"top_k": 300, "min_p": 0.2}],
+    ids=str,
+)
+def test_equal_logits_are_cut_by_the_lower_id(filters: dict[str, Any]) -> None:
+    """All weights equal: the tokens that stay are the first ones, and the draw among them is uniform."""
+    logits = torch.zeros(4, 300)
+    logits[2:, 150:] = -1.0
+    tokens = check(logits, steps=np.arange(4), **filters)
+    assert len(set(tokens.tolist())) > 1
+    if filters == {"top_k": 7}:
+        assert int(tokens.max()) < 7
+
+
+def test_filtered_draws_stay_within_what_is_kept() -> None:
+    logits = torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.07, 0.03]])).expand(5, 5)
+    for filters, want in (
+        ({"top_k": 2}, {0, 1}),
+        ({"top_p": 0.65}, {0, 1}),
+        ({"top_k": 2, "top_p": 0.55}, {0}),  # 0.4 of the renormalised 0.7 is over 0.55
+        ({"min_p": 0.45}, {0, 1, 2}),
+    ):
+        assert set(check(logits, steps=np.arange(5), **filters).tolist()) <= want
+
+
+@pytest.mark.parametrize("top_k", [0, 3])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_bad_rows_are_told_and_stay_alone(temperature: float, top_k: int) -> None:
+    bad = torch.randn(6, 300, generator=torch.Generator().manual_seed(3))
+    bad[1, 299] = float("nan")
+    bad[2] = float("-inf")
+    bad[3, 5] = float("inf")
+    masks = packed(np.stack((np.ones(300, np.bool_), np.zeros(300, np.bool_))))
+    rows = [0, 0, -1, 0, 1, -1]
+    (tokens, sound), _ = both(
+        bad, temperature=temperature, top_k=top_k, seeds=np.arange(6), bitmask=masks, mask_rows=rows
+    )
+    assert sound.tolist() == [True, False, False, False, False, True]
+    assert tokens[1:5].tolist() == [0, 0, 0, 0]
+    check(bad, temperature=temperature, top_k=top_k, seeds=np.arange(6), bitmask=masks, mask_rows=rows)
+
+
+def test_an_infinite_logit_that_is_forbidden_does_no_harm() -> None:
+    logits = torch.randn(2, 100, generator=torch.Generator().manual_seed(4))
+    logits[0, 7] = float("inf")
+    allowed = np.ones((1, 100), np.bool_)
+    allowed[0, 7] = False
+    check(logits, bitmask=packed(allowed), mask_rows=[0, -1], seeds=[1, 2])
+
+
+def test_rows_may_be_strided() -> None:
+    wide = torch.randn(4, 700, generator=torch.Generator().manual_seed(6))
+    check(wide[:, :300], seeds=np.arange(4))
+    check(wide.T[:300].contiguous().T, seeds=np.arange(4))
+
+
+def test_the_rough_noise_stays_within_its_margin() -> None:
+    """Over the words where a logarithm is hardest: the smallest, the largest, around the switch of formulas, and random ones."""
+    edges = [np.arange(4096), 0xFFFFFFFF - np.arange(4096), int(0.02 * 2**32) + np.arange(-2048, 2048)]
+    edges += [int(0.29289321 * 2**32) + np.arange(-2048, 2048), int((1 - np.exp(-1)) * 2**32) + np.arange(-2048, 2048)]
+    random = np.random.default_rng(0).integers(0, 1 << 32, 45_056)
+    words = np.concatenate([*edges, random]).astype(np.uint32)
+    there = torch.from_numpy(words.view(np.int32)).to(DEVICE)
+    rough = torch.empty(len(words), dtype=torch.float32, device=DEVICE)
+    write_rough_noise[(len(words) // 8192,)](there, rough, BLOCK=8192)
+    rough = rough.cpu().numpy()
+    assert np.abs(rough - noise.gumbel(words)).max() < 5e-5
+
+
+def test_constants_survive_as_float32() -> None:
+    assert np.float32(noise_kernel.LN_2.value) == noise.LN_2
+    assert np.float32(noise_kernel.E5.value) == noise.EXP2_COEFFICIENTS[5]

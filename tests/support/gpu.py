@@ -1,0 +1,34 @@
+"""Where the tests of the GPU's kernels run: in triton's interpreter on CPU tensors, or natively where RTLANG_TEST_DEVICE=cuda asks."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import torch
+
+from rtlang_kernels import columns
+from rtlang_kernels.columns import Column
+from rtlang_kernels.plan import AttentionPlan
+from tests.support.attention_cases import Step
+
+DEVICE = torch.device(os.environ.get("RTLANG_TEST_DEVICE", "cpu"))
+IS_INTERPRETED = DEVICE.type == "cpu"
+# Of the norm of the difference over that of what is wanted. The interpreter cuts bfloat16 off instead of rounding it.
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2 if IS_INTERPRETED else 4e-3}
+
+
+def triton_column() -> Column:
+    """The column under test."""
+    return columns.triton_column()
+
+
+def on_device(step: Step) -> Step:
+    """The same step with its tensors where the kernels run."""
+    q, k_pool, v_pool = step.q.to(DEVICE), step.k_pool.to(DEVICE), step.v_pool.to(DEVICE)
+    return replace(step, q=q, k_pool=k_pool, v_pool=v_pool, plan_args=step.plan_args | {"device": DEVICE})
+
+
+def planned(step: Step) -> AttentionPlan:
+    """The plan of a step for the kernels under test."""
+    return step.plan("triton")
