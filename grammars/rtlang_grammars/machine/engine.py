@@ -85,15 +85,18 @@ class Engine:
     Attributes:
         vocabulary, trie: as given.
         slices: by SLICE.
-        eos: the ids of end tokens.
+        end_mask: uint32 [num_mask_words], the end tokens.
+        num_words: of a mask.
     """
 
     def __init__(self, vocabulary: Vocabulary, cache_dir: Path | None = None) -> None:
         self.vocabulary = vocabulary
         self.trie: TokenTrie = token_trie(vocabulary, cache_dir)
         self._local = threading.local()
-        self.eos = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int64)
         self.num_words = vocabulary.num_mask_words
+        self.end_mask: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
+        for token in vocabulary.eos_token_ids:
+            self.end_mask[token >> 5] |= np.uint32(1 << (token & 31))
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
             NAME_SLICE: self._body_slice(string_body("name")),

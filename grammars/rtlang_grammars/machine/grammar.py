@@ -197,8 +197,7 @@ class MachineGrammar:
             at = 0 if code == NO_SPACE else int(workspace.out[1])
             self._go_on(code, workspace)
         if workspace.out[5]:
-            for token in engine.eos:
-                mask[token >> 5] |= np.uint32(1 << int(token & 31))
+            mask |= engine.end_mask
         self.num_looks += int(workspace.out[6])
         self.num_walks += 1
         return mask.view(np.int32), int(workspace.out[1])

@@ -47,10 +47,7 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        mask = self._grammar.mask(self._path[-1]).copy()
-        eos = self._grammar.engine.eos
-        mask.view(np.uint32)[eos >> 5] &= ~(np.uint32(1) << (eos & 31).astype(np.uint32))
-        return not mask.any()
+        return not (self._grammar.mask(self._path[-1]).view(np.uint32) & ~self._grammar.engine.end_mask).any()
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by one token; False, and unchanged, where the token is not allowed."""

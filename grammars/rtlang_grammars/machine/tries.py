@@ -1,7 +1,8 @@
 """Tries of literal texts and of an object's keys, written as states by compiled code.
 
 A chain of bytes takes one state record a byte and no row. A trie may lie *over* a general automaton (all other keys): each node then
-stands at a state of that automaton too, takes the row of that state for all bytes that lead off the trie, and so stays alive there.
+stands at a state of that automaton too, takes the row of that state for all bytes that lead off the trie, and so stays alive there. Where the
+automaton does not follow (a name spelled with escapes that other names must not have), the trie stands alone.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -49,6 +50,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
     # Nodes that wait: low, high (of the texts), depth, state of the general automaton, state. Depth first, so few wait.
     stack = np.zeros((256, 5), np.int64)
     stack[0, 1] = offsets.shape[0] - 1
+    stack[0, 3] = 0 if mode == OPEN_KEYS else -1
     size = 1
     states, rows, words = 1, 0, 0
     while size > 0:
@@ -62,7 +64,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
             i = _group(data, offsets, i, high, depth)
             num_marked += 1
         row = np.int64(DEAD_ROW)
-        if mode == OPEN_KEYS:
+        if mode == OPEN_KEYS and at >= 0:
             row = plan[6] + at
         has_row = num_marked > 1
         if has_row:
@@ -86,9 +88,14 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
             end = _group(data, offsets, i, high, depth)
             byte = data[offsets[i] + depth]
             target = first_state + states
+            following = np.int64(general[at, byte]) if mode == OPEN_KEYS and at >= 0 else np.int64(-1)
+            # Where only names of the trie can follow, one must be left. (Not so for every byte of a chain: the first was asked.)
+            is_checked = (
+                mode != LITERALS and following < 0 and (end - i < high - low or (mode == OPEN_KEYS and at >= 0))
+            )
             if writes:
                 entry = target
-                if mode == CLOSED_KEYS and end - i < high - low:
+                if is_checked:
                     X[words], X[words + 1], X[words + 2], X[words + 3], X[words + 4] = (
                         KEY_BRANCH,
                         plan[3],
@@ -98,14 +105,14 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
                     )
                     entry = FIRST_ACTION - (first_word + words)
                 _set(S, T, state, row, has_row, byte, entry)
-            if mode == CLOSED_KEYS and end - i < high - low:
+            if is_checked:
                 words += 5
             if size == stack.shape[0]:
                 grown = np.zeros((2 * size, 5), np.int64)
                 grown[:size] = stack
                 stack = grown
             stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 4] = i, end, depth + 1, states
-            stack[size, 3] = general[at, byte] if mode == OPEN_KEYS else 0
+            stack[size, 3] = following
             size += 1
             states += 1
             i = end
