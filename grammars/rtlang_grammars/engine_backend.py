@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rtlang_grammars.limits import Budget, Limits
+from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.completion import Completion
 from rtlang_grammars.machine.embedding import Embedding
 from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.machine.forcing import ForcedText
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.json_values import ShapeTables
+from rtlang_grammars.machine.lark_source import read_lark
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.prelude import prelude
 from rtlang_grammars.machine.tables import Tables
@@ -60,7 +62,9 @@ class EngineBackend:
             case ConstraintKind.CHOICE:
                 tables, start = _choice_tables(constraint.source, budget)
             case ConstraintKind.LARK:
-                raise GrammarError("Lark grammars are not supported by this backend yet; use llguidance")
+                rules = GrammarTables(read_lark(constraint.source, budget), budget)
+                start = rules.build()
+                tables = rules.tables
         tables.publish()
         return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report)
 

@@ -1,8 +1,8 @@
 """Tries of literal texts and of an object's keys, written as states by compiled code.
 
 A chain of bytes takes one state record a byte and no row. A trie may lie *over* a general automaton (all other keys): each node then
-stands at a state of that automaton too, takes the row of that state for all bytes that lead off the trie, and so stays alive there. Where the
-automaton does not follow (a name spelled with escapes that other names must not have), the trie stands alone.
+stands at a state of that automaton too, takes the row of that state for all bytes that lead off the trie, and so stays alive there.
+Where the automaton does not follow (a name spelled with escapes that other names must not have), the trie stands alone.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 

@@ -1,0 +1,367 @@
+"""Context-free grammars as tables: one automaton over symbols a rule, terminals as embedded automata, calls between them.
+
+Every rule is an expression over symbols; its subsets of positions become states whose rows are made when they are first asked for: where a
+terminal or a rule may come, its first bytes call it. Empty rules are stepped over when the subsets are made: a called frame always takes
+a byte. Several ways at once, left recursion and ambiguity are the business of the machine. There is no lexer: a text is accepted if any
+way to cut it into terminals parses, as Lark's Earley parser with its dynamic lexer has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.layout import (
+    ALTERNATIVES,
+    CALL_TO,
+    ENDS,
+    ENDS_OR_GOES_ON,
+    NONE,
+    OPEN,
+    ROW,
+)
+from rtlang_grammars.machine.prelude import prelude
+from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.spec import GrammarError
+
+
+@dataclass(slots=True)
+class Grammar:
+    """Rules and terminals by number.
+
+    Attributes:
+        rules: for each rule its positions; see `Rule`.
+        terminals: their languages, none of them containing the empty text.
+        ignored: terminals that may come before any other, and at the end.
+        start: a rule.
+    """
+
+    rules: list[Rule]
+    terminals: list[Language]
+    ignored: list[int]
+    start: int = 0
+
+
+@dataclass(slots=True)
+class Rule:
+    """A nondeterministic automaton over symbols; position 0 is the first, position 1 the last.
+
+    Attributes:
+        name: for messages.
+        moves: by position, symbols and next positions. A symbol is a terminal (its number) or a rule (-1 - its number).
+        empty: by position, next positions without a symbol.
+    """
+
+    name: str
+    moves: list[list[tuple[int, int]]] = field(default_factory=lambda: [[], []])
+    empty: list[list[int]] = field(default_factory=lambda: [[], []])
+
+    def position(self) -> int:
+        """A new position."""
+        self.moves.append([])
+        self.empty.append([])
+        return len(self.moves) - 1
+
+
+@dataclass(slots=True)
+class _State:
+    """A subset of positions.
+
+    Attributes:
+        following: next states by symbol.
+        is_end: the rule may end here.
+        number: in the machine, once it has one.
+    """
+
+    following: dict[int, int] = field(default_factory=dict)
+    is_end: bool = False
+    number: int | None = None
+
+
+_Set = frozenset[int]
+_MAX_LOOKED_AT = 64  # states of a terminal
+
+
+class GrammarTables:
+    """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables."""
+
+    def __init__(self, grammar: Grammar, budget: Budget) -> None:
+        self._grammar, self._budget = grammar, budget
+        self.tables = Tables(budget, prelude().tables)
+        self._nullable: set[int] = set()
+        self._states: list[list[_State]] = []
+        self._embeddings: list[Embedding] = []
+        self._first: dict[int, int] = {}
+        self._follow: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        self._blank_first = 0
+
+    def build(self) -> int:
+        """Fill the tables; the start state.
+
+        Raises:
+            GrammarError: no text can be derived, or the budget is used up.
+        """
+        grammar, tables, budget = self._grammar, self.tables, self._budget
+        self._find_nullable()
+        self._states = [self._subsets(rule) for rule in grammar.rules]
+        self._prune()
+        start_symbol = -1 - grammar.start
+        if not self._states[grammar.start]:
+            raise GrammarError(f"nothing can be derived from {grammar.rules[grammar.start].name}")
+        self._find_first()
+        self._find_follow()
+        acc = [ENDS if not self._continues(i) else ENDS_OR_GOES_ON for i in range(len(grammar.terminals))]
+        self._embeddings = [
+            Embedding(tables, language.automaton(budget), is_deterministic=acc[i] == ENDS)
+            for i, language in enumerate(grammar.terminals)
+        ]
+        is_empty = grammar.start in self._nullable
+        root_acc = ENDS_OR_GOES_ON if is_empty else OPEN
+        if not grammar.ignored:
+            calls = {start_symbol: -1}
+            return tables.leave_open(lambda number: self._make_row(number, calls, number), acc=root_acc)
+        behind = tables.leave_open(lambda number: self._make_row(number, {}, number), acc=ENDS_OR_GOES_ON)
+        return tables.leave_open(
+            lambda number: self._make_row(number, {start_symbol: behind}, behind if is_empty else None), acc=root_acc
+        )
+
+    # The automata of the rules
+
+    def _find_nullable(self) -> None:
+        """Rules that derive the empty text."""
+        callers: dict[int, set[int]] = {}
+        for i, rule in enumerate(self._grammar.rules):
+            for moves in rule.moves:
+                for symbol, _ in moves:
+                    if symbol < 0:
+                        callers.setdefault(-1 - symbol, set()).add(i)
+        waiting = set(range(len(self._grammar.rules)))
+        while waiting:
+            i = waiting.pop()
+            self._budget.spend()
+            if i not in self._nullable and 1 in self._closure(self._grammar.rules[i], {0}):
+                self._nullable.add(i)
+                waiting |= callers.get(i, set())
+
+    def _closure(self, rule: Rule, positions: Iterable[int]) -> _Set:
+        """The positions that are reached without a byte."""
+        found, waiting = set(positions), list(positions)
+        while waiting:
+            at = waiting.pop()
+            following = list(rule.empty[at])
+            following += [to for symbol, to in rule.moves[at] if symbol < 0 and -1 - symbol in self._nullable]
+            for to in following:
+                if to not in found:
+                    found.add(to)
+                    waiting.append(to)
+        return frozenset(found)
+
+    def _subsets(self, rule: Rule) -> list[_State]:
+        """The deterministic automaton of a rule over symbols; its start is state 0, and nothing leads back there."""
+        states = [_State()]
+        sets = [self._closure(rule, {0})]
+        numbers: dict[_Set, int] = {}
+        for at, each in enumerate(sets):  # grows while it is walked
+            self._budget.spend(states=1)
+            states[at].is_end = 1 in each
+            moves: dict[int, set[int]] = {}
+            for position in each:
+                for symbol, to in rule.moves[position]:
+                    moves.setdefault(symbol, set()).add(to)
+            for symbol, to_positions in moves.items():
+                reached = self._closure(rule, to_positions)
+                number = numbers.get(reached)
+                if number is None:
+                    number = numbers[reached] = len(sets)
+                    sets.append(reached)
+                    states.append(_State())
+                states[at].following[symbol] = number
+        return states
+
+    def _prune(self) -> None:
+        """Take away what leads to no text: rules without any, and states from which their rule cannot end."""
+        alive_terminals = {
+            i for i, language in enumerate(self._grammar.terminals) if not language.is_empty(self._budget)
+        }
+        productive: set[int] = set()
+        callers: dict[int, set[int]] = {}
+        for i, states in enumerate(self._states):
+            for state in states:
+                for symbol in state.following:
+                    if symbol < 0:
+                        callers.setdefault(-1 - symbol, set()).add(i)
+
+        def alive_states(i: int) -> set[int]:
+            states = self._states[i]
+            before: list[list[int]] = [[] for _ in states]
+            for at, state in enumerate(states):
+                for symbol, to in state.following.items():
+                    if symbol in alive_terminals if symbol >= 0 else -1 - symbol in productive:
+                        before[to].append(at)
+            waiting = [at for at, state in enumerate(states) if state.is_end]
+            alive = set(waiting)
+            while waiting:
+                for at in before[waiting.pop()]:
+                    if at not in alive:
+                        alive.add(at)
+                        waiting.append(at)
+            return alive
+
+        pending = set(range(len(self._states)))
+        while pending:
+            i = pending.pop()
+            self._budget.spend()
+            if i not in productive and 0 in alive_states(i):
+                productive.add(i)
+                pending |= callers.get(i, set())
+        for i, states in enumerate(self._states):
+            alive = alive_states(i) if i in productive else set()
+            for state in states:
+                state.following = {
+                    symbol: to
+                    for symbol, to in state.following.items()
+                    if to in alive and (symbol in alive_terminals if symbol >= 0 else -1 - symbol in productive)
+                }
+            if i not in productive:
+                self._states[i] = []
+
+    # First and following bytes, as sets of 256 bits
+
+    def _find_first(self) -> None:
+        for i, language in enumerate(self._grammar.terminals):
+            self._first[i] = 0 if language.is_empty(self._budget) else _bytes_of(language, self._budget)
+        for i in self._grammar.ignored:
+            self._blank_first |= self._first[i]
+        callers: dict[int, set[int]] = {}
+        for i, states in enumerate(self._states):
+            self._first[-1 - i] = 0
+            for symbol in states[0].following if states else ():
+                callers.setdefault(symbol, set()).add(i)
+        waiting = set(range(len(self._states)))
+        while waiting:
+            i = waiting.pop()
+            self._budget.spend()
+            found = self._bytes_at(self._states[i][0]) if self._states[i] else 0
+            if found != self._first[-1 - i]:
+                self._first[-1 - i] = found
+                waiting |= callers.get(-1 - i, set())
+
+    def _bytes_at(self, state: _State) -> int:
+        """The bytes that may come at a state of a rule, within the rule."""
+        found = 0
+        for symbol in state.following:
+            found |= self._first[symbol]
+            if symbol >= 0:
+                found |= self._blank_first
+        return found
+
+    def _find_follow(self) -> None:
+        follow = dict.fromkeys(self._first, self._blank_first)
+        inherits: dict[int, set[int]] = {}
+        everything = 0
+        for i, states in enumerate(self._states):
+            for state in states:
+                for symbol, to in state.following.items():
+                    target = states[to]
+                    follow[symbol] |= self._bytes_at(target)
+                    everything |= self._first[symbol]
+                    if target.is_end:
+                        inherits.setdefault(-1 - i, set()).add(symbol)
+        for i in self._grammar.ignored:
+            follow[i] |= everything
+        waiting = set(inherits)
+        while waiting:
+            rule = waiting.pop()
+            self._budget.spend()
+            for symbol in inherits.get(rule, ()):
+                if follow[rule] & ~follow[symbol]:
+                    follow[symbol] |= follow[rule]
+                    if symbol < 0:
+                        waiting.add(symbol)
+        self._follow = follow
+
+    def _continues(self, terminal: int) -> bool:
+        """Whether a byte that may follow the terminal could also go on within it, as far as the first states tell."""
+        language = self._grammar.terminals[terminal]
+        if language.is_empty(self._budget):
+            return False
+        automaton = language.automaton(self._budget)
+        seen, waiting = {automaton.start}, [automaton.start]
+        follow = self._follow[terminal]
+        while waiting:
+            state = waiting.pop()
+            row = automaton.row(state)
+            if automaton.is_accepting(state) and follow & sum(1 << b for b in (row >= 0).nonzero()[0].tolist()):
+                return True
+            for target in set(row[row >= 0].tolist()) - seen:
+                seen.add(target)
+                waiting.append(target)
+            if len(seen) > _MAX_LOOKED_AT:
+                return True
+        return False
+
+    # Rows
+
+    def _number(self, rule: int, at: int) -> int:
+        """The machine's state for a state of a rule; negative where nothing is left to do but to end."""
+        state = self._states[rule][at]
+        if not state.following:
+            return -1
+        if state.number is None:
+            acc = OPEN
+            if state.is_end and at > 0:
+                acc = ENDS_OR_GOES_ON if self._bytes_at(state) & self._follow[-1 - rule] else ENDS
+            state.number = self.tables.leave_open(lambda number: self._make_rule_row(number, rule, at), acc=acc)
+        return state.number
+
+    def _make_rule_row(self, number: int, rule: int, at: int) -> None:
+        state = self._states[rule][at]
+        calls = {symbol: self._number(rule, to) for symbol, to in state.following.items()}
+        blank = None
+        if self._grammar.ignored and any(symbol >= 0 for symbol in calls):
+            # Behind what is ignored only terminals: rules take care of what is ignored before them.
+            terminals = {symbol: to for symbol, to in calls.items() if symbol >= 0}
+            blank = self.tables.leave_open(lambda n: self._make_row(n, terminals, n))
+        self._make_row(number, calls, blank)
+
+    def _make_row(self, number: int, calls: dict[int, int], blank: int | None) -> None:
+        """The row of a state: calls of symbols with their return states, and of what is ignored, returning to `blank`."""
+        tables = self.tables
+        values: dict[int, list[int]] = {}
+        waiting = list(calls.items())
+        if blank is not None:
+            waiting += [(terminal, blank) for terminal in self._grammar.ignored]
+        for symbol, to in waiting:
+            first = self._first[symbol]
+            value = tables.action(CALL_TO, self._start_of(symbol), 0, to)
+            while first:
+                byte = (first & -first).bit_length() - 1
+                first &= first - 1
+                values.setdefault(byte, []).append(value)
+        made: dict[tuple[int, ...], int] = {}
+        place = tables.add_row()
+        row = tables.rows[place]
+        row[:] = NONE
+        for byte, each in values.items():
+            key = tuple(each)
+            if key not in made:
+                made[key] = each[0] if len(each) == 1 else tables.action(ALTERNATIVES, len(each), *each)
+            row[byte] = made[key]
+        tables.set_state(number, ROW, place)
+
+    def _start_of(self, symbol: int) -> int:
+        found = self._starts.get(symbol)
+        if found is None:
+            found = self._embeddings[symbol].start() if symbol >= 0 else self._number(-1 - symbol, 0)
+            self._starts[symbol] = found
+        return found
+
+
+def _bytes_of(language: Language, budget: Budget) -> int:
+    automaton = language.automaton(budget)
+    row = automaton.row(automaton.start)
+    return sum(1 << byte for byte in (row >= 0).nonzero()[0].tolist())
