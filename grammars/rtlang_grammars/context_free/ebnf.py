@@ -1,0 +1,268 @@
+"""Expressions of extended BNF, and their lowering to a context-free grammar.
+
+The readers of sources make `Expression` trees; a `CfgBuilder` turns them into rules. Size stays linear in the expression (logarithmic in
+the counts of large repeats): a choice or a repeat within a sequence becomes a rule of its own, and nothing is multiplied out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, pruned
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+
+MAX_NESTING = 80
+"""Brackets within one another in one expression."""
+MAX_COUNT = 1 << 30
+"""The largest count of a repeat."""
+_MAX_UNROLLED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A reference to a rule or a terminal, with arguments where it is a template."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A terminal without a name. What `source` means is known to the reader that made it."""
+
+    source: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One after the other; without items, the empty text."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Any of several."""
+
+    ways: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`low` to `high` times; `high` None is without bound."""
+
+    item: Expression
+    low: int
+    high: int | None
+
+
+Expression: TypeAlias = Name | Pattern | Sequence | Choice | Repeat
+Resolve: TypeAlias = "Callable[[Name | Pattern], Symbol]"
+"""The symbol of a reference or of a pattern."""
+
+
+def sequence(items: list[Expression]) -> Expression:
+    """One after the other."""
+    return items[0] if len(items) == 1 else Sequence(tuple(items))
+
+
+def choice(ways: list[Expression]) -> Expression:
+    """Any of several."""
+    return ways[0] if len(ways) == 1 else Choice(tuple(ways))
+
+
+def names_in(expression: Expression) -> list[Name]:
+    """The references in an expression, in order."""
+    found: list[Name] = []
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case Name():
+                found.append(part)
+                waiting.extend(reversed(part.arguments))
+            case Sequence():
+                waiting.extend(reversed(part.items))
+            case Choice():
+                waiting.extend(reversed(part.ways))
+            case Repeat():
+                waiting.append(part.item)
+            case Pattern():
+                pass
+    return found
+
+
+class CfgBuilder:
+    """Collects rules and terminals. Owned by one reader.
+
+    Attributes:
+        budget: what rules, symbols and questions about terminals are charged to.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._terminals: list[Terminal] = []
+        self._rules: list[tuple[str, list[Alternative]]] = []
+        self._by_key: dict[Hashable, Symbol] = {}
+        self._ignored: Call | None = None
+
+    def new_rule(self, name: str) -> Call:
+        """A rule that matches nothing until it is defined."""
+        self.budget.spend(states=1)
+        self._rules.append((name, []))
+        return Call(len(self._rules) - 1)
+
+    def define(self, rule: Call, expression: Expression, resolve: Resolve) -> None:
+        """Give a rule the alternatives of an expression, besides those that it has."""
+        self._rules[rule.rule][1].extend(self._alternatives(expression, resolve))
+
+    def ignore(self, terminals: list[Terminal]) -> None:
+        """Let any number of texts of these stand before every terminal that is made from here on, and at the end."""
+        assert self._ignored is None
+        rule = self.new_rule("ignored")
+        for terminal in terminals:
+            token = self._token(terminal, is_plain=True)
+            if token is not None:
+                self._rules[rule.rule][1].append((token, rule))
+        self._rules[rule.rule][1].append(())
+        self._ignored = rule
+
+    def terminal(self, key: Hashable, make: Callable[[], Terminal]) -> Symbol:
+        """The symbol of a terminal, made at most once for a key. It may match the empty text, and nothing at all.
+
+        Raises:
+            GrammarError: whatever `make` raises, or the budget ran out.
+        """
+        if key not in self._by_key:
+            self._by_key[key] = self._terminal_symbol(make())
+        return self._by_key[key]
+
+    def build(self, start: Symbol) -> Cfg:
+        """The grammar, pruned.
+
+        Raises:
+            GrammarError: nothing can match, or the budget ran out.
+        """
+        root = self.new_rule("start")
+        self._rules[root.rule][1].append((start,) if self._ignored is None else (start, self._ignored))
+        if self._ignored is None and isinstance(start, Call):
+            root = start
+        rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
+        return pruned(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
+
+    def _token(self, terminal: Terminal, *, is_plain: bool) -> Token | None:
+        """A terminal without its empty text; None where there is nothing else in it."""
+        self.budget.spend(states=1)
+        language = terminal.language
+        if not is_plain or language.accepts("", self.budget):
+            language = language.bounded(1, None)
+            if language.is_empty(self.budget):
+                return None
+        self._terminals.append(Terminal(terminal.name, language, terminal.priority))
+        return Token(len(self._terminals) - 1)
+
+    def _terminal_symbol(self, terminal: Terminal) -> Symbol:
+        is_nullable = terminal.language.accepts("", self.budget)
+        token = self._token(terminal, is_plain=not is_nullable)
+        if token is not None and not is_nullable and self._ignored is None:
+            return token
+        rule = self.new_rule(terminal.name)
+        ways = self._rules[rule.rule][1]
+        if token is not None:
+            ways.append((token,) if self._ignored is None else (self._ignored, token))
+        if is_nullable:
+            ways.append(())
+        return rule
+
+    def _alternatives(self, expression: Expression, resolve: Resolve) -> list[Alternative]:
+        if isinstance(expression, Choice):
+            return [each for way in expression.ways for each in self._alternatives(way, resolve)]
+        if isinstance(expression, Repeat) and (expression.low, expression.high) == (0, 1):
+            return [*self._alternatives(expression.item, resolve), ()]
+        items = expression.items if isinstance(expression, Sequence) else (expression,)
+        symbols: list[Symbol] = []
+        for item in items:
+            self.budget.spend(states=1)
+            symbols.extend(self._symbols(item, resolve))
+        return [tuple(symbols)]
+
+    def _symbols(self, expression: Expression, resolve: Resolve) -> Alternative:
+        if isinstance(expression, Name | Pattern):
+            return (resolve(expression),)
+        if isinstance(expression, Sequence):
+            return self._alternatives(expression, resolve)[0]
+        if isinstance(expression, Repeat) and (expression.low, expression.high) != (0, 1):
+            return self._repeated(expression, resolve)
+        rule = self.new_rule("choice")
+        self.define(rule, expression, resolve)
+        return (rule,)
+
+    def _repeated(self, repeat: Repeat, resolve: Resolve) -> Alternative:
+        low, high = repeat.low, repeat.high
+        if high == 0:
+            return ()
+        symbols = self._symbols(repeat.item, resolve)
+        if len(symbols) != 1:
+            item = self.new_rule("group")
+            self._rules[item.rule][1].append(symbols)
+            symbols = (item,)
+        symbol = symbols[0]
+        if isinstance(symbol, Token):
+            return self._repeated_token(symbol, low, high)
+        return self._repeated_symbol(symbol, low, high)
+
+    def _repeated_token(self, token: Token, low: int, high: int | None) -> Alternative:
+        """A repeat of one terminal is regular, and counted there."""
+        terminal = self._terminals[token.terminal]
+        try:
+            language = terminal.language.starred(low, high)
+        except GrammarError:  # it looks behind, so it cannot be repeated in one text
+            return self._repeated_symbol(token, low, high)
+        return (
+            self.terminal(("repeat", token, low, high), lambda: Terminal(terminal.name, language, terminal.priority)),
+        )
+
+    def _repeated_symbol(self, symbol: Symbol, low: int, high: int | None) -> Alternative:
+        powers: list[Symbol] = [symbol]
+        required = self._exactly(powers, low)
+        if high is None:
+            rule = self.new_rule("repeat")
+            self._rules[rule.rule][1].extend([(symbol, rule), ()])
+            return (*required, rule)
+        return (*required, *self._at_most(powers, high - low, {}))
+
+    def _exactly(self, powers: list[Symbol], count: int) -> Alternative:
+        """`count` times the symbol powers[0]."""
+        if count <= _MAX_UNROLLED:
+            self.budget.spend(states=count)
+            return (powers[0],) * count
+        return tuple(self._power(powers, bit) for bit in reversed(range(count.bit_length())) if count >> bit & 1)
+
+    def _power(self, powers: list[Symbol], exponent: int) -> Symbol:
+        """2 ** exponent times the symbol powers[0]."""
+        while len(powers) <= exponent:
+            rule = self.new_rule("power")
+            self._rules[rule.rule][1].append((powers[-1], powers[-1]))
+            powers.append(rule)
+        return powers[exponent]
+
+    def _at_most(self, powers: list[Symbol], count: int, made: dict[int, Call]) -> Alternative:
+        """0 to `count` times the symbol powers[0], each count in one way only."""
+        if count == 0:
+            return ()
+        if count in made:
+            return (made[count],)
+        rule = made[count] = self.new_rule("repeat")
+        ways = self._rules[rule.rule][1]
+        if count <= _MAX_UNROLLED:
+            ways += [(powers[0], *self._at_most(powers, count - 1, made)), ()]
+        else:
+            bit = count.bit_length() - 1
+            ways.append(self._at_most(powers, (1 << bit) - 1, made))
+            ways.append((self._power(powers, bit), *self._at_most(powers, count - (1 << bit), made)))
+        return (rule,)

@@ -1,0 +1,222 @@
+"""Regular parts of a grammar, each turned into one terminal.
+
+Rules that do not call themselves, and rules that call one another only at their ends (or only at their beginnings), describe regular
+languages. Their equations are solved by substitution and by X = aX | b having the solution a*b. What does not fit in the size allowed, or
+holds a terminal that looks behind (which must not move within a text), stays as it is.
+Source: Arden 1961.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rtlang_grammars.context_free.cfg import (
+    Alternative,
+    Call,
+    Cfg,
+    Rule,
+    Symbol,
+    Terminal,
+    Token,
+    components,
+    pruned,
+)
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.spec import GrammarError
+
+_MAX_LINEAR_RULES = 12
+_MAX_DEPTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A language that was put together; `size` symbols and at most `depth` operations above one another."""
+
+    language: Language
+    size: int
+    depth: int
+
+
+_EMPTY = _Part(Language.literal(""), 0, 0)
+_Equation = dict[int, _Part]
+"""One rule as a sum: the languages before (or behind) each rule of its component; under -1 the one without a call."""
+_NO_CALL = -1
+
+
+def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> dict[int, Language]:
+    """The languages of the rules that are wholly regular.
+
+    Args:
+        max_size: symbols in one language; a rule that needs more is left out, and so are those that use it.
+    Raises:
+        GrammarError: the budget ran out.
+    """
+    return {index: part.language for index, part in _Folding(cfg, budget or Budget(), max_size).parts.items()}
+
+
+def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
+    """The same language with each call of a regular rule from a rule that is none replaced by one terminal.
+
+    Raises:
+        GrammarError: nothing can match, or the budget ran out.
+    """
+    budget = budget or Budget()
+    languages = regular_languages(cfg, budget, max_size=max_size)
+    terminals = list(cfg.terminals)
+    rules = list(cfg.rules)
+    replaced: dict[int, Symbol] = {}
+    for index, language in languages.items():
+        nonempty = language.bounded(1, None) if language.accepts("", budget) else language
+        token = Token(len(terminals))
+        terminals.append(Terminal(cfg.rules[index].name, nonempty))
+        ways: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
+        rules[index] = Rule(cfg.rules[index].name, ways)
+        if nonempty is language:
+            replaced[index] = token
+    for index, rule in enumerate(rules):
+        if index not in languages:
+            rules[index] = Rule(
+                rule.name,
+                tuple(
+                    tuple(replaced.get(each.rule, each) if isinstance(each, Call) else each for each in alternative)
+                    for alternative in rule.alternatives
+                ),
+            )
+    return pruned(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
+
+
+class _Folding:
+    """Owned by one call of `regular_languages`."""
+
+    def __init__(self, cfg: Cfg, budget: Budget, max_size: int) -> None:
+        self.cfg, self.budget, self.max_size = cfg, budget, max_size
+        self.parts: dict[int, _Part] = {}
+        calls = [
+            list(dict.fromkeys(each.rule for way in rule.alternatives for each in way if isinstance(each, Call)))
+            for rule in cfg.rules
+        ]
+        for component in components(len(cfg.rules), lambda index: calls[index]):
+            if len(component) <= _MAX_LINEAR_RULES:
+                self._fold(component)
+
+    def _fold(self, component: Sequence[int]) -> None:
+        for at_end in (True, False):
+            equations = {index: self._equation(index, set(component), at_end) for index in component}
+            known = {index: equation for index, equation in equations.items() if equation is not None}
+            if len(known) == len(component):
+                self._solve(known, at_end)
+                return
+
+    def _equation(self, index: int, members: set[int], at_end: bool) -> _Equation | None:
+        """The rule as a sum; None where it is not linear on this side, or too large."""
+        equation: _Equation = {}
+        for alternative in self.cfg.rules[index].alternatives:
+            self.budget.spend(states=1)
+            rest, target = alternative, _NO_CALL
+            edge = alternative[-1 if at_end else 0] if alternative else None
+            if isinstance(edge, Call) and edge.rule in members:
+                rest, target = (alternative[:-1] if at_end else alternative[1:]), edge.rule
+            part: _Part | None = _EMPTY
+            for symbol in rest:
+                part = self._then(part, self._symbol(symbol, members))
+            if part is None:
+                return None
+            if target in equation:
+                joined = self._either(equation[target], part)
+                if joined is None:
+                    return None
+                part = joined
+            equation[target] = part
+        return equation
+
+    def _symbol(self, symbol: Symbol, members: set[int]) -> _Part | None:
+        if isinstance(symbol, Token):
+            return _Part(self.cfg.terminals[symbol.terminal].language, 1, 1)
+        return None if symbol.rule in members else self.parts.get(symbol.rule)
+
+    def _solve(self, equations: dict[int, _Equation], at_end: bool) -> None:
+        """Eliminate the rules one by one, then put the solutions back."""
+        order = list(equations)
+        for at, index in enumerate(order):
+            solved = self._loop_solved(equations[index], index, at_end)
+            if solved is None:
+                return
+            equations[index] = solved
+            for other in order[at + 1 :]:
+                substituted = self._substituted(equations[other], index, solved, at_end)
+                if substituted is None:
+                    return
+                equations[other] = substituted
+        for index in reversed(order):
+            total: _Part | None = None
+            for target, part in equations[index].items():
+                whole: _Part | None = part
+                if target != _NO_CALL:
+                    after = self.parts.get(target)
+                    if after is None:
+                        return
+                    whole = self._then(part, after) if at_end else self._then(after, part)
+                if whole is not None and total is not None:
+                    whole = self._either(total, whole)
+                if whole is None:
+                    return
+                total = whole
+            if total is None:
+                return
+            self.parts[index] = total
+
+    def _loop_solved(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
+        """X = aX | b as X = a*b."""
+        loop = equation.get(index)
+        if loop is None:
+            return equation
+        star = self._made(lambda: loop.language.starred(), loop.size + 1, loop.depth + 1)
+        solved: _Equation = {}
+        for target, part in equation.items():
+            if target != index:
+                joined = self._then(star, part) if at_end else self._then(part, star)
+                if joined is None:
+                    return None
+                solved[target] = joined
+        return solved
+
+    def _substituted(self, equation: _Equation, index: int, solved: _Equation, at_end: bool) -> _Equation | None:
+        before = equation.get(index)
+        if before is None:
+            return equation
+        result = {target: part for target, part in equation.items() if target != index}
+        for target, part in solved.items():
+            joined = self._then(before, part) if at_end else self._then(part, before)
+            if joined is not None and target in result:
+                joined = self._either(result[target], joined)
+            if joined is None:
+                return None
+            result[target] = joined
+        return result
+
+    def _then(self, one: _Part | None, other: _Part | None) -> _Part | None:
+        if one is None or other is None:
+            return None
+        if one is _EMPTY or other is _EMPTY:
+            return other if one is _EMPTY else one
+        return self._made(
+            lambda: one.language.concat(other.language), one.size + other.size, max(one.depth, other.depth + 1)
+        )
+
+    def _either(self, one: _Part, other: _Part) -> _Part | None:
+        return self._made(
+            lambda: one.language.union(other.language), one.size + other.size, max(one.depth, other.depth) + 1
+        )
+
+    def _made(self, make: Callable[[], Language], size: int, depth: int) -> _Part | None:
+        self.budget.spend(states=1)
+        if size > self.max_size or depth > _MAX_DEPTH:
+            return None
+        try:
+            language = make()
+        except GrammarError:
+            self.budget.check()  # it looks behind, so it can only stand first
+            return None
+        return _Part(language, size, depth)

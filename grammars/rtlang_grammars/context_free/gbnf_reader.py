@@ -1,0 +1,291 @@
+r"""GBNF, as clients of llama.cpp's server send it, and the EBNF of the W3C, to context-free grammars.
+
+GBNF: `name ::= alternatives`, the start rule is `root`; "literals" and [classes] with the escapes \n \r \t \\ \" \[ \] \- \^ \xHH
+\uHHHH \UHHHHHHHH, `.` for any character, groups, `* + ? {m} {m,} {m,n} {,n}`, comments from # to the end of the line. A rule ends where
+the next one begins, so that line ends mean nothing. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */, and
+a start rule that may have any name. A character is a Unicode code point. References to tokens of a vocabulary are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Literal
+
+from rtlang_grammars.context_free.cfg import Call, Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.ebnf import (
+    MAX_COUNT,
+    MAX_NESTING,
+    CfgBuilder,
+    Expression,
+    Name,
+    Pattern,
+    Repeat,
+    choice,
+    names_in,
+    sequence,
+)
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular import code_points
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.spec import GrammarError
+
+
+class Notation(StrEnum):
+    """The two spellings."""
+
+    GBNF = "gbnf"
+    W3C = "w3c"
+
+
+_SPACE = {
+    Notation.GBNF: re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*"),
+    Notation.W3C: re.compile(r"(?:[ \t\r\n]+|/\*(?:[^*]|\*(?!/))*\*/)*"),
+}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*|[0-9][A-Za-z0-9_-]*")
+_DEFINED = re.compile(r"::=")
+_COUNTS = re.compile(r"\{[ \t]*([0-9]{0,12})[ \t]*(?:(,)[ \t]*([0-9]{0,12})[ \t]*)?\}")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_W3C_CHARACTER = re.compile(r"#x([0-9a-fA-F]{1,6})")
+_SIMPLE = {"n": "\n", "r": "\r", "t": "\t"} | {letter: letter for letter in "\\\"'[]-^/.$(){}*+?|"}
+
+
+def read_gbnf(
+    source: str,
+    *,
+    notation: Notation | Literal["gbnf", "w3c"] = Notation.GBNF,
+    start: str = "root",
+    budget: Budget | None = None,
+) -> Cfg:
+    """The grammar of a GBNF (or W3C EBNF) source.
+
+    Args:
+        start: the rule for a whole text; in W3C notation the first rule, where there is none of this name.
+    Returns:
+        A grammar without rules that nothing uses or matches. Left recursion stays: see `left_recursion`.
+    Raises:
+        GrammarError: malformed, with `line:column`; nothing can match; or it is too large.
+    """
+    budget = budget or Budget()
+    budget.check_source(source)
+    return _Reader(source, Notation(notation), budget).read(start)
+
+
+class _Reader:
+    """Owned by one call of `read_gbnf`."""
+
+    def __init__(self, source: str, notation: Notation, budget: Budget) -> None:
+        self.source, self.budget = source, budget
+        self.is_w3c = notation is Notation.W3C
+        self.space = _SPACE[notation]
+        self.at = 0
+        self.languages: dict[str, Language] = {}
+
+    def read(self, start: str) -> Cfg:
+        definitions: dict[str, Expression] = {}
+        self.skip()
+        while self.at < len(self.source):
+            begin = self.at
+            name = self.defined_name()
+            if name is None:
+                raise self.error("the name of a rule and ::= are expected here")
+            if name in definitions:
+                raise self.error(f"the rule {name} is defined twice", begin)
+            definitions[name] = self.expression()
+        if start not in definitions:
+            if not definitions or not self.is_w3c:
+                raise GrammarError(f"GBNF grammar: there is no rule called {start}")
+            start = next(iter(definitions))
+        return self.lowered(definitions, start)
+
+    def lowered(self, definitions: dict[str, Expression], start: str) -> Cfg:
+        builder = CfgBuilder(self.budget)
+        rules: dict[str, Call] = {}
+        for name, expression in definitions.items():
+            for used in names_in(expression):
+                if used.name not in definitions:
+                    raise GrammarError(f"GBNF grammar: {used.name} is not defined", used.location)
+            rules[name] = builder.new_rule(name)
+
+        def resolve(part: Name | Pattern) -> Symbol:
+            if isinstance(part, Name):
+                return rules[part.name]
+            return builder.terminal(part.source, lambda: Terminal(part.source, self.languages[part.source]))
+
+        for name, expression in definitions.items():
+            builder.define(rules[name], expression, resolve)
+        return builder.build(rules[start])
+
+    def error(self, reason: str, position: int | None = None) -> GrammarError:
+        return GrammarError(f"GBNF grammar: {reason}", self.location(self.at if position is None else position))
+
+    def location(self, position: int) -> str:
+        return f"{self.source.count(chr(10), 0, position) + 1}:{position - self.source.rfind(chr(10), 0, position)}"
+
+    def skip(self) -> None:
+        match = self.space.match(self.source, self.at)
+        assert match is not None
+        self.at = match.end()
+
+    def defined_name(self) -> str | None:
+        """Read `name ::=`; None, and nothing read, where it is not here."""
+        begin = self.at
+        name = _NAME.match(self.source, begin)
+        if name is not None:
+            self.at = name.end()
+            self.skip()
+            if _DEFINED.match(self.source, self.at):
+                self.at += 3
+                return name[0]
+        self.at = begin
+        return None
+
+    def expression(self) -> Expression:
+        """Read up to the next rule. Brackets are kept on a stack, so that nesting costs no recursion."""
+        ways: list[list[list[Expression]]] = [[[]]]
+        opened: list[int] = []
+        while True:
+            self.skip()
+            self.budget.spend(states=1)
+            letter = self.source[self.at : self.at + 1]
+            items = ways[-1][-1]
+            if letter == "(":
+                if len(opened) >= MAX_NESTING:
+                    raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
+                opened.append(self.at)
+                self.at += 1
+                ways.append([[]])
+            elif letter == ")" and opened:
+                self.at += 1
+                opened.pop()
+                whole = choice([sequence(way) for way in ways.pop()])
+                ways[-1][-1].append(self.repeated(whole))
+            elif letter == "|":
+                self.at += 1
+                ways[-1].append([])
+            elif not letter:
+                break
+            elif letter.isascii() and (letter.isalnum() or letter == "_"):
+                begin = self.at
+                if self.defined_name() is not None:
+                    self.at = begin
+                    break
+                name = _NAME.match(self.source, begin)
+                assert name is not None
+                self.at = name.end()
+                items.append(self.repeated(Name(name[0], (), self.location(begin))))
+            else:
+                items.append(self.repeated(self.terminal(letter)))
+        if opened:
+            raise self.error("the bracket that opens here is not closed", opened[-1])
+        return choice([sequence(way) for way in ways[0]])
+
+    def terminal(self, letter: str) -> Expression:
+        begin = self.at
+        if letter == '"' or (letter == "'" and self.is_w3c):
+            language = self.literal(letter)
+        elif letter == "[":
+            language = self.character_class()
+        elif letter == "." and not self.is_w3c:
+            self.at += 1
+            language = Language.code_points(code_points.ALL)
+        elif letter == "#" and self.is_w3c:
+            character = self.character("")
+            language = Language.code_points([(character, character)])
+        elif letter == "<":
+            raise self.error("tokens of a vocabulary are not allowed in a constraint")
+        else:
+            raise self.error(f"{letter!r} is not expected here")
+        text = self.source[begin : self.at]
+        self.languages.setdefault(text, language)
+        return Pattern(text, self.location(begin))
+
+    def literal(self, quote: str) -> Language:
+        begin = self.at
+        self.at += 1
+        letters: list[str] = []
+        while True:
+            letter = self.source[self.at : self.at + 1]
+            if not letter or (letter == "\n" and not self.is_w3c):
+                raise self.error("the literal that begins here has no end", begin)
+            if letter == quote:
+                self.at += 1
+                return Language.literal("".join(letters))
+            self.budget.spend()
+            if self.is_w3c:
+                self.at += 1
+                letters.append(letter)
+            else:
+                letters.append(chr(self.character("in a literal")))
+
+    def character_class(self) -> Language:
+        begin = self.at
+        self.at += 1
+        is_negated = self.source.startswith("^", self.at)
+        self.at += is_negated
+        ranges: list[tuple[int, int]] = []
+        while not self.source.startswith("]", self.at):
+            self.budget.spend()
+            if self.at >= len(self.source):
+                raise self.error("the class that begins here has no end", begin)
+            first = last = self.character("in a class")
+            if self.source.startswith("-", self.at) and not self.source.startswith("]", self.at + 1):
+                self.at += 1
+                if self.at >= len(self.source):
+                    raise self.error("the class that begins here has no end", begin)
+                last = self.character("in a class")
+                if first > last:
+                    raise self.error("the range is out of order")
+            ranges.append((first, last))
+        self.at += 1
+        points = code_points.normalised(ranges)
+        return Language.code_points(code_points.complement(points) if is_negated else points)
+
+    def character(self, where: str) -> int:
+        """Read one character, as itself or as an escape."""
+        begin = self.at
+        if self.is_w3c:
+            match = _W3C_CHARACTER.match(self.source, begin)
+            if match is None and where == "":
+                raise self.error("#x and hexadecimal digits are expected here")
+            self.at = match.end() if match else begin + 1
+            return self.checked(int(match[1], 16) if match else ord(self.source[begin]), begin)
+        escape = _ESCAPE.match(self.source, begin)
+        if escape is None:
+            if self.source[begin] == "\\":
+                raise self.error("a backslash must escape something")
+            self.at = begin + 1
+            return self.checked(ord(self.source[begin]), begin)
+        self.at = escape.end()
+        digits = escape[1] or escape[2] or escape[3]
+        if digits:
+            return self.checked(int(digits, 16), begin)
+        if escape[4] not in _SIMPLE:
+            raise self.error(f"\\{escape[4]} is not an escape {where}", begin)
+        return ord(_SIMPLE[escape[4]])
+
+    def checked(self, character: int, begin: int) -> int:
+        if character > code_points.MAX_CODE_POINT or not code_points.contains(code_points.ALL, character):
+            raise self.error("this is not a Unicode character", begin)
+        return character
+
+    def repeated(self, item: Expression) -> Expression:
+        for _ in range(MAX_NESTING):  # llama.cpp takes one repeat after another
+            self.skip()
+            letter = self.source[self.at : self.at + 1]
+            if letter and letter in "*+?":
+                self.at += 1
+                item = Repeat(item, int(letter == "+"), 1 if letter == "?" else None)
+            elif letter == "{":
+                counts = _COUNTS.match(self.source, self.at)
+                if counts is None or not (counts[1] or counts[3]):
+                    raise self.error("counts are written {m}, {m,}, {m,n} or {,n}")
+                low = int(counts[1] or "0")
+                high = low if not counts[2] else int(counts[3]) if counts[3] else None
+                if max(low, high or 0) > MAX_COUNT or (high is not None and low > high):
+                    raise self.error(f"the counts of a repeat must ascend, up to at most {MAX_COUNT}")
+                self.at = counts.end()
+                item = Repeat(item, low, high)
+            else:
+                return item
+        raise self.error(f"more than {MAX_NESTING} repeats after one another")

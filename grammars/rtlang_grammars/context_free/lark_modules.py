@@ -1,0 +1,194 @@
+"""Definitions of a Lark grammar, with those that it imports.
+
+What is imported keeps its own name where it was asked for and gets the name of its grammar in front otherwise, as lark has it. Only
+grammars that travel with this package or with lark can be imported: no file of the machine is opened on a grammar's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import resources
+
+from rtlang_grammars.context_free import lark_syntax
+from rtlang_grammars.context_free.ebnf import Choice, Expression, names_in
+from rtlang_grammars.context_free.lark_syntax import Ignore, Import, Mode, parse_lark
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+
+_MAX_IMPORT_DEPTH = 8
+_LARK_GRAMMARS = ("common",)
+
+
+@dataclass(eq=False, slots=True)
+class Definition:
+    """A rule, a template or a terminal. Changed by `%extend` only, while it is loaded.
+
+    Attributes:
+        scope: what the names in it refer to, where it is a terminal. Names in rules refer to the definitions of the whole grammar.
+    """
+
+    name: str
+    is_terminal: bool
+    parameters: tuple[str, ...]
+    priority: int
+    expression: Expression
+    location: str
+    scope: dict[str, Definition]
+
+
+@dataclass(slots=True)
+class Module:
+    """A grammar with its imports.
+
+    Attributes:
+        ignored: what `%ignore` names, with its location.
+    """
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    ignored: list[tuple[Expression, str]] = field(default_factory=list)
+
+
+def load_module(source: str, budget: Budget) -> Module:
+    """The definitions of a grammar, every name in them defined.
+
+    Raises:
+        GrammarError: malformed, an import that is not there, a name that is not defined or is defined twice; with `line:column`.
+    """
+    module = _Loader(budget).load(source, "", str, 0)
+    for definition in module.definitions.values():
+        known = definition.scope if definition.is_terminal else module.definitions
+        _check_names(definition.expression, known, definition.parameters, budget)
+        for parameter in definition.parameters:
+            if parameter in module.definitions:
+                raise GrammarError(
+                    f"Lark grammar: the parameter {parameter} has the name of a rule", definition.location
+                )
+    for expression, _ in module.ignored:
+        _check_names(expression, module.definitions, (), budget)
+    return module
+
+
+def _check_names(
+    expression: Expression, known: dict[str, Definition], parameters: tuple[str, ...], budget: Budget
+) -> None:
+    for name in names_in(expression):
+        budget.spend()
+        if name.name not in known and name.name not in parameters:
+            raise GrammarError(f"Lark grammar: {name.name} is not defined", name.location)
+
+
+class _Loader:
+    """Owned by one call of `load_module`."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.extended: list[tuple[Definition, dict[str, Definition]]] = []
+
+    def load(self, source: str, origin: str, rename: Callable[[str], str], depth: int) -> Module:
+        statements = parse_lark(source, self.budget, origin=origin, rename=rename)
+        module = Module()
+        self._import_all([each for each in statements if isinstance(each, Import)], module, rename, depth)
+        scope = dict(module.definitions)
+        for statement in statements:
+            self.budget.spend(states=1)
+            if isinstance(statement, lark_syntax.Definition):
+                self._define(statement, module, scope)
+            elif isinstance(statement, Ignore):
+                module.ignored.append((statement.expression, statement.location))
+        scope.update(module.definitions)
+        for (
+            definition,
+            added,
+        ) in self.extended:  # the terminal of another grammar, with names of here added to those of there
+            definition.scope = {**added, **definition.scope}
+        self.extended.clear()
+        return module
+
+    def _define(self, statement: lark_syntax.Definition, module: Module, scope: dict[str, Definition]) -> None:
+        before = module.definitions.get(statement.name)
+        what = "terminal" if statement.is_terminal else "rule"
+        if statement.mode is Mode.DEFINE and before is not None:
+            raise GrammarError(f"Lark grammar: the {what} {statement.name} is defined twice", statement.location)
+        if statement.mode is not Mode.DEFINE and before is None:
+            raise GrammarError(
+                f"Lark grammar: there is no {what} {statement.name} to override or extend", statement.location
+            )
+        if statement.mode is Mode.EXTEND:
+            assert before is not None
+            if before.parameters != statement.parameters:
+                raise GrammarError(
+                    f"Lark grammar: {statement.name} is extended with other parameters", statement.location
+                )
+            before.expression = Choice((statement.expression, before.expression))
+            if before.scope is not scope:
+                self.extended.append((before, scope))
+            return
+        module.definitions[statement.name] = Definition(
+            statement.name,
+            statement.is_terminal,
+            statement.parameters,
+            statement.priority,
+            statement.expression,
+            statement.location,
+            scope,
+        )
+
+    def _import_all(self, imports: list[Import], module: Module, rename: Callable[[str], str], depth: int) -> None:
+        by_path: dict[tuple[str, ...], list[Import]] = {}
+        for each in imports:
+            by_path.setdefault(each.path, []).append(each)
+        for path, statements in by_path.items():
+            if depth >= _MAX_IMPORT_DEPTH:
+                raise GrammarError("Lark grammar: too many imports within imports", statements[0].location)
+            aliases = {name: alias for each in statements for name, alias in each.names}
+            mangle = _mangling("__".join(path), aliases, rename)
+            text = _library_text(path, statements[0].location)
+            imported = self.load(text, f"{'.'.join(path)}.lark ", mangle, depth + 1)
+            for each in statements:
+                for name, _ in each.names:
+                    if mangle(name) not in imported.definitions:
+                        raise GrammarError(f"Lark grammar: {'.'.join(path)} has no {name}", each.location)
+            for name in _used(imported, [mangle(name) for name in aliases]):
+                if name in module.definitions:
+                    raise GrammarError(f"Lark grammar: {name} is imported twice", statements[0].location)
+                module.definitions[name] = imported.definitions[name]
+
+
+def _mangling(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]) -> Callable[[str], str]:
+    """The names that a grammar's names get where it is imported."""
+
+    def mangle(name: str) -> str:
+        if name in aliases:
+            return rename(aliases[name])
+        return rename(f"_{prefix}__{name[1:]}" if name.startswith("_") else f"{prefix}__{name}")
+
+    return mangle
+
+
+def _used(module: Module, names: list[str]) -> list[str]:
+    """The names of a module that some of its names need, themselves among them."""
+    found = dict.fromkeys(names)
+    waiting = list(names)
+    while waiting:
+        definition = module.definitions[waiting.pop()]
+        for name in names_in(definition.expression):
+            if name.name not in found and name.name in module.definitions:
+                found[name.name] = None
+                waiting.append(name.name)
+    return list(found)
+
+
+def _library_text(path: tuple[str, ...], location: str) -> str:
+    """The text of a grammar that travels with this package or with lark."""
+    library = resources.files("rtlang_grammars") / "library"
+    file = library / f"{path[0]}.lark"
+    if path[0] in _LARK_GRAMMARS:
+        file = resources.files("lark") / "grammars" / f"{path[0]}.lark"
+    if len(path) > 1 or not file.is_file():
+        known = sorted(each.name.removesuffix(".lark") for each in library.iterdir() if each.name.endswith(".lark"))
+        raise GrammarError(
+            f"Lark grammar: there is no grammar {'.'.join(path)} to import; there are {', '.join([*_LARK_GRAMMARS, *known])}",
+            location,
+        )
+    return file.read_text(encoding="utf-8")

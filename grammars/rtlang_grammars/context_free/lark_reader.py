@@ -1,0 +1,147 @@
+r"""Lark grammars to context-free grammars.
+
+The language is that of lark's Earley parser with the dynamic_complete lexer: a text belongs to it if it can be cut into tokens in any way
+that the rules allow. So a keyword and a name that look alike are told apart by the rules alone: the priorities and longest matches of
+lark's standard lexer, which decide such collisions there, are not modelled (a lookahead in the name's terminal excludes keywords). A
+terminal is the set of texts that its pattern matches as a whole, which differs from lark in this:
+
+- an alternative that Python's `re` prefers does not hide a longer one (`a|ab` matches `ab`); lazy repeats end early (`lazy_repeats`),
+- assertions see only the text of their own token, and what is ignored may be any text of the ignored terminals,
+- a backslash in a regular expression means what it says (`\\"` is a backslash and a quote),
+- a terminal may match the empty text, which makes it optional.
+
+Aliases, `?`, `!` and priorities change trees, not texts, and are read over. `%import` knows lark's `common` and this package's library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rtlang_grammars.context_free.cfg import Call, Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.ebnf import CfgBuilder, Name, Pattern
+from rtlang_grammars.context_free.lark_modules import Definition, Module, load_module
+from rtlang_grammars.context_free.lark_terminals import TerminalPatterns
+from rtlang_grammars.context_free.lazy_repeats import terminal_language
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A template that is an argument of another one."""
+
+    definition: Definition
+
+
+_Argument = Symbol | _Template
+_Environment = dict[str, _Argument]
+
+
+def read_lark(source: str, *, start: str = "start", budget: Budget | None = None) -> Cfg:
+    """The grammar of a Lark source.
+
+    Args:
+        start: the rule for a whole text.
+    Returns:
+        A grammar without rules that nothing uses or matches. Left recursion stays: see `left_recursion`.
+    Raises:
+        GrammarError: not a Lark grammar, or it uses what is not supported, with `line:column`; nothing can match; or it is too large.
+    """
+    budget = budget or Budget()
+    module = load_module(source, budget)
+    return _Reader(module, budget).read(start)
+
+
+class _Reader:
+    """Owned by one call of `read_lark`."""
+
+    def __init__(self, module: Module, budget: Budget) -> None:
+        self.module, self.budget = module, budget
+        self.builder = CfgBuilder(budget)
+        self.patterns = TerminalPatterns(budget)
+        self.rules: dict[tuple[object, ...], Call] = {}
+        self.waiting: list[tuple[Call, Definition, _Environment]] = []
+
+    def read(self, start: str) -> Cfg:
+        definition = self.module.definitions.get(start)
+        if definition is None or definition.is_terminal or definition.parameters:
+            raise GrammarError(f"Lark grammar: there is no rule called {start}")
+        if self.module.ignored:
+            self.builder.ignore(
+                [
+                    self._terminal(
+                        f"ignored {index}", 0, self.patterns.of_expression(expression, self.module), location
+                    )
+                    for index, (expression, location) in enumerate(self.module.ignored)
+                ]
+            )
+        root = self._rule(definition, ())
+        while self.waiting:
+            rule, definition, environment = self.waiting.pop()
+            self.builder.define(rule, definition.expression, self._resolver(environment))
+        return self.builder.build(root)
+
+    def _resolver(self, environment: _Environment) -> Callable[[Name | Pattern], Symbol]:
+        def resolve(part: Name | Pattern) -> Symbol:
+            found = self._resolved(part, environment)
+            if isinstance(found, _Template):
+                assert isinstance(part, Name)
+                raise GrammarError(f"Lark grammar: the template {part.name} needs arguments", part.location)
+            return found
+
+        return resolve
+
+    def _resolved(self, part: Name | Pattern, environment: _Environment) -> _Argument:
+        self.budget.spend(states=1)
+        if isinstance(part, Pattern):
+            return self.builder.terminal(
+                ("pattern", part.source), lambda: self._terminal(part.source, 0, part.source, part.location)
+            )
+        bound = environment.get(part.name)
+        if bound is not None and not isinstance(bound, _Template):
+            if part.arguments:
+                raise GrammarError(f"Lark grammar: {part.name} is not a template", part.location)
+            return bound
+        definition = bound.definition if isinstance(bound, _Template) else self.module.definitions[part.name]
+        if definition.is_terminal:
+            return self.builder.terminal(
+                ("terminal", id(definition)),
+                lambda: self._terminal(
+                    definition.name, definition.priority, self.patterns.of(definition), definition.location
+                ),
+            )
+        if definition.parameters and not part.arguments:
+            return _Template(definition)
+        if len(definition.parameters) != len(part.arguments):
+            raise GrammarError(
+                f"Lark grammar: {part.name} takes {len(definition.parameters)} arguments, {len(part.arguments)} are given",
+                part.location,
+            )
+        arguments: list[_Argument] = []
+        for argument in part.arguments:
+            assert isinstance(argument, Name | Pattern)
+            arguments.append(self._resolved(argument, environment))
+        return self._rule(definition, tuple(arguments))
+
+    def _rule(self, definition: Definition, arguments: tuple[_Argument, ...]) -> Call:
+        key = (
+            id(definition),
+            *[("t", id(each.definition)) if isinstance(each, _Template) else each for each in arguments],
+        )
+        rule = self.rules.get(key)
+        if rule is None:
+            rule = self.rules[key] = self.builder.new_rule(definition.name)
+            self.waiting.append((rule, definition, dict(zip(definition.parameters, arguments, strict=True))))
+        return rule
+
+    def _terminal(self, name: str, priority: int, pattern: str, location: str) -> Terminal:
+        try:
+            language = terminal_language(pattern, self.budget)
+            language.is_empty(self.budget)
+        except RecursionError:
+            raise GrammarError(f"Lark grammar: the terminal {name[:80]} is too complex", location) from None
+        except GrammarError as error:
+            self.budget.check()
+            raise GrammarError(f"Lark grammar: in the terminal {name[:80]}: {error.reason}", location) from None
+        return Terminal(name, language, priority)

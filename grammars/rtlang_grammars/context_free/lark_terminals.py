@@ -1,0 +1,84 @@
+"""Terminals of a Lark grammar as regular expressions.
+
+A terminal may use others, so that its pattern is put together as text, which is what lark does: an assertion in one part sees into the
+next. Text that many terminals share is charged to the budget as often as it is written out.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.context_free.ebnf import Choice, Expression, Name, Pattern, Repeat, Sequence, names_in
+from rtlang_grammars.context_free.lark_modules import Definition, Module
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+
+
+class TerminalPatterns:
+    """The patterns of terminals, each written once. Owned by one reader."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._patterns: dict[int, str] = {}
+
+    def of(self, definition: Definition) -> str:
+        """The pattern of a terminal, in Python's dialect.
+
+        Raises:
+            GrammarError: it uses itself, or a rule; or it is too long.
+        """
+        is_open: set[int] = set()
+        stack = [definition]
+        while stack:
+            top = stack[-1]
+            if id(top) in self._patterns:
+                stack.pop()
+                continue
+            used = [
+                each
+                for name in names_in(top.expression)
+                if id(each := _terminal(name, top.scope)) not in self._patterns
+            ]
+            if not used:
+                self._patterns[id(top)] = self._written(top.expression, top.scope)
+                continue
+            if id(top) in is_open or any(each is top for each in used):
+                raise GrammarError(f"Lark grammar: the terminal {top.name} uses itself; only rules may", top.location)
+            is_open.add(id(top))
+            stack.extend(used)
+        return self._patterns[id(definition)]
+
+    def of_expression(self, expression: Expression, module: Module) -> str:
+        """The pattern of an expression over terminals.
+
+        Raises:
+            GrammarError: as `of`.
+        """
+        for name in names_in(expression):
+            self.of(_terminal(name, module.definitions))
+        return self._written(expression, module.definitions)
+
+    def _written(self, expression: Expression, scope: dict[str, Definition]) -> str:
+        match expression:
+            case Pattern():
+                text = expression.source
+            case Name():
+                text = f"(?:{self._patterns[id(_terminal(expression, scope))]})"
+            case Sequence():
+                text = "".join(self._written(item, scope) for item in expression.items)
+            case Choice():
+                text = f"(?:{'|'.join(self._written(way, scope) for way in expression.ways)})"
+            case Repeat():
+                high = "" if expression.high is None else expression.high
+                text = f"(?:{self._written(expression.item, scope)}){{{expression.low},{high}}}"
+        if len(text) > self._budget.limits.max_source_bytes:
+            raise GrammarError("too long: a terminal has too much text with all the terminals that it uses")
+        self._budget.spend(num_bytes=len(text))
+        return text
+
+
+def _terminal(name: Name, scope: dict[str, Definition]) -> Definition:
+    definition = scope.get(name.name)
+    if definition is None:
+        raise GrammarError(f"Lark grammar: {name.name} is not defined", name.location)
+    if not definition.is_terminal:
+        raise GrammarError(f"Lark grammar: a terminal cannot use a rule, as {name.name} is", name.location)
+    return definition

@@ -1,0 +1,146 @@
+"""Lazy repeats, for those who meant the first place where the rest can match.
+
+As a set of texts, `".*?"` is the same as `".*"`. A lexer that runs it stops at the first quote, and that is what its writer meant. In a
+terminal, therefore, `x*?` followed by K repeats x only while no text of K begins there: `(?:(?!K)x)*K`, which is a regular language. Inside
+a group that is itself repeated, what follows is not known, and a lazy repeat there stays an ordinary one. A pattern that also looks behind
+would look behind from within a lookahead; there the texts are those of which no beginning matches too, which is the same wherever what
+follows the repeat cannot go on once it has matched (an ending quote).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.spec import GrammarError
+
+_MAX_CHARS = 1 << 16
+_PIECE = re.compile(
+    r"""(?P<opening>\((?:\?(?:[aiLmsux]*(?:-[imsx]+)?:|P<\w+>|<?[=!]))?)
+      | (?P<closing>\))
+      | (?P<bar>\|)
+      | (?P<repeat>(?:[*+?]|\{[0-9]*,?[0-9]*\})\??)
+      | (?P<klass>\[\^?\]?(?:[^\]\\]|\\.)*\])
+      | (?P<atom>\\.|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_LAZY = re.compile(r"(?:[*+?]|\{[0-9,]*\})\?")
+_COUNTS = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}\?$")
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group and what it holds: ways, each a list of items."""
+
+    opening: str
+    ways: list[list[_Item]] = field(default_factory=lambda: [[]])
+
+
+@dataclass(slots=True)
+class _Item:
+    """A piece or a group, and how it is repeated."""
+
+    piece: str | _Group
+    repeat: str = ""
+
+
+def terminal_language(pattern: str, budget: Budget) -> Language:
+    """The texts of a terminal, as far as lazy repeats decide them.
+
+    Raises:
+        GrammarError: not a pattern of Python's dialect, or it has what no regular language has; or it is too large.
+    """
+    if "(?<" not in pattern or not _LAZY.search(pattern) or without_lazy_repeats(pattern) == pattern:
+        return compile_regex(without_lazy_repeats(pattern), dialect="lark", budget=budget)
+    every = compile_regex(pattern, dialect="lark", budget=budget)
+    return every.minus(every.concat(Language.any_text().bounded(1, None)))
+
+
+def without_lazy_repeats(pattern: str) -> str:
+    """A pattern of Python's dialect that matches what this one prefers to match, as far as its lazy repeats decide.
+
+    Raises:
+        GrammarError: too many lazy repeats after one another, or lazy repeats in a verbose pattern.
+    """
+    if not _LAZY.search(pattern):
+        return pattern
+    root = _Group("")
+    groups = [root]
+    has_lazy = False
+    for match in _PIECE.finditer(pattern):
+        items = groups[-1].ways[-1]
+        kind, text = match.lastgroup, match[0]
+        if kind == "opening":
+            group = _Group(text)
+            items.append(_Item(group))
+            groups.append(group)
+        elif kind == "closing" and len(groups) > 1:
+            groups.pop()
+        elif kind == "bar":
+            groups[-1].ways.append([])
+        elif kind == "repeat" and items and not items[-1].repeat and text not in ("{}", "{,}"):
+            items[-1].repeat = text
+            has_lazy = has_lazy or (len(text) > 1 and text.endswith("?"))
+        else:
+            items.append(_Item(text))
+    if not has_lazy:
+        return pattern
+    if re.search(r"\(\?[aiLmsu]*[xaL]", pattern):
+        raise GrammarError("a lazy repeat is not supported together with the flags x, a and L")
+    return _written(root, "")
+
+
+def _written(group: _Group, rest: str | None) -> str:
+    """The group as a pattern, where `rest` follows it up to the end; None where that is not known."""
+    flags = re.match(r"\(\?([ims]*)(?:-([ims]+))?:", group.opening)
+    if flags and rest:
+        turned_back = f"-{flags[1]}" if flags[1] else ""
+        if flags[1] or flags[2]:
+            rest = f"(?{flags[2] or ''}{turned_back}:{rest})"
+    ways = "|".join(_written_way(way, rest) for way in group.ways)
+    if len(ways) > _MAX_CHARS:
+        raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
+    return f"{group.opening}{ways})" if group.opening else ways
+
+
+def _written_way(way: list[_Item], rest: str | None) -> str:
+    written: list[str] = []
+    behind = rest
+    for item in reversed(way):
+        is_lazy = len(item.repeat) > 1 and item.repeat.endswith("?")
+        if isinstance(item.piece, str):
+            piece = item.piece
+        else:
+            sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.piece.opening)
+            piece = _written(item.piece, behind if sees_rest else None)
+        if is_lazy and behind is not None:
+            text = _stopping(piece, item.repeat, behind)
+        else:
+            text = piece + (item.repeat[:-1] if is_lazy else item.repeat)
+        written.append(text)
+        if behind is not None:
+            behind = text + behind
+            if len(behind) > _MAX_CHARS:
+                raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
+    return "".join(reversed(written))
+
+
+def _stopping(piece: str, repeat: str, rest: str) -> str:
+    """The lazy repeat of a piece that ends where `rest` can begin."""
+    once = f"(?:(?!{rest}){piece})"
+    if repeat == "*?":
+        return f"{once}*"
+    if repeat == "+?":
+        return f"{piece}{once}*"
+    if repeat == "??":
+        return f"{once}?"
+    counts = _COUNTS.match(repeat)
+    assert counts is not None
+    low, high = int(counts[1] or "0"), counts[3]
+    required = f"{piece}{{{low}}}"
+    if not counts[2]:
+        return required
+    return f"{required}{once}{{0,{max(int(high) - low, 0)}}}" if high else f"{required}{once}*"
