@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from rtlang_kernels.triton_ops import attention_kernel, filter_kernel, layers_kernel, logits_kernel, sampling_kernel
-from rtlang_kernels.triton_ops.tiles import GFX942, LINES, SM_80, SM_90, attention_tile, split_dim
+from rtlang_kernels.triton_ops.tiles import GFX942, LINES, SM_80, SM_90, attention_tile, float32_precision, split_dim
 
 TARGETS = {
     SM_80: GPUTarget("cuda", 80, 32),
@@ -61,20 +61,20 @@ class Report:
 
 
 def attention_variants(arch: str) -> Iterator[Variant]:
-    """Every class of tile over the head sizes and types in use, and every feature on the commonest."""
-    shapes: list[tuple[str, int, int, dict[str, bool]]] = [
-        ("bf16", 128, 4, {}),
-        ("bf16", 64, 7, {}),
-        ("fp16", 80, 1, {}),
-        ("bf16", 96, 1, {}),
-        ("bf16", 256, 4, {"HAS_WINDOW": True, "HAS_SOFT_CAP": True}),
-        ("bf16", 64, 8, {"HAS_WINDOW": True, "HAS_SINKS": True}),
-        ("fp32", 128, 4, {}),
+    """Every class of tile for the commonest and the largest heads, and every feature, head size and type at least once."""
+    every = range(len(LINES))
+    shapes: list[tuple[str, int, int, Iterable[int], dict[str, bool]]] = [
+        ("bf16", 128, 4, every, {}),
+        ("bf16", 64, 7, (0, 1), {}),
+        ("fp16", 80, 1, (1,), {}),
+        ("bf16", 96, 1, (2,), {}),
+        ("bf16", 64, 8, (1,), {"HAS_WINDOW": True, "HAS_SINKS": True}),
+        ("bf16", 256, 4, every, {"HAS_WINDOW": True, "HAS_SOFT_CAP": True}),
+        ("fp32", 128, 4, every, {}),
     ]
-    for kind, head_dim, group, features in shapes:
-        for lines_class, lines in enumerate(LINES):
-            if lines >= group:
-                yield attention_variant(arch, kind, head_dim, group, lines_class, features)
+    for kind, head_dim, group, classes, features in shapes:
+        for lines_class in classes:
+            yield attention_variant(arch, kind, head_dim, group, lines_class, features)
 
 
 def attention_variant(
@@ -90,6 +90,7 @@ def attention_variant(
     types |= {"scale": "fp32", "soft_cap": "fp32"}
     constants = {
         "LINES_CLASS": lines_class,
+        "PARTS": LINES[lines_class] // tile.block_m,
         "NUM_KV_HEADS": 8,
         "GROUP": group,
         "HEAD_DIM": head_dim,
@@ -106,9 +107,10 @@ def attention_variant(
         "HAS_SOFT_CAP": False,
         "HAS_SINKS": False,
         "UPCAST": False,
+        "PRECISION": float32_precision(arch),
     }
     extra = "".join(f" {name[4:].lower()}" for name in features)
-    name = f"rect_attn {kind} D{head_dim} G{group} {tile.block_m}x{tile.block_n}{extra}"
+    name = f"rect_attn {kind} D{head_dim} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     return Variant(name, attention_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps})
 
 
@@ -241,7 +243,9 @@ def compiled(variant: Variant, arch: str) -> Report:
         constexprs={(index,): variant.constants[name] for index, name in enumerate(names) if name in variant.constants},
         attrs={(index,): [["tt.divisibility", 16]] for index, name in enumerate(names) if name in aligned},
     )
-    built = triton.compile(source, target=TARGETS[arch], options={"num_warps": 4} | variant.options)
+    built = triton.compile(
+        source, target=TARGETS[arch], options={"num_warps": 4, "enable_fp_fusion": True} | variant.options
+    )
     shared = int(built.metadata.shared)
     if arch == GFX942:
         text = built.asm["amdgcn"]

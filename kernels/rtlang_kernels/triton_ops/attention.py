@@ -19,7 +19,7 @@ from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.triton_ops.attention_kernel import merge_parts, merge_two, rect_attn
 from rtlang_kernels.triton_ops.jit import check_device, is_interpreting
 from rtlang_kernels.triton_ops.schedule import Schedule, schedule
-from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, machine_of, split_dim
+from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, float32_precision, machine_of, split_dim
 from rtlang_kernels.triton_ops.transfer import packed_to
 
 MERGE_ELEMENTS = 1024  # outputs of one merging program
@@ -114,7 +114,8 @@ def paged_attention(
         if num_items == 0:
             continue
         tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size())
-        rect_attn[(num_items * num_kv_heads,)](
+        parts = LINES[lines_class] // tile.block_m
+        rect_attn[(num_items * num_kv_heads * parts,)](
             q,
             k_pool,
             v_pool,
@@ -135,6 +136,7 @@ def paged_attention(
             float(scale),
             float(soft_cap or 1.0),
             LINES_CLASS=lines_class,
+            PARTS=parts,
             NUM_KV_HEADS=num_kv_heads,
             GROUP=num_q_heads // num_kv_heads,
             HEAD_DIM=head_dim,
@@ -151,7 +153,9 @@ def paged_attention(
             HAS_SOFT_CAP=soft_cap is not None,
             HAS_SINKS=sinks is not None,
             UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
+            PRECISION=float32_precision(arch),
             num_warps=tile.num_warps,
+            enable_fp_fusion=True,
         )
     if len(work.merge_tokens):
         block_v, block_h = merge_block(num_q_heads, v_head_dim)
@@ -171,6 +175,7 @@ def paged_attention(
             BLOCK_V=block_v,
             HAS_SINKS=sinks is not None,
             num_warps=4,
+            enable_fp_fusion=True,
         )
 
 
@@ -198,5 +203,6 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
         BLOCK_H=block_h,
         BLOCK_V=block_v,
         num_warps=4,
+        enable_fp_fusion=True,
     )
     return out, lse

@@ -12,8 +12,6 @@ Why masked lanes are safe: lines beyond the item are zero and never stored; keys
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.triton_ops.jit import jit
@@ -23,16 +21,23 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 
 @jit
-def _product(a: Any, b: Any, UPCAST: tl.constexpr) -> Any:
-    """a @ b with float32 sums. The interpreter multiplies bfloat16 as raw bits, hence UPCAST."""
+def _product(a: tl.tensor, b: tl.tensor, UPCAST: tl.constexpr, PRECISION: tl.constexpr) -> tl.tensor:
+    """a @ b with float32 sums. The interpreter multiplies bfloat16 as raw bits, hence UPCAST; PRECISION is that of float32 products."""
     if UPCAST:
-        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision=PRECISION)
     else:
-        return tl.dot(a, b, input_precision="ieee")
+        return tl.dot(a, b, input_precision=PRECISION)
 
 
 @jit
-def _load_2d(base: Any, offsets: Any, dims: Any, rows_valid: Any, SIZE: tl.constexpr, MASKED: tl.constexpr) -> Any:
+def _load_2d(
+    base: tl.tensor,
+    offsets: tl.tensor,
+    dims: tl.tensor,
+    rows_valid: tl.tensor,
+    SIZE: tl.constexpr,
+    MASKED: tl.constexpr,
+) -> tl.tensor:
     """Elements base[offsets + dims]; zero where a row is not valid, if MASKED, or a dimension is beyond SIZE."""
     if MASKED:
         return tl.load(base + offsets + dims, mask=rows_valid & (dims < SIZE), other=0.0)
@@ -42,20 +47,20 @@ def _load_2d(base: Any, offsets: Any, dims: Any, rows_valid: Any, SIZE: tl.const
 
 @jit
 def _attend(
-    state: Any,
-    q_lo: Any,
-    q_hi: Any,
-    k_base: Any,
-    v_base: Any,
-    table: Any,
-    begin: Any,
-    end: Any,
-    line_first: Any,
-    line_last: Any,
-    k_stride: Any,
-    v_stride: Any,
-    scale: Any,
-    soft_cap: Any,
+    state: tl.tensor,
+    q_lo: tl.tensor,
+    q_hi: tl.tensor,
+    k_base: tl.tensor,
+    v_base: tl.tensor,
+    table: tl.tensor,
+    begin: tl.tensor,
+    end: tl.tensor,
+    line_first: tl.tensor,
+    line_last: tl.tensor,
+    k_stride: tl.tensor,
+    v_stride: tl.tensor,
+    scale: tl.tensor,
+    soft_cap: tl.tensor,
     HEAD_DIM: tl.constexpr,
     V_HEAD_DIM: tl.constexpr,
     D_LO: tl.constexpr,
@@ -67,7 +72,8 @@ def _attend(
     HAS_SOFT_CAP: tl.constexpr,
     MASKED: tl.constexpr,
     UPCAST: tl.constexpr,
-) -> Any:
+    PRECISION: tl.constexpr,
+) -> tl.tensor:
     """The softmax state after the keys at [begin, begin + BLOCK_N), cut off at `end` and by each line's bounds if MASKED."""
     top, total, acc_lo, acc_hi = state
     position = begin + tl.arange(0, BLOCK_N)
@@ -79,10 +85,10 @@ def _attend(
     slot = page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE
     k_offsets, v_offsets = (slot * k_stride)[None, :], (slot * v_stride)[:, None]
     k_lo = _load_2d(k_base, k_offsets, tl.arange(0, D_LO)[:, None], is_key[None, :], HEAD_DIM, MASKED)
-    scores = _product(q_lo, k_lo, UPCAST)  # [BLOCK_M, BLOCK_N]
+    scores = _product(q_lo, k_lo, UPCAST, PRECISION)  # [BLOCK_M, BLOCK_N]
     if D_HI > 0:
         k_hi = _load_2d(k_base, k_offsets, D_LO + tl.arange(0, D_HI)[:, None], is_key[None, :], HEAD_DIM, MASKED)
-        scores += _product(q_hi, k_hi, UPCAST)
+        scores += _product(q_hi, k_hi, UPCAST, PRECISION)
     if HAS_SOFT_CAP:
         # tanh(x) = 1 - 2 / (e^(2x) + 1), right at both infinities
         scores = soft_cap - 2 * soft_cap / (tl.exp2(scores * (scale * 2 * LOG2_E / soft_cap)) + 1)
@@ -103,35 +109,36 @@ def _attend(
     v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
     if not UPCAST:
         weights = weights.to(v_lo.dtype)
-    acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST)
+    acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST, PRECISION)
     if V_HI > 0:
         v_hi = _load_2d(v_base, v_offsets, V_LO + tl.arange(0, V_HI)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
-        acc_hi = acc_hi * shrink[:, None] + _product(weights, v_hi, UPCAST)
+        acc_hi = acc_hi * shrink[:, None] + _product(weights, v_hi, UPCAST, PRECISION)
     return new_top, total, acc_lo, acc_hi
 
 
 @jit
 def rect_attn(
-    q: Any,
-    k_pool: Any,
-    v_pool: Any,
-    out: Any,
-    lse: Any,
-    partial_out: Any,
-    partial_lse: Any,
-    sinks: Any,
-    items: Any,
-    class_start: Any,
-    page_table: Any,
-    positions: Any,
-    first_visible: Any,
-    max_pages: Any,
-    q_stride: Any,
-    k_stride: Any,
-    v_stride: Any,
-    scale: Any,
-    soft_cap: Any,
+    q: tl.tensor,
+    k_pool: tl.tensor,
+    v_pool: tl.tensor,
+    out: tl.tensor,
+    lse: tl.tensor,
+    partial_out: tl.tensor,
+    partial_lse: tl.tensor,
+    sinks: tl.tensor,
+    items: tl.tensor,
+    class_start: tl.tensor,
+    page_table: tl.tensor,
+    positions: tl.tensor,
+    first_visible: tl.tensor,
+    max_pages: tl.tensor,
+    q_stride: tl.tensor,
+    k_stride: tl.tensor,
+    v_stride: tl.tensor,
+    scale: tl.tensor,
+    soft_cap: tl.tensor,
     LINES_CLASS: tl.constexpr,
+    PARTS: tl.constexpr,
     NUM_KV_HEADS: tl.constexpr,
     GROUP: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -148,23 +155,27 @@ def rect_attn(
     HAS_SOFT_CAP: tl.constexpr,
     HAS_SINKS: tl.constexpr,
     UPCAST: tl.constexpr,
+    PRECISION: tl.constexpr,
 ) -> None:
-    """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS; surplus programs return.
+    """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
-    A line is (token, head of the group): line l of an item is its token l // GROUP. Heads of a KV head are neighbours in pid, since their
-    keys are neighbours in memory.
+    A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs of
+    the same keys are neighbours, then those of the next KV head, whose keys are neighbours in memory.
     """
-    item_id = tl.load(class_start + LINES_CLASS) + tl.program_id(0) // NUM_KV_HEADS
-    kv_head = tl.program_id(0) % NUM_KV_HEADS
+    part = tl.program_id(0) % PARTS
+    item_id = tl.load(class_start + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)
+    kv_head = tl.program_id(0) // PARTS % NUM_KV_HEADS
     if item_id >= tl.load(class_start + LINES_CLASS + 1):
         return
     item = items + item_id * 8
     row, begin, end = tl.load(item), tl.load(item + 1), tl.load(item + 2)
     token_0, num_tokens, partial = tl.load(item + 3), tl.load(item + 4), tl.load(item + 5)
     full_lo, full_hi = tl.load(item + 6), tl.load(item + 7)
+    if part * BLOCK_M >= num_tokens * GROUP:
+        return
     table = page_table + row.to(tl.int64) * max_pages
 
-    line = tl.arange(0, BLOCK_M)
+    line = part * BLOCK_M + tl.arange(0, BLOCK_M)
     is_line = line < num_tokens * GROUP
     token = token_0 + tl.minimum(line // GROUP, num_tokens - 1)
     head = kv_head * GROUP + line % GROUP
@@ -212,6 +223,7 @@ def rect_attn(
             HAS_SOFT_CAP,
             False,
             UPCAST,
+            PRECISION,
         )
     # what is left: [begin, left_end) before the full tiles, [right, end) after them
     left_end = tl.where(num_full > 0, full_lo, begin)
@@ -246,6 +258,7 @@ def rect_attn(
             HAS_SOFT_CAP,
             True,
             UPCAST,
+            PRECISION,
         )
 
     found = total > 0
@@ -268,11 +281,11 @@ def rect_attn(
 
 @jit
 def _store(
-    base: Any,
-    target: Any,
-    acc_lo: Any,
-    acc_hi: Any,
-    is_line: Any,
+    base: tl.tensor,
+    target: tl.tensor,
+    acc_lo: tl.tensor,
+    acc_hi: tl.tensor,
+    is_line: tl.tensor,
     V_HEAD_DIM: tl.constexpr,
     V_LO: tl.constexpr,
     V_HI: tl.constexpr,
@@ -288,7 +301,7 @@ def _store(
 
 
 @jit
-def _with_sink(state_lse: Any, sink: Any) -> Any:
+def _with_sink(state_lse: tl.tensor, sink: tl.tensor) -> tl.tensor:
     """Base-2 lse with one more key that has no value, and the share of the weight that the others keep."""
     top = tl.maximum(state_lse, sink)
     top = tl.where(top == float("-inf"), 0.0, top)
@@ -299,15 +312,15 @@ def _with_sink(state_lse: Any, sink: Any) -> Any:
 
 @jit
 def merge_parts(
-    partial_out: Any,
-    partial_lse: Any,
-    sinks: Any,
-    num_merged: Any,
-    merge_tokens: Any,
-    merge_start: Any,
-    merge_rows: Any,
-    out: Any,
-    lse: Any,
+    partial_out: tl.tensor,
+    partial_lse: tl.tensor,
+    sinks: tl.tensor,
+    num_merged: tl.tensor,
+    merge_tokens: tl.tensor,
+    merge_start: tl.tensor,
+    merge_rows: tl.tensor,
+    out: tl.tensor,
+    lse: tl.tensor,
     NUM_Q_HEADS: tl.constexpr,
     V_HEAD_DIM: tl.constexpr,
     BLOCK_H: tl.constexpr,
@@ -352,13 +365,13 @@ def merge_parts(
 
 @jit
 def merge_two(
-    out_a: Any,
-    lse_a: Any,
-    out_b: Any,
-    lse_b: Any,
-    out: Any,
-    lse: Any,
-    num_states: Any,
+    out_a: tl.tensor,
+    lse_a: tl.tensor,
+    out_b: tl.tensor,
+    lse_b: tl.tensor,
+    out: tl.tensor,
+    lse: tl.tensor,
+    num_states: tl.tensor,
     V_HEAD_DIM: tl.constexpr,
     BLOCK_H: tl.constexpr,
     BLOCK_V: tl.constexpr,

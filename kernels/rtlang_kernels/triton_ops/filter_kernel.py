@@ -15,8 +15,6 @@ Source: the rejection with pivots follows Ye et al. 2025 (FlashInfer, sorting-fr
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.triton_ops import noise_kernel as noise
@@ -27,50 +25,49 @@ LOWEST_KEY = tl.constexpr(-0x80000000)
 
 
 @jit
-def _order_key(scaled: Any) -> Any:
+def _order_key(scaled: tl.tensor) -> tl.tensor:
     """int32 that ascends with the float32; -0 is 0."""
     bits = (scaled + 0.0).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 @jit
-def _sum_2d(x: Any) -> Any:
+def _sum_2d(x: tl.tensor) -> tl.tensor:
     return tl.sum(tl.sum(x, axis=1), axis=0)
 
 
 @jit
-def _max_2d(x: Any) -> Any:
+def _max_2d(x: tl.tensor) -> tl.tensor:
     return tl.max(tl.max(x, axis=1), axis=0)
 
 
 @jit
 def _kth_key(
-    line: Any,
-    factor: Any,
-    bitmask: Any,
-    mask_row: Any,
-    num_words: Any,
-    vocab_size: Any,
-    top_k: Any,
+    line: tl.tensor,
+    factor: tl.tensor,
+    bitmask: tl.tensor,
+    mask_row: tl.tensor,
+    num_words: tl.tensor,
+    vocab_size: tl.tensor,
+    top_k: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
-) -> Any:
+) -> tl.tensor:
     """The key of the top_k-th likeliest token; how many of the tokens with just this key are among the first top_k.
 
     LOWEST_KEY where there are not more than top_k tokens.
     """
     digits = tl.arange(0, 256)
     prefix, left, found = 0, top_k, 1
-    for digit in tl.static_range(4):
-        shift: tl.constexpr = 24 - 8 * digit
+    for digit in range(4):
+        shift = 24 - 8 * digit
         counts = tl.zeros([256], tl.int32)
         for chunk in range(tl.cdiv(vocab_size, BLOCK)):
             x, _, _ = masked_chunk(line, bitmask, mask_row, num_words, chunk, vocab_size, BLOCK, HAS_MASK)
             key = _order_key(x * factor)
             bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as unsigned
-            is_candidate = x > float("-inf")
-            if digit > 0:
-                is_candidate = is_candidate & ((bits >> (shift + 8)).to(tl.int32) == prefix)
+            above = ((bits >> shift) >> 8).to(tl.int32)  # the digits found so far; none at first
+            is_candidate = (x > float("-inf")) & (above == prefix)
             value = ((bits >> shift) & 255).to(tl.int32)
             counts += tl.histogram(value.reshape(BLOCK), 256, mask=is_candidate.reshape(BLOCK))
         at_least = tl.sum(counts) - tl.cumsum(counts) + counts  # candidates with this digit or a larger one
@@ -84,22 +81,22 @@ def _kth_key(
 
 @jit
 def sample_filtered(
-    logits: Any,
-    row_stride: Any,
-    vocab_size: Any,
-    rows: Any,
-    factors: Any,
-    keys: Any,
-    steps: Any,
-    top_ks: Any,
-    top_ps: Any,
-    min_ps: Any,
-    bitmask: Any,
-    mask_rows: Any,
-    num_words: Any,
-    is_finite: Any,
-    row_top: Any,
-    token_ids: Any,
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    vocab_size: tl.tensor,
+    rows: tl.tensor,
+    factors: tl.tensor,
+    keys: tl.tensor,
+    steps: tl.tensor,
+    top_ks: tl.tensor,
+    top_ps: tl.tensor,
+    min_ps: tl.tensor,
+    bitmask: tl.tensor,
+    mask_rows: tl.tensor,
+    num_words: tl.tensor,
+    is_finite: tl.tensor,
+    row_top: tl.tensor,
+    token_ids: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
@@ -114,10 +111,8 @@ def sample_filtered(
     line = logits + row.to(tl.int64) * row_stride
     num_chunks = tl.cdiv(vocab_size, BLOCK)
 
-    cut, num_ties = (
-        LOWEST_KEY,
-        NO_TOKEN,
-    )  # tokens below the cut are out; of those at the cut only the first num_ties stay
+    # tokens below the cut are out; of those at the cut only the first num_ties stay
+    cut, num_ties = LOWEST_KEY, NO_TOKEN
     if top_k > 0:
         cut, num_ties = _kth_key(line, factor, bitmask, mask_row, num_words, vocab_size, top_k, BLOCK, HAS_MASK)
     limit = tl.full([], float("inf"), tl.float64)  # weight that may lie before a kept token

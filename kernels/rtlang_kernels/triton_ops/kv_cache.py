@@ -32,6 +32,7 @@ def _copy(
         HAS_TARGET_IDS=target_ids is not None,
         BLOCK=LINE_BLOCK,
         num_warps=4,
+        enable_fp_fusion=True,
     )
 
 

@@ -83,6 +83,7 @@ def rope_append(
         HAS_Q_NORM=q_norm is not None,
         HAS_K_NORM=k_norm is not None,
         num_warps=4,
+        enable_fp_fusion=True,
     )
 
 
@@ -108,6 +109,7 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
             BLOCK=power_of_two(size),
             HAS_RESIDUAL=residual is not None,
             num_warps=norm_warps(size),
+            enable_fp_fusion=True,
         )
     return out
 
@@ -121,5 +123,7 @@ def silu_and_mul(gate_up: Tensor) -> Tensor:
     out = torch.empty((num_tokens, size), dtype=gate_up.dtype, device=gate_up.device)
     if num_tokens:
         grid = (num_tokens, -(-size // GATE_BLOCK))
-        kernels.silu_and_mul[grid](gate_up, out, size, gate_up.stride(0), BLOCK=GATE_BLOCK, num_warps=4)
+        kernels.silu_and_mul[grid](
+            gate_up, out, size, gate_up.stride(0), BLOCK=GATE_BLOCK, num_warps=4, enable_fp_fusion=True
+        )
     return out

@@ -5,8 +5,6 @@ All sums are float32. A program owns whole heads or a whole token, so that no re
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.triton_ops.jit import jit
@@ -14,15 +12,15 @@ from rtlang_kernels.triton_ops.jit import jit
 
 @jit
 def _rotated_heads(
-    source: Any,
-    target: Any,
-    source_offsets: Any,
-    target_offsets: Any,
-    is_head: Any,
-    cos_row: Any,
-    sin_row: Any,
-    weight: Any,
-    eps: Any,
+    source: tl.tensor,
+    target: tl.tensor,
+    source_offsets: tl.tensor,
+    target_offsets: tl.tensor,
+    is_head: tl.tensor,
+    cos_row: tl.tensor,
+    sin_row: tl.tensor,
+    weight: tl.tensor,
+    eps: tl.tensor,
     HEAD_DIM: tl.constexpr,
     HALF: tl.constexpr,
     BLOCK_HALF: tl.constexpr,
@@ -53,23 +51,23 @@ def _rotated_heads(
 
 @jit
 def rope_append(
-    q: Any,
-    k: Any,
-    v: Any,
-    cos: Any,
-    sin: Any,
-    positions: Any,
-    k_pool: Any,
-    v_pool: Any,
-    slot_mapping: Any,
-    q_norm: Any,
-    k_norm: Any,
-    eps: Any,
-    q_stride: Any,
-    k_stride: Any,
-    v_stride: Any,
-    k_pool_stride: Any,
-    v_pool_stride: Any,
+    q: tl.tensor,
+    k: tl.tensor,
+    v: tl.tensor,
+    cos: tl.tensor,
+    sin: tl.tensor,
+    positions: tl.tensor,
+    k_pool: tl.tensor,
+    v_pool: tl.tensor,
+    slot_mapping: tl.tensor,
+    q_norm: tl.tensor,
+    k_norm: tl.tensor,
+    eps: tl.tensor,
+    q_stride: tl.tensor,
+    k_stride: tl.tensor,
+    v_stride: tl.tensor,
+    k_pool_stride: tl.tensor,
+    v_pool_stride: tl.tensor,
     NUM_Q_HEADS: tl.constexpr,
     NUM_KV_HEADS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -139,12 +137,12 @@ def rope_append(
 
 @jit
 def add_rms_norm(
-    x: Any,
-    residual: Any,
-    weight: Any,
-    out: Any,
-    eps: Any,
-    size: Any,
+    x: tl.tensor,
+    residual: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    eps: tl.tensor,
+    size: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
 ) -> None:
@@ -164,7 +162,9 @@ def add_rms_norm(
 
 
 @jit
-def silu_and_mul(gate_up: Any, out: Any, size: Any, gate_up_stride: Any, BLOCK: tl.constexpr) -> None:
+def silu_and_mul(
+    gate_up: tl.tensor, out: tl.tensor, size: tl.tensor, gate_up_stride: tl.tensor, BLOCK: tl.constexpr
+) -> None:
     """BLOCK elements of one token. Grid: (tokens, blocks)."""
     token = tl.program_id(0).to(tl.int64)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -177,13 +177,13 @@ def silu_and_mul(gate_up: Any, out: Any, size: Any, gate_up_stride: Any, BLOCK: 
 
 @jit
 def copy_lines(
-    source: Any,
-    target: Any,
-    source_ids: Any,
-    target_ids: Any,
-    size: Any,
-    source_stride: Any,
-    target_stride: Any,
+    source: tl.tensor,
+    target: tl.tensor,
+    source_ids: tl.tensor,
+    target_ids: tl.tensor,
+    size: tl.tensor,
+    source_stride: tl.tensor,
+    target_stride: tl.tensor,
     HAS_SOURCE_IDS: tl.constexpr,
     HAS_TARGET_IDS: tl.constexpr,
     BLOCK: tl.constexpr,

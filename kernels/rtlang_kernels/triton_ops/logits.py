@@ -36,7 +36,16 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
     top_values = torch.empty((num_rows, num_top), dtype=torch.float32, device=device)
     if num_rows:
         kernels.logprob_chunks[(num_chunks, num_rows)](
-            logits, logits.stride(0), vocab_size, stats[0], stats[1], keys, num_top, BLOCK=CHUNK, num_warps=4
+            logits,
+            logits.stride(0),
+            vocab_size,
+            stats[0],
+            stats[1],
+            keys,
+            num_top,
+            BLOCK=CHUNK,
+            num_warps=4,
+            enable_fp_fusion=True,
         )
         kernels.logprob_finish[(num_rows,)](
             logits,
@@ -53,6 +62,7 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
             NUM_CHUNKS=power_of_two(num_chunks),
             NUM_KEYS=power_of_two(max(1, num_chunks * num_top)),
             num_warps=4,
+            enable_fp_fusion=True,
         )
     return chosen, top_ids, top_values
 
@@ -70,7 +80,15 @@ def apply_token_mask(logits: Tensor, bitmask: NDArray[np.int32], mask_rows: NDAr
     if num_rows:
         masks, rows = packed_to(logits.device, (bitmask, mask_rows))
         kernels.mask_logits[(-(-vocab_size // CHUNK), num_rows)](
-            logits, logits.stride(0), vocab_size, masks, rows, masks.shape[1], BLOCK=CHUNK, num_warps=4
+            logits,
+            logits.stride(0),
+            vocab_size,
+            masks,
+            rows,
+            masks.shape[1],
+            BLOCK=CHUNK,
+            num_warps=4,
+            enable_fp_fusion=True,
         )
 
 

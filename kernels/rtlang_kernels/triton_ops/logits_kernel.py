@@ -6,8 +6,6 @@ the lower id comes first among equals): a few from every chunk of the vocabulary
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.triton_ops.jit import jit
@@ -18,7 +16,7 @@ NOTHING = tl.constexpr(-0x8000000000000000)  # below the key of any token
 
 
 @jit
-def _packed_key(x: Any, token: Any) -> Any:
+def _packed_key(x: tl.tensor, token: tl.tensor) -> tl.tensor:
     """int64 that ascends with the logit, then descends with the id. -0 is 0."""
     bits = (x + 0.0).to(tl.int32, bitcast=True)
     order = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.int64)
@@ -27,13 +25,13 @@ def _packed_key(x: Any, token: Any) -> Any:
 
 @jit
 def logprob_chunks(
-    logits: Any,
-    row_stride: Any,
-    vocab_size: Any,
-    chunk_max: Any,
-    chunk_sum: Any,
-    chunk_keys: Any,
-    num_top: Any,
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    vocab_size: tl.tensor,
+    chunk_max: tl.tensor,
+    chunk_sum: tl.tensor,
+    chunk_keys: tl.tensor,
+    num_top: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
     """One chunk of one row: its maximum, the sum of exponentials relative to it, its num_top largest keys. Grid: (chunks, rows)."""
@@ -55,17 +53,17 @@ def logprob_chunks(
 
 @jit
 def logprob_finish(
-    logits: Any,
-    row_stride: Any,
-    token_ids: Any,
-    chunk_max: Any,
-    chunk_sum: Any,
-    chunk_keys: Any,
-    num_chunks: Any,
-    num_top: Any,
-    chosen: Any,
-    top_ids: Any,
-    top_values: Any,
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    token_ids: tl.tensor,
+    chunk_max: tl.tensor,
+    chunk_sum: tl.tensor,
+    chunk_keys: tl.tensor,
+    num_chunks: tl.tensor,
+    num_top: tl.tensor,
+    chosen: tl.tensor,
+    top_ids: tl.tensor,
+    top_values: tl.tensor,
     NUM_CHUNKS: tl.constexpr,
     NUM_KEYS: tl.constexpr,
 ) -> None:
@@ -94,7 +92,13 @@ def logprob_finish(
 
 @jit
 def mask_logits(
-    logits: Any, row_stride: Any, vocab_size: Any, bitmask: Any, mask_rows: Any, num_words: Any, BLOCK: tl.constexpr
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    vocab_size: tl.tensor,
+    bitmask: tl.tensor,
+    mask_rows: tl.tensor,
+    num_words: tl.tensor,
+    BLOCK: tl.constexpr,
 ) -> None:
     """Set forbidden logits of one chunk of one row to -inf; others are not touched. Grid: (chunks, rows)."""
     chunk, row = tl.program_id(0), tl.program_id(1)
@@ -111,13 +115,13 @@ def mask_logits(
 
 @jit
 def penalize(
-    logits: Any,
-    token_ids: Any,
-    counts: Any,
-    num_tokens: Any,
-    repetition: Any,
-    presence: Any,
-    frequency: Any,
+    logits: tl.tensor,
+    token_ids: tl.tensor,
+    counts: tl.tensor,
+    num_tokens: tl.tensor,
+    repetition: tl.tensor,
+    presence: tl.tensor,
+    frequency: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_REPETITION: tl.constexpr,
     HAS_COUNTS: tl.constexpr,

@@ -7,8 +7,6 @@ made with it may be apart from the exact ones.
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.reference import noise
@@ -29,7 +27,14 @@ MARGIN, RELATIVE_MARGIN = tl.constexpr(1e-3), tl.constexpr(2.0**-20)
 
 
 @jit
-def words(key_0: Any, key_1: Any, step_0: Any, step_1: Any, first_block: Any, NUM_BLOCKS: tl.constexpr) -> Any:
+def words(
+    key_0: tl.tensor,
+    key_1: tl.tensor,
+    step_0: tl.tensor,
+    step_1: tl.tensor,
+    first_block: tl.tensor,
+    NUM_BLOCKS: tl.constexpr,
+) -> tl.tensor:
     """Philox words of tokens 4 * first_block and on: uint32 [4 * NUM_BLOCKS], token order."""
     block = (first_block + tl.arange(0, NUM_BLOCKS)).to(tl.uint32, bitcast=True)
     key = (key_1.to(tl.uint32, bitcast=True).to(tl.uint64) << 32) | key_0.to(tl.uint32, bitcast=True).to(tl.uint64)
@@ -40,7 +45,7 @@ def words(key_0: Any, key_1: Any, step_0: Any, step_1: Any, first_block: Any, NU
 
 
 @jit
-def _log_core(f: Any, exponent: Any) -> Any:
+def _log_core(f: tl.tensor, exponent: tl.tensor) -> tl.tensor:
     series = ((((((L7 * f + L6) * f + L5) * f + L4) * f + L3) * f + L2) * f + L1) * f + L0
     square = f * f
     small = (square * f) * series - 0.5 * square
@@ -48,19 +53,19 @@ def _log_core(f: Any, exponent: Any) -> Any:
 
 
 @jit
-def _reduced(y: Any) -> Any:
+def _reduced(y: tl.tensor) -> tl.tensor:
     bits = y.to(tl.int32, bitcast=True)
     exponent = (bits - SQRT_HALF_BITS) >> 23
     return (bits - (exponent << 23)).to(tl.float32, bitcast=True) - 1.0, exponent.to(tl.float32)
 
 
 @jit
-def _uniform(random: Any) -> Any:
+def _uniform(random: tl.tensor) -> tl.tensor:
     return tl.minimum((random | 1).to(tl.float32) * TWO_POW_M32, BELOW_ONE)
 
 
 @jit
-def gumbel(random: Any) -> Any:
+def gumbel(random: tl.tensor) -> tl.tensor:
     """`reference.noise.gumbel` of uint32 words."""
     w = _uniform(random)
     f, exponent = _reduced(1.0 - w)
@@ -71,7 +76,7 @@ def gumbel(random: Any) -> Any:
 
 
 @jit
-def rough_gumbel(random: Any) -> Any:
+def rough_gumbel(random: tl.tensor) -> tl.tensor:
     """The same to within 5e-5, with two hardware logarithms."""
     w = _uniform(random)
     series = w * (1.0 + w * (0.5 + w * 0.33333334))  # -log(1 - w) where 1 - w has lost the digits of w
@@ -80,7 +85,7 @@ def rough_gumbel(random: Any) -> Any:
 
 
 @jit
-def exponential(x: Any) -> Any:
+def exponential(x: tl.tensor) -> tl.tensor:
     """`reference.noise.exp` of float32 not above 0."""
     scaled = tl.maximum(x, EXP_FLOOR) * LOG2_E
     whole = (scaled + ROUNDER) - ROUNDER

@@ -10,8 +10,6 @@ A chunk is held as [words of the mask, 32 tokens], so that a mask word is loaded
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton.language as tl
 
 from rtlang_kernels.triton_ops import noise_kernel as noise
@@ -23,15 +21,15 @@ NO_TOKEN = tl.constexpr(0x7FFFFFFF)
 
 @jit
 def masked_chunk(
-    logits: Any,
-    bitmask: Any,
-    mask_row: Any,
-    num_words: Any,
-    chunk: Any,
-    vocab_size: Any,
+    logits: tl.tensor,
+    bitmask: tl.tensor,
+    mask_row: tl.tensor,
+    num_words: tl.tensor,
+    chunk: tl.tensor,
+    vocab_size: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
-) -> Any:
+) -> tl.tensor:
     """A chunk of a row: logits float32, -inf where not allowed, ids, and whether any logit is NaN. Shapes [BLOCK // 32, 32]."""
     word = chunk * (BLOCK // 32) + tl.arange(0, BLOCK // 32)
     lane = tl.arange(0, 32)
@@ -48,20 +46,20 @@ def masked_chunk(
 
 @jit
 def sample_stats(
-    logits: Any,
-    row_stride: Any,
-    vocab_size: Any,
-    kinds: Any,
-    factors: Any,
-    keys: Any,
-    steps: Any,
-    bitmask: Any,
-    mask_rows: Any,
-    num_words: Any,
-    chunk_top: Any,
-    chunk_token: Any,
-    chunk_score: Any,
-    chunk_nan: Any,
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    vocab_size: tl.tensor,
+    kinds: tl.tensor,
+    factors: tl.tensor,
+    keys: tl.tensor,
+    steps: tl.tensor,
+    bitmask: tl.tensor,
+    mask_rows: tl.tensor,
+    num_words: tl.tensor,
+    chunk_top: tl.tensor,
+    chunk_token: tl.tensor,
+    chunk_score: tl.tensor,
+    chunk_nan: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
@@ -97,24 +95,24 @@ def sample_stats(
 
 @jit
 def sample_finish(
-    logits: Any,
-    row_stride: Any,
-    vocab_size: Any,
-    kinds: Any,
-    factors: Any,
-    keys: Any,
-    steps: Any,
-    bitmask: Any,
-    mask_rows: Any,
-    num_words: Any,
-    chunk_top: Any,
-    chunk_token: Any,
-    chunk_score: Any,
-    chunk_nan: Any,
-    num_chunks: Any,
-    token_ids: Any,
-    is_finite: Any,
-    row_top: Any,
+    logits: tl.tensor,
+    row_stride: tl.tensor,
+    vocab_size: tl.tensor,
+    kinds: tl.tensor,
+    factors: tl.tensor,
+    keys: tl.tensor,
+    steps: tl.tensor,
+    bitmask: tl.tensor,
+    mask_rows: tl.tensor,
+    num_words: tl.tensor,
+    chunk_top: tl.tensor,
+    chunk_token: tl.tensor,
+    chunk_score: tl.tensor,
+    chunk_nan: tl.tensor,
+    num_chunks: tl.tensor,
+    token_ids: tl.tensor,
+    is_finite: tl.tensor,
+    row_top: tl.tensor,
     BLOCK: tl.constexpr,
     NUM_CHUNKS: tl.constexpr,
     HAS_MASK: tl.constexpr,

@@ -14,13 +14,13 @@ from functools import cache
 import torch
 
 SM_80, SM_90, GFX942 = "sm_80", "sm_90", "gfx942"
-LINES = (16, 64, 128)  # BLOCK_M of the three classes of rectangles
+LINES = (16, 64, 128)  # most query lines of an item, by class of rectangle
 LARGEST_GROUP = LINES[-1]  # query heads of one KV head: all of a token's must fit one tile
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How one program is cut. Stages is the depth of the load pipeline."""
+    """How one program is cut: query lines, keys at a time, warps, and the depth of the load pipeline."""
 
     block_m: int
     block_n: int
@@ -58,14 +58,22 @@ def split_dim(size: int) -> tuple[int, int]:
 
 
 def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int) -> Tile:
-    """The tile for rectangles of a class (an index of LINES). Bytes of one key with its value decide how many fit a stage."""
+    """The tile for rectangles of a class (an index of LINES). Bytes of one key with its value decide how many fit a stage.
+
+    Where the registers do not hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
+    """
     key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
-    block_m = LINES[lines_class]
-    num_warps = 8 if block_m == 128 else 4
-    block_n = 64 if key_bytes <= 1024 else 32
-    if key_bytes > 1024 and item_bytes == 4 and block_m == 128:
-        block_n = 16  # float32 products run without matrix units and keep both operands in registers
-    num_stages = 3 if key_bytes <= 512 and (arch == SM_90 or block_m < 128) else 2
-    if arch == GFX942:
-        num_stages = 2
+    is_wide = key_bytes > 512
+    most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
+    block_m = min(LINES[lines_class], most)
+    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) else 4
+    block_n = 32 if is_wide or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
+    if item_bytes == 4 and key_bytes > 1024:
+        block_n = 16
+    num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 128)) else 2
     return Tile(block_m, block_n, num_warps, num_stages)
+
+
+def float32_precision(arch: str) -> str:
+    """How float32 operands are multiplied: by matrix units that take them, or as three products of their halves (relative error 1e-6)."""
+    return "ieee" if arch == GFX942 else "tf32x3"

@@ -111,9 +111,10 @@ def test_a_token_with_many_heads_fills_a_tile() -> None:
     check(make_step(tree, num_kv_heads=1, group=71, head_dim=16))
 
 
-def test_wide_tiles_of_shared_rows() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)  # several programs to an item, and one
+def test_wide_tiles_of_shared_rows(dtype: torch.dtype) -> None:
     tree = Tree([140] * 20, [1] * 20, [0] + [128] * 19, 16)
-    work = check(make_step(tree, num_kv_heads=1, group=4, head_dim=64))
+    work = check(make_step(tree, num_kv_heads=1, group=4, head_dim=64, dtype=dtype))
     (variant,) = work.variants.values()
     assert variant.work.class_start[3] > variant.work.class_start[2]  # 80 lines: the widest class
     assert (variant.work.items[:, PARTIAL] >= 0).all()
