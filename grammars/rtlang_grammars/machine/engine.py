@@ -18,10 +18,12 @@ from rtlang_grammars.machine import walks
 from rtlang_grammars.machine.layout import BOUNDS, HEADS, LENGTH, NUM_HEADS, NUM_LEVELS, OK
 from rtlang_grammars.machine.prelude import (
     COUNTED_SLICE,
+    EMBEDDED_SLICE,
     NAME_SLICE,
     SHORT_NAME_SLICE,
     STRING_SLICE,
     add_body,
+    plain_body,
     string_body,
 )
 from rtlang_grammars.machine.tables import Tables
@@ -102,9 +104,7 @@ class Engine:
             NAME_SLICE: self._body_slice(string_body("name")),
             SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
-        plain = string_body("short")
-        plain[0, 0x5C] = -1
-        self.slices[COUNTED_SLICE] = self._body_slice(plain)
+        self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self._code_points = self._count_code_points()
         self._counted: dict[int, NDArray[np.uint32]] = {}
 

@@ -25,7 +25,7 @@ from rtlang_grammars.machine.layout import (
     SLICE,
     WIDTH,
 )
-from rtlang_grammars.machine.prelude import COUNTED_SLICE
+from rtlang_grammars.machine.prelude import COUNTED_SLICE, EMBEDDED_SLICE
 from rtlang_grammars.machine.tables import Tables
 
 Configuration = NDArray[np.int64]
@@ -213,6 +213,10 @@ class MachineGrammar:
                 if configuration[NUM_HEADS] > 1 and room < self.engine.max_depth:
                     continue
                 return Slice(self.engine.counted(room), self.engine.slices[slice_id].others)
+            if slice_id == EMBEDDED_SLICE:
+                with self.tables.lock:
+                    if not self.tables.embedded[int(state)](int(state)):
+                        continue
             if slice_id:
                 return self.engine.slices[slice_id]
         return None

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.completion import Members
-from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.embedding import QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
 from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     BITS,
     BYTE,
-    CALL,
     CLOSE,
     COMMA,
     DEAD_ROW,
@@ -29,7 +28,6 @@ from rtlang_grammars.machine.layout import (
     MAX_PACKED_NAMES,
     NEW_OBJECT,
     NONE,
-    ROW,
     TARGET,
 )
 from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
@@ -156,7 +154,7 @@ def _add_keys(
     colon: Callable[[int], int],
 ) -> int | None:
     """The value of the quote that begins a key; None where there can be none."""
-    tables, end = build.tables, build.prelude.end
+    tables = build.tables
     data = np.frombuffer(b"".join(leaves), dtype=np.uint8)
     offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in leaves], out=offsets[1:])
@@ -182,12 +180,11 @@ def _add_keys(
     if leaves:
         nothing: NDArray[np.int32] = np.zeros((1, 256), dtype=np.int32)
         ways.append(build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing))
-    for names, ref in _key_classes(shape):
-        embedding = Embedding(tables, names.json_string_body(build.budget), end=end)
-        begin = tables.add_state(tables.add_row(), param=colon(ref), block=block)
-        first = list(embedding.first_bytes())
-        tables.rows[tables.state(begin, ROW), first] = tables.action(CALL, embedding.start(), 0)
-        ways.append(tables.action(KEY_OTHER, description, begin))
+    classes = _key_classes(shape)
+    if classes:
+        automata = [names.json_string_body(build.budget) for names, _ in classes]
+        begin = QuotedEmbedding(tables, automata, [colon(ref) for _, ref in classes], block=block).start()
+        ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)
     if not ways:
         return None
     return ways[0] if len(ways) == 1 else tables.action(ALTERNATIVES, len(ways), *ways)

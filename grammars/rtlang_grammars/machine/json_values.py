@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.machine.embedding import Embedding
+from rtlang_grammars.machine.embedding import Embedding, QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_objects import add_object
 from rtlang_grammars.machine.layout import ALTERNATIVES, AT_LEAST, CALL, COUNT, NONE, PARAM, STATE_WORDS, WIDTH
@@ -196,7 +196,8 @@ class ShapeTables:
                 language = shape.language
                 if shape.min_length or shape.max_length is not None:
                     language = language.bounded(shape.min_length, shape.max_length)
-                inner = Embedding(tables, language.json_string_body(self.budget), end=self.prelude.end).start()
+                body = language.json_string_body(self.budget)
+                inner = QuotedEmbedding(tables, [body], [self.prelude.end]).start()
             start = self._frames[shape] = tables.add_state(byte=QUOTE, target=inner)
         return start
 

@@ -32,9 +32,10 @@ BLANKS = b" \t\n\r"
 MAX_INDENT = 80
 """Blanks after a line break; one or two blanks elsewhere."""
 
-STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE = 1, 2, 3, 4
+STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE = 1, 2, 3, 4, 5
 """SLICE of the states inside a free JSON string, inside a name that is not declared, with and without \\u escapes, and inside a string
-whose code points are counted: PARAM of such a state is the least number of code points, WIDTH the most."""
+whose code points are counted: PARAM of such a state is the least number of code points, WIDTH the most; and inside a string with a
+pattern."""
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
 _HEX = b"0123456789abcdefABCDEF"
@@ -92,6 +93,22 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
     put(z1, b"0", z2)
     put(z2, b"0189abcdefABCDEF", h1)
     return table[: z2 + 1]
+
+
+@functools.cache
+def plain_body() -> NDArray[np.int32]:
+    """The inside of a JSON string without escapes and without U+2028 and U+2029, which patterns often leave out; as `string_body`."""
+    body = string_body("short")[:-1]
+    inner, c1 = 0, 1
+    count = len(body)
+    table = np.full((count + 2, 256), NONE, dtype=np.int32)
+    table[:count] = body
+    table[inner, [BACKSLASH, 0xE2]] = NONE, count
+    table[count, 0x80:0xC0] = c1
+    table[count, 0x80] = count + 1
+    table[count + 1, 0x80:0xC0] = inner
+    table[count + 1, 0xA8:0xAA] = NONE
+    return table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,14 +58,25 @@ class Snapshot:
 
 
 class Tables:
-    """States, rows and actions of one grammar. Built by one thread; then safe to read and to complete from several."""
+    """States, rows and actions of one grammar. Built by one thread; then safe to read and to complete from several.
+
+    Attributes:
+        makers: of states whose rows are open.
+        closers: of states from which the end of the frame is known.
+        embedded: of states inside strings with patterns, whether any plain text may follow; to be called under the lock.
+    """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
-        """`base`: tables to begin with a copy of."""
+        """Nothing yet.
+
+        Args:
+            base: tables to begin with a copy of.
+        """
         self.budget = budget
         self.lock = threading.RLock()
         self.makers: dict[int, RowMaker] = {}
         self.closers: dict[int, Closer] = {}
+        self.embedded: dict[int, Callable[[int], bool]] = {}
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)
