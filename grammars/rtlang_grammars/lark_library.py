@@ -6,7 +6,20 @@ from importlib import resources
 
 from rtlang_grammars.spec import Constraint, ConstraintKind
 
-LIBRARY = ("arithmetic", "csv", "json", "sql_select")
+LIBRARY = (
+    "arithmetic",
+    "chess_san",
+    "csv",
+    "dates",
+    "email_header",
+    "ini",
+    "json",
+    "markdown_table",
+    "python_subset",
+    "sql_select",
+    "url",
+    "xml_subset",
+)
 """Names that `library_grammar` takes."""
 
 
