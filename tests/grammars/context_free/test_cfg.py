@@ -1,0 +1,111 @@
+"""Grammars as data: what is nullable, productive, reachable and shortest, against listing all words."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+
+from rtlang_grammars.context_free.cfg import (
+    Call,
+    Cfg,
+    Rule,
+    Terminal,
+    Token,
+    components,
+    nullable_rules,
+    productive_rules,
+    pruned,
+    reachable_rules,
+    shortest_bytes,
+    shortest_lengths,
+    shortest_words,
+)
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.spec import GrammarError
+from tests.support.cfg_membership import cfg_accepts
+from tests.support.random_grammars import LETTERS, lark_grammars, lark_parser
+
+X, Y, NEVER = (
+    Terminal("X", Language.literal("x")),
+    Terminal("Y", Language.literal("yy")),
+    Terminal("N", Language.nothing()),
+)
+
+
+def grammar(*rules: tuple[tuple[Token | Call, ...], ...]) -> Cfg:
+    return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", ways) for index, ways in enumerate(rules)), 0)
+
+
+def test_nullable_productive_and_reachable_rules() -> None:
+    cfg = grammar(
+        ((Call(1), Call(2)), (Call(3),)),
+        ((), (Token(0),)),
+        ((Call(1),),),
+        ((Call(3), Token(0)),),
+        ((Token(2),), (Token(1),)),
+        ((Token(2),),),
+    )
+    assert nullable_rules(cfg) == {0, 1, 2}
+    assert productive_rules(cfg) == {0, 1, 2, 4}
+    assert reachable_rules(cfg) == {0, 1, 2, 3}
+
+
+def test_pruning_keeps_only_what_can_be_part_of_a_text() -> None:
+    cfg = pruned(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
+    assert [rule.alternatives for rule in cfg.rules] == [((Call(1),),), ((Token(0),),)]
+    assert cfg.terminals == (Y,)
+    assert cfg.start == 0
+
+
+def test_a_grammar_of_nothing_is_refused() -> None:
+    with pytest.raises(GrammarError, match="nothing can match"):
+        pruned(grammar(((Call(0), Token(0)),)))
+    with pytest.raises(GrammarError, match="nothing can match"):
+        pruned(grammar(((Token(2),),)))
+
+
+def test_components_come_after_those_that_they_lead_to() -> None:
+    edges = {0: [1], 1: [2, 3], 2: [1], 3: [4], 4: [], 5: [5, 0]}
+    found = [frozenset(each) for each in components(6, lambda node: edges[node])]
+    assert set(found) == {frozenset({1, 2}), frozenset({0}), frozenset({3}), frozenset({4}), frozenset({5})}
+    assert found.index(frozenset({4})) < found.index(frozenset({3})) < found.index(frozenset({1, 2})) < found.index({0})
+
+
+def test_long_chains_need_no_deep_stack() -> None:
+    size = 20_000
+    assert len(components(size, lambda node: [node + 1] if node + 1 < size else [])) == size
+
+
+def test_shortest_words_count_bytes_and_not_characters() -> None:
+    assert shortest_bytes(compile_regex("é|ab|abc"), Budget()) in (b"ab", "é".encode())
+    assert shortest_bytes(compile_regex("日|ab"), Budget()) == b"ab"
+    assert shortest_bytes(Language.nothing(), Budget()) is None
+
+
+def test_a_shortest_word_that_is_too_long_has_its_length_only() -> None:
+    cfg = read_lark("start: a0\n" + "".join(f"a{i}: a{i + 1} a{i + 1}\n" for i in range(60)) + 'a60: "z"\n')
+    assert shortest_lengths(cfg)[cfg.start] == 2**60
+    words = shortest_words(cfg)
+    assert words[cfg.start] is None
+    assert max(len(word) for word in words if word is not None) == 1 << 16
+
+
+@given(lark_grammars())
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_the_shortest_word_is_the_first_that_matches(source: str) -> None:
+    if lark_parser(source) is None:
+        return
+    try:
+        cfg = read_lark(source)
+    except GrammarError:
+        return
+    word = shortest_words(cfg)[cfg.start]
+    assert word is not None
+    assert len(word) == shortest_lengths(cfg)[cfg.start]
+    assert cfg_accepts(cfg, word)
+    for size in range(min(len(word), 4)):
+        assert not any(cfg_accepts(cfg, "".join(letters)) for letters in itertools.product(LETTERS, repeat=size))

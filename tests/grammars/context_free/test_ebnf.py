@@ -1,0 +1,77 @@
+"""Lowering of expressions: repeats with exact counts, and sizes that stay small."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.ebnf import CfgBuilder, Choice, Expression, Name, Pattern, Repeat, Sequence, names_in
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.language import compile_regex
+from tests.support.cfg_membership import cfg_accepts
+
+X, Y = Pattern("x", "1:1"), Pattern("y?", "1:1")
+
+
+def lowered(expression: Expression, *, ignored: str | None = None) -> Cfg:
+    builder = CfgBuilder(Budget())
+    if ignored is not None:
+        builder.ignore([Terminal("ignored", compile_regex(ignored))])
+
+    def resolve(part: Name | Pattern) -> Symbol:
+        assert isinstance(part, Pattern)
+        return builder.terminal(part.source, lambda: Terminal(part.source, compile_regex(part.source)))
+
+    root = builder.new_rule("root")
+    builder.define(root, expression, resolve)
+    return builder.build(root)
+
+
+@pytest.mark.parametrize(
+    "item", [X, Sequence((X, Choice((X, X)))), Choice((X, Pattern("xx", "")))], ids=["token", "pair", "1 or 2"]
+)
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0), (0, None), (1, None), (2, 2), (3, 5), (2, None), (0, 4)])
+def test_repeats_count(item: Expression, low: int, high: int | None) -> None:
+    cfg = lowered(Repeat(item, low, high))
+    sizes = {X: {1}}.get(item, {2} if isinstance(item, Sequence) else {1, 2})  # type: ignore[arg-type]
+    expected = {0} if low == 0 else set()
+    totals = {0}
+    for count in range(1, 9 if high is None else high + 1):
+        totals = {total + size for total in totals for size in sizes}
+        expected |= totals if count >= low else set()
+    for length in range(9):
+        assert cfg_accepts(cfg, "x" * length) == (length in expected), length
+
+
+@pytest.mark.parametrize("low", [0, 65, 100])
+@pytest.mark.parametrize("more", [0, 1, 70])
+def test_large_counts_are_exact_and_small(low: int, more: int) -> None:
+    cfg = lowered(Repeat(Sequence((X,)), low, low + more), ignored="z")  # with ignored text, no repeat is a terminal's
+    assert len(cfg.rules) < 90
+    for length in {max(low - 1, 0), low, low + more // 2, low + more, low + more + 1}:
+        assert cfg_accepts(cfg, "x" * length) == (low <= length <= low + more), length
+
+
+def test_a_count_of_a_billion_needs_few_rules() -> None:
+    assert len(lowered(Repeat(X, 10**9, 10**9 + 10**8), ignored="z").rules) < 300
+
+
+def test_a_terminal_that_may_be_empty_is_optional() -> None:
+    cfg = lowered(Sequence((X, Y, X)))
+    assert cfg_accepts(cfg, "xx")
+    assert cfg_accepts(cfg, "xyx")
+    assert not any(terminal.language.accepts("") for terminal in cfg.terminals)
+
+
+def test_ignored_text_stands_between_and_around_tokens_only() -> None:
+    cfg = lowered(Sequence((X, Y, Pattern("ab", ""))), ignored="z+")
+    for text in ("xab", "zxzzyzabzz", "xyabz"):
+        assert cfg_accepts(cfg, text)
+    for text in ("xazb", "z", ""):
+        assert not cfg_accepts(cfg, text)
+
+
+def test_names_are_found_in_order() -> None:
+    inner = Name("b", (Name("c", (), ""),), "")
+    expression = Sequence((Name("a", (), ""), Repeat(Choice((inner, X)), 0, None)))
+    assert [name.name for name in names_in(expression)] == ["a", "b", "c"]
