@@ -81,14 +81,27 @@ class QuotedEmbedding:
     """
 
     def __init__(
-        self, tables: Tables, automata: Sequence[ByteAutomaton], ends: Sequence[int], *, block: int = 0
+        self,
+        tables: Tables,
+        automata: Sequence[ByteAutomaton],
+        ends: Sequence[int],
+        *,
+        block: int = 0,
+        is_free: bool = False,
     ) -> None:
-        """`ends`: the value of the quote behind a text of each automaton."""
+        """Nothing yet.
+
+        Args:
+            ends: the value of the quote behind a text of each automaton.
+            block: of the states.
+            is_free: whatever has come, some text of some language begins like that.
+        """
         self._tables, self._automata, self._ends, self._block = tables, automata, ends, block
         self._states: dict[_Local, int] = {}
         self._locals: dict[int, _Local] = {}
         self._rows: dict[_Local, tuple[list[_Local | None], NDArray[np.intp]]] = {}
         self._free: dict[_Local, bool] = {}
+        self._is_free = is_free
 
     def start(self) -> int:
         """The state behind the opening quote."""
@@ -96,6 +109,8 @@ class QuotedEmbedding:
 
     def is_free(self, number: int) -> bool:
         """Whether any plain text may follow in this state, where a character begins, to whatever length."""
+        if self._is_free:
+            return True
         local = self._locals[number]
         found = self._free.get(local)
         if found is None:

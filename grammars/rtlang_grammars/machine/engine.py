@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine import walks
-from rtlang_grammars.machine.layout import BOUNDS, HEADS, LENGTH, NUM_HEADS, NUM_LEVELS, OK
+from rtlang_grammars.machine.layout import BOUNDS, BUCKETS, HEADS, LENGTH, NUM_HEADS, NUM_LEVELS, OK, OUT_WORDS
 from rtlang_grammars.machine.prelude import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
@@ -39,19 +39,20 @@ class Workspace:
     """The scratch arrays of `walks`. Owned by one thread.
 
     Attributes:
-        W, H, Q, D, out: see `walks`.
+        W, H, Q, D, P, out: see `walks`.
         C: int64, where a new configuration is put together.
     """
 
-    __slots__ = ("C", "D", "H", "Q", "W", "out")
+    __slots__ = ("C", "D", "H", "P", "Q", "W", "out")
 
     def __init__(self, max_depth: int) -> None:
         self.W: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
         self.C: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
-        self.H: NDArray[np.int64] = np.zeros((2 * max_depth + 64, 3), dtype=np.int64)
-        self.Q: NDArray[np.int64] = np.zeros((1 << 10, 3), dtype=np.int64)
+        self.H: NDArray[np.int64] = np.zeros((2 * max_depth + 64, 4), dtype=np.int64)
+        self.Q: NDArray[np.int64] = np.zeros((1 << 10, 4), dtype=np.int64)
         self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
-        self.out: NDArray[np.int64] = np.zeros(8, dtype=np.int64)
+        self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
+        self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
         """Double everything, keeping what it holds.
@@ -158,6 +159,7 @@ class Engine:
             workspace.H,
             workspace.Q,
             workspace.D,
+            workspace.P,
             self.trie.nodes,
             0,
             mask,

@@ -187,6 +187,7 @@ class MachineGrammar:
                 workspace.H,
                 workspace.Q,
                 workspace.D,
+                workspace.P,
                 trie,
                 at,
                 mask,

@@ -183,7 +183,9 @@ def _add_keys(
     classes = _key_classes(shape)
     if classes:
         automata = [names.json_string_body(build.budget) for names, _ in classes]
-        begin = QuotedEmbedding(tables, automata, [colon(ref) for _, ref in classes], block=block).start()
+        ends = [colon(ref) for _, ref in classes]
+        is_free = shape.additional is not None and all(each.shape is not None for each in shape.classes)
+        begin = QuotedEmbedding(tables, automata, ends, block=block, is_free=is_free).start()
         ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)
     if not ways:
         return None

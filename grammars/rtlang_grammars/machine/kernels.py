@@ -17,6 +17,7 @@ from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     BLOCK,
     BOUNDS,
+    BUCKETS,
     BYTE,
     CALL,
     CALL_NEXT,
@@ -42,6 +43,7 @@ from rtlang_grammars.machine.layout import (
     NUM_LEVELS,
     OK,
     OPEN,
+    OUT_WORDS,
     PARAM,
     REJECTED,
     ROOT,
@@ -51,6 +53,8 @@ from rtlang_grammars.machine.layout import (
     UNKNOWN,
 )
 from rtlang_grammars.machine.registers import act
+
+_FEW = 8  # heads; more are looked up by hash
 
 
 @njit(inline="always")
@@ -155,14 +159,29 @@ def same_register(S, W, s, a, b):  # pragma: no cover
 
 
 @njit(cache=True)
-def add_head(S, W, H, low, high, s, r, n):  # pragma: no cover
-    """Add a head to H[low:high] unless it is there; the new end, -1 without space."""
-    for i in range(low, high):
+def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
+    """Add a head to H[low:high] unless it is there; the new end, -1 without space.
+
+    With `buckets` > 0 the heads are found through chains (their fourth column) from out[buckets:buckets + BUCKETS].
+    """
+    if buckets == 0:
+        for i in range(low, high):
+            if H[i, 0] == s and H[i, 2] == n and same_register(S, W, s, H[i, 1], r):
+                return high
+        if high >= H.shape[0]:
+            return -1
+        H[high, 0], H[high, 1], H[high, 2] = s, r, n
+        return high + 1
+    bucket = buckets + ((s * 31 + n) & (BUCKETS - 1))
+    i = out[bucket] - 1
+    while i >= 0:
         if H[i, 0] == s and H[i, 2] == n and same_register(S, W, s, H[i, 1], r):
             return high
+        i = H[i, 3] - 1
     if high >= H.shape[0]:
         return -1
-    H[high, 0], H[high, 1], H[high, 2] = s, r, n
+    H[high, 0], H[high, 1], H[high, 2], H[high, 3] = s, r, n, out[bucket]
+    out[bucket] = high + 1
     return high + 1
 
 
@@ -171,10 +190,29 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     """One byte from the heads H[low:high]; the next heads are written behind them. OK: out[0] is their end, out[3] the top."""
     end = high
     num = 0
+    at_heads, at_queue = 0, 0
+    if high - low > _FEW:
+        at_heads, at_queue = OUT_WORDS, OUT_WORDS + BUCKETS
+        for i in range(2 * BUCKETS):
+            out[OUT_WORDS + i] = 0
     for i in range(low, high):
-        num = add_head(S, W, Q, 0, num, H[i, 0], H[i, 1], H[i, 2])
-        if num < 0:
-            return NO_SPACE
+        s, r, n = H[i, 0], H[i, 1], H[i, 2]
+        v, acc = value(S, T, s, b), S[s, ACC]
+        if v >= 0 and (acc != ENDS_OR_GOES_ON or n == ROOT):
+            # Heads that become equal here are put together where there are few, or later where their frame ends.
+            if at_heads == 0:
+                end = add_head(S, W, H, high, end, v, r, n, out, 0)
+            elif end < H.shape[0]:
+                H[end, 0], H[end, 1], H[end, 2] = v, r, n
+                end += 1
+            else:
+                end = -1
+            if end < 0:
+                return NO_SPACE
+        elif v != NONE or (acc != OPEN and n != ROOT):
+            num = add_head(S, W, Q, 0, num, s, r, n, out, at_queue)
+            if num < 0:
+                return NO_SPACE
     made = 0  # the nodes of this step, a list
     at = 0
     while at < num:
@@ -189,7 +227,9 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
             touch(W, n)
             e = n + NODE_EDGE
             while True:
-                num = add_head(S, W, Q, 0, num, W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT])
+                num = add_head(
+                    S, W, Q, 0, num, W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT], out, at_queue
+                )
                 if num < 0:
                     return NO_SPACE
                 e = W[e + EDGE_NEXT]
@@ -206,7 +246,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
             if v == NONE:
                 continue
             if v >= 0:
-                end = add_head(S, W, H, high, end, v, r, n)
+                end = add_head(S, W, H, high, end, v, r, n, out, at_heads)
                 if end < 0:
                     return NO_SPACE
                 continue
@@ -217,13 +257,13 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                     return NO_SPACE
                 top = new_top
                 if t >= 0:
-                    end = add_head(S, W, H, high, end, t, new_r, n)
+                    end = add_head(S, W, H, high, end, t, new_r, n, out, at_heads)
                     if end < 0:
                         return NO_SPACE
                 continue
             start, start_r, ret = X[c + 1], X[c + 2], return_state(S, X, s, c)
             if ret < 0:
-                num = add_head(S, W, Q, 0, num, start, start_r, n)
+                num = add_head(S, W, Q, 0, num, start, start_r, n, out, at_queue)
                 if num < 0:
                     return NO_SPACE
                 continue
@@ -237,21 +277,22 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                 W[top + NODE_NEXT] = made
                 made = top
                 top += NODE_WORDS
-                num = add_head(S, W, Q, 0, num, start, start_r, made)
+                num = add_head(S, W, Q, 0, num, start, start_r, made, out, at_queue)
                 if num < 0:
                     return NO_SPACE
                 continue
-            e = node + NODE_EDGE
-            while True:
+            # One edge more, behind the first. Equal ones are looked for where there are few; else they only cost a little time.
+            first = node + NODE_EDGE
+            e = first if at_heads == 0 else ROOT
+            while e != ROOT:
                 if W[e] == ret and W[e + EDGE_PARENT] == n and same_register(S, W, ret, W[e + EDGE_REGISTER], r):
                     break
-                if W[e + EDGE_NEXT] == 0:
-                    W[e + EDGE_NEXT] = top
-                    W[top + EDGE_RETURN], W[top + EDGE_REGISTER] = ret, r
-                    W[top + EDGE_PARENT], W[top + EDGE_NEXT] = n, 0
-                    top += EDGE_WORDS
-                    break
                 e = W[e + EDGE_NEXT]
+            if e == ROOT:
+                W[top + EDGE_RETURN], W[top + EDGE_REGISTER] = ret, r
+                W[top + EDGE_PARENT], W[top + EDGE_NEXT] = n, W[first + EDGE_NEXT]
+                W[first + EDGE_NEXT] = top
+                top += EDGE_WORDS
     if end == high:
         return REJECTED
     out[0], out[3] = end, top

@@ -78,3 +78,6 @@ ROOT = 0
 
 # What compiled code answers.
 OK, REJECTED, MANY, NEED_ROW, NO_SPACE = 1, 0, -1, -2, -3
+
+# Words of the array `out`: answers, then the heads of hash chains for two lists.
+OUT_WORDS, BUCKETS = 8, 256

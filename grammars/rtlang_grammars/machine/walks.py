@@ -1,7 +1,7 @@
 """Compiled walks over configurations: along a text, over the token trie, and back into a configuration of its own.
 
-The workspace of a walk is five arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads H
-and the worklist Q, int64 [n, 3], the depths D, int64 [max_depth + 2, 3], and `out`, int64 [8].
+The workspace of a walk is six arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads H
+and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 3], P, int64 [max_depth + 2] (of `walk`), and `out`, int64.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rtlang_grammars.machine.kernels import step, touch, value
+from rtlang_grammars.machine.kernels import step, touch
 from rtlang_grammars.machine.layout import (
     ACC,
     BLOCK,
     BOUNDS,
+    BYTE,
     EDGE_NEXT,
     EDGE_PARENT,
     EDGE_REGISTER,
@@ -34,10 +35,14 @@ from rtlang_grammars.machine.layout import (
     OPEN,
     REJECTED,
     ROOT,
+    ROW,
+    STATE_WORDS,
+    TARGET,
     TOUCHED,
 )
 
 _MARK = 1  # no node lies there
+_ABOVE = ~0xFFFFFFFF
 
 
 @njit(cache=True)
@@ -109,11 +114,14 @@ def completes(S, C, W, H, Q, D):  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def walk(S, T, X, C, W, H, Q, D, trie, p, mask, out):  # pragma: no cover
+def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
     """Set the bits of the tokens of `trie` that can follow the configuration C, beginning at record `p` (0: from the start).
 
     OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at. Otherwise out[1] is
     the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
+
+    Nearly all bytes lead one head from one state to another, with its register and frame as they were. Then all that is kept of a depth is
+    P[depth]: the state, and above it the depth whose head has the register and the frame. What else can happen is left to `step`.
     """
     if p == 0:
         if not load(C, W, H, D):
@@ -122,42 +130,59 @@ def walk(S, T, X, C, W, H, Q, D, trie, p, mask, out):  # pragma: no cover
         out[6] = 0
         if out[5] < 0:
             return NO_SPACE
-    num = np.int64(trie.shape[0])
+        P[0] = H[0, 0] if D[0, 1] == 1 else -1
+    flat = S.reshape(-1)
+    num = np.uint64(trie.shape[0])
     looks = np.int64(0)
-    while p < num:
-        record = trie[np.uint64(p)]
-        b = record & 255
-        d = (record >> 8) & 4095
+    at = np.uint64(p)
+    while at < num:
+        record = np.uint64(trie[at])
+        b = record & np.uint64(255)
+        d = (record >> np.uint64(8)) & np.uint64(4095)
         looks += 1
-        low = D[d - 1, 0]
-        if D[d - 1, 1] - low == 1:
-            s = H[low, 0]
-            v = value(S, T, s, b)
-            acc = S[s, ACC]
+        before = P[d - np.uint64(1)]
+        if before >= 0:
+            s = np.uint64(before) & np.uint64(0xFFFFFFFF)
+            r = s * np.uint64(STATE_WORDS)
+            if flat[r + np.uint64(BYTE)] == np.int32(b):
+                v = flat[r + np.uint64(TARGET)]
+            else:
+                v = T[np.uint64(flat[r + np.uint64(ROW)]) * np.uint64(256) + b]
+            acc = flat[r + np.uint64(ACC)]
             if v >= 0 and acc != ENDS_OR_GOES_ON:
-                if low + 1 >= H.shape[0]:
-                    out[1] = p
-                    return NO_SPACE
-                H[low + 1, 0], H[low + 1, 1], H[low + 1, 2] = v, H[low, 1], H[low, 2]
-                D[d, 0], D[d, 1], D[d, 2] = low + 1, low + 2, D[d - 1, 2]
-                token = ((record >> 20) & 0xFFFFF) - 1
-                if token >= 0:
-                    mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-                p += 1
+                P[d] = (before & _ABOVE) | np.int64(v)
+                token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
+                if token != 0:
+                    token -= np.uint64(1)
+                    mask[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+                at += np.uint64(1)
                 continue
             if v == NONE and acc == OPEN:
-                p = record >> 40
+                at = record >> np.uint64(40)
                 continue
-        code = step(S, T, X, W, H, Q, D, d, b, out)
+            kept = before >> 32
+            if kept != np.int64(d) - 1:
+                low, end = D[kept, 0], D[kept, 1]
+                if end >= H.shape[0]:
+                    out[1] = at
+                    out[6] += looks
+                    return NO_SPACE
+                H[end, 0], H[end, 1], H[end, 2] = np.int64(s), H[low, 1], H[low, 2]
+                D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, D[kept, 2]
+                P[d - np.uint64(1)] = ((np.int64(d) - 1) << 32) | np.int64(s)
+        code = step(S, T, X, W, H, Q, D, np.int64(d), np.int64(b), out)
         if code == OK:
-            token = ((record >> 20) & 0xFFFFF) - 1
-            if token >= 0:
-                mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-            p += 1
+            low = D[d, 0]
+            P[d] = (np.int64(d) << 32) | H[low, 0] if D[d, 1] - low == 1 else -1
+            token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
+            if token != 0:
+                token -= np.uint64(1)
+                mask[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+            at += np.uint64(1)
         elif code == REJECTED:
-            p = record >> 40
+            at = record >> np.uint64(40)
         else:
-            out[1] = p
+            out[1] = at
             out[6] += looks
             return code
     out[1] = W[TOUCHED]
