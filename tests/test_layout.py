@@ -39,6 +39,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/test_sampling.py",
         "the noise decides the tokens that are compared",
     ),
+    "kernels/rtlang_kernels/bench_table.py": (
+        "tests/kernels/test_device_bench.py",
+        "text of the lines that are tested there",
+    ),
     "kernels/rtlang_kernels/columns.py": (
         "tests/kernels/triton_ops/test_attention.py",
         "a table; every test of a column goes through it",

@@ -1,4 +1,4 @@
-"""`python -m rtlang_kernels.bench --quick`: the CPU column against plain torch, as ratios inside one run.
+"""`python -m rtlang_kernels.bench --quick`: the CPU column against plain torch, as ratios inside one run; `--device cuda` the GPU's.
 
 Every kernel is checked before it is timed; a failed check ends with exit status 1. All columns of a table line are measured in turn,
 round by round, and the median over the rounds is reported with the spread (interquartile range over median) of our own, so that a
@@ -13,9 +13,10 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from rtlang_kernels import ops
+from rtlang_kernels import bench_table, device_bench, ops
 from rtlang_kernels.reference import layers as reference_layers
 
 PAGE_SIZE = 16
@@ -238,38 +239,85 @@ def layer_lines(rounds: int) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; returns the exit status."""
+    """Run the benchmark; returns the exit status: 1 if a check failed, 2 if there is no such device."""
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under a minute")
-    parser.add_argument("--only", choices=("attention", "sampling", "layers"), help="one group")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="which kernels to measure")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
+    names = ("attention", "sampling", "layers", "decode", "trees", "extend")
+    parser.add_argument("--only", choices=names, help="one group; the last three are parts of attention on a GPU")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
+    parser.add_argument(
+        "--budget-s", type=float, default=540.0, help="on a GPU, no new line is begun after so many seconds"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the lines to a file")
+    parser.add_argument("--out", metavar="FILE", help="also write what is printed to a file")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
-    rounds = 25 if options.quick else 150
-    write = sys.stdout.write
-    write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}\n")
-    write("us per call, median; ratio = other / ours; planning once per step is not counted in ours\n")
-    groups = {"attention": attention_lines, "sampling": sampling_lines, "layers": layer_lines}
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.stderr.write(
+            "--device cuda: torch sees no GPU here, and figures of interpreted kernels would mean nothing\n"
+        )
+        return 2
     lines: list[dict[str, Any]] = []
+    text: list[str] = []
+
+    def write(entry: str) -> None:
+        text.append(entry)
+        sys.stdout.write(entry + "\n")
+        sys.stdout.flush()
+
     try:
-        for name, group in groups.items():
-            if options.only in (None, name):
-                for item in group(rounds):
-                    lines.append(item)
-                    cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
-                    ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
-                    write(
-                        f"{item['label']:<48} {cells}  |  {ratios}  | spread {item['spread']:.0%} error {item['error']:.0e}\n"
-                    )
+        for item in gpu_lines(options, write) if options.device == "cuda" else cpu_lines(options, write):
+            lines.append(item)
     except ArithmeticError as error:
-        write(f"FAILED: {error}\n")
-        return 1
+        write(f"FAILED: {error}")
+    has_failed = bool(text) and text[-1].startswith("FAILED")
     if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(lines, file, indent=1)
-    return 0
+        Path(options.json).write_text(json.dumps(lines, indent=1), encoding="utf-8")
+    if options.out:
+        Path(options.out).write_text("\n".join(text) + "\n", encoding="utf-8")
+    return int(has_failed)
+
+
+def cpu_lines(options: argparse.Namespace, write: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Measure the CPU column, line by line."""
+    rounds = 25 if options.quick else 150
+    write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")
+    write("us per call, median; ratio = other / ours; planning once per step is not counted in ours")
+    groups = {"attention": attention_lines, "sampling": sampling_lines, "layers": layer_lines}
+    for name, group in groups.items():
+        if options.only in (None, name):
+            for item in group(rounds):
+                cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
+                ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
+                write(
+                    f"{item['label']:<48} {cells}  |  {ratios}  | spread {item['spread']:.0%} error {item['error']:.0e}"
+                )
+                yield item
+
+
+def gpu_lines(options: argparse.Namespace, write: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """Measure the GPU's kernels, line by line, and summarise."""
+    started, device = time.monotonic(), torch.device("cuda", torch.cuda.current_device())
+    measure = device_bench.measured_on_device
+    ceilings = device_bench.measured_ceilings(device, measure)
+    write(f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}, CUDA {torch.version.cuda}")
+    write(
+        f"copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bfloat16 product {ceilings.flops_per_s / 1e12:.0f} TFLOP/s, "
+        f"empty launch {ceilings.launch_us:.1f} us, L2 {ceilings.l2_bytes >> 20} MiB"
+    )
+    write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
+    found = []
+    for item in device_bench.groups(options.only, options.quick, device, ceilings, measure):
+        found.append(item)
+        write(bench_table.formatted(item))
+        yield asdict(item)
+        if time.monotonic() - started > options.budget_s:
+            write(f"stopped after {options.budget_s:.0f} s: what comes after this line was not measured")
+            break
+    for entry in bench_table.summary(found):
+        write(entry)
 
 
 if __name__ == "__main__":

@@ -26,3 +26,9 @@ def test_a_wrong_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch, capsys: py
     threads = str(torch.get_num_threads())
     assert bench.main(["--quick", "--only", "layers", "--threads", threads]) == 1
     assert "FAILED: silu" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="about a machine without a GPU")
+def test_a_missing_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench.main(["--device", "cuda"]) == 2
+    assert "no GPU" in capsys.readouterr().err

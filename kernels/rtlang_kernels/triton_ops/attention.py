@@ -56,14 +56,14 @@ def prepare(plan: AttentionPlan) -> None:
     plan.work = Work(plan.token_positions(), nodes(plan))
 
 
-def _variant(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
+def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
     """The schedule for one kind of layer, made and copied at its first call in a step."""
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key != (None, None) and not first.any():
-            work.variants[key] = _variant(plan, None, None)
+            work.variants[key] = variant_of(plan, None, None)
         else:
             cut = schedule(plan, work.nodes, first, machine_of(plan.device))
             arrays = (
@@ -103,7 +103,7 @@ def paged_attention(
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
             raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
-    variant = _variant(plan, sliding_window, chunk_size)
+    variant = variant_of(plan, sliding_window, chunk_size)
     work, num_q_heads = variant.work, plan.num_q_heads
     partial_out = torch.empty((work.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
     partial_lse = torch.empty((work.num_partials, num_q_heads), dtype=torch.float32, device=q.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,17 +20,27 @@ CHUNK = 2048  # tokens of one program
 FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row, which one program reads alone
 
 
-def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
-    """See `ops.sample`; the results stay on the device."""
-    device = logits.device
-    check_device(device)
-    num_rows, vocab_size = logits.shape
-    token_ids = torch.empty(num_rows, dtype=torch.int64, device=device)
-    is_finite = torch.empty(num_rows, dtype=torch.int8, device=device)
-    if num_rows == 0:
-        return token_ids, is_finite.bool()
-    if logits.stride(1) != 1:
-        logits = logits.contiguous()
+@dataclass(frozen=True, slots=True)
+class StagedSettings:
+    """Settings of a sampling pass on the device, as `stage` made them; a captured graph may read them again and again."""
+
+    num_filtered: int
+    has_mask: bool
+    kinds: Tensor
+    factors: Tensor
+    keys: Tensor
+    steps: Tensor
+    mask_rows: Tensor
+    rows: Tensor
+    top_k: Tensor
+    top_p: Tensor
+    min_p: Tensor
+    bitmask: Tensor
+
+
+def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
+    """Work out what each row needs and copy it to the device, without waiting for it."""
+    num_rows = len(settings.temperature)
     is_drawn = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
     factors = np.where(is_drawn, one / np.where(is_drawn, settings.temperature, one), one).astype(np.float32)
@@ -38,8 +50,6 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
     for row in np.flatnonzero(is_drawn).tolist():
         stirred[row] = mix_key(int(settings.seeds[row]), int(settings.choices[row]))
     rows = np.flatnonzero(is_filtered).astype(np.int32)
-    has_mask = settings.bitmask is not None
-    bitmask = settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32)
     arrays = (
         kinds,
         factors,
@@ -50,18 +60,35 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
         settings.top_k,
         settings.top_p,
         settings.min_p,
-        bitmask,
+        settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32),
     )
-    kinds_there, factors_there, keys, steps, mask_rows, rows_there, top_k, top_p, min_p, masks = packed_to(
-        device, arrays
-    )
+    return StagedSettings(len(rows), settings.bitmask is not None, *packed_to(device, arrays))
+
+
+def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
+    """See `ops.sample`; the results stay on the device."""
+    check_device(logits.device)
+    return draw(logits, stage(settings, logits.device))
+
+
+def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
+    """`sample` with settings that are on the device already: launches only."""
+    device = logits.device
+    num_rows, vocab_size = logits.shape
+    token_ids = torch.empty(num_rows, dtype=torch.int64, device=device)
+    is_finite = torch.empty(num_rows, dtype=torch.int8, device=device)
+    if num_rows == 0:
+        return token_ids, is_finite.bool()
+    if logits.stride(1) != 1:
+        logits = logits.contiguous()
     num_chunks = -(-vocab_size // CHUNK)
     stats = torch.empty((4, num_rows, num_chunks), dtype=torch.float32, device=device)
     row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
     source = (logits, logits.stride(0), vocab_size)
-    chosen = (kinds_there, factors_there, keys, steps, masks, mask_rows, masks.shape[1])
+    masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
+    chosen = (staged.kinds, staged.factors, staged.keys, staged.steps, *masks)
     chunks = (stats[0], stats[1].view(torch.int32), stats[2], stats[3].view(torch.int32))
-    options = {"HAS_MASK": has_mask, "enable_fp_fusion": False}
+    options = {"HAS_MASK": staged.has_mask, "enable_fp_fusion": False}
     sample_stats[(num_chunks, num_rows)](*source, *chosen, *chunks, BLOCK=CHUNK, num_warps=4, **options)
     sample_finish[(num_rows,)](
         *source,
@@ -76,19 +103,17 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
         num_warps=4,
         **options,
     )
-    if len(rows):
-        sample_filtered[(len(rows),)](
+    if staged.num_filtered:
+        sample_filtered[(staged.num_filtered,)](
             *source,
-            rows_there,
-            factors_there,
-            keys,
-            steps,
-            top_k,
-            top_p,
-            min_p,
-            masks,
-            mask_rows,
-            masks.shape[1],
+            staged.rows,
+            staged.factors,
+            staged.keys,
+            staged.steps,
+            staged.top_k,
+            staged.top_p,
+            staged.min_p,
+            *masks,
             is_finite,
             row_top,
             token_ids,
