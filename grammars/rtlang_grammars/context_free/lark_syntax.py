@@ -207,8 +207,6 @@ class _Parser:
             if len(set(parameters)) < len(parameters):
                 raise self.error("two parameters of a template have the same name", token.position)
         priority = self.number() if self.take(".") else 0
-        if self.peek().text == "[":
-            raise self.error("attributes of rules are not allowed in a constraint")
         self.expect(":")
         expression = self._expression(is_terminal=is_terminal)
         return Definition(

@@ -101,4 +101,6 @@ class SourceText:
             return "the regular expression that begins here has no end"
         if letter == "<":
             return "special tokens and token ids are not allowed in a constraint"
+        if letter == "=":
+            return "attributes of rules (name=value) are not allowed in a constraint"
         return f"{letter!r} is not expected here"

@@ -21,7 +21,7 @@ _PIECE = re.compile(
     r"""(?P<opening>\((?:\?(?:[aiLmsux]*(?:-[imsx]+)?:|P<\w+>|<?[=!]))?)
       | (?P<closing>\))
       | (?P<bar>\|)
-      | (?P<repeat>(?:[*+?]|\{[0-9]*,?[0-9]*\})\??)
+      | (?P<repeat>(?:[*+?]|\{(?:[0-9]+,?[0-9]*|,[0-9]+)\})\??)
       | (?P<klass>\[\^?\]?(?:[^\]\\]|\\.)*\])
       | (?P<atom>\\.|.)
     """,
@@ -81,7 +81,7 @@ def without_lazy_repeats(pattern: str) -> str:
             groups.pop()
         elif kind == "bar":
             groups[-1].ways.append([])
-        elif kind == "repeat" and items and not items[-1].repeat and text not in ("{}", "{,}"):
+        elif kind == "repeat" and items and not items[-1].repeat:
             items[-1].repeat = text
             has_lazy = has_lazy or (len(text) > 1 and text.endswith("?"))
         else:

@@ -72,7 +72,12 @@ def test_components_come_after_those_that_they_lead_to() -> None:
     edges = {0: [1], 1: [2, 3], 2: [1], 3: [4], 4: [], 5: [5, 0]}
     found = [frozenset(each) for each in components(6, lambda node: edges[node])]
     assert set(found) == {frozenset({1, 2}), frozenset({0}), frozenset({3}), frozenset({4}), frozenset({5})}
-    assert found.index(frozenset({4})) < found.index(frozenset({3})) < found.index(frozenset({1, 2})) < found.index({0})
+    assert (
+        found.index(frozenset({4}))
+        < found.index(frozenset({3}))
+        < found.index(frozenset({1, 2}))
+        < found.index(frozenset({0}))
+    )
 
 
 def test_long_chains_need_no_deep_stack() -> None:

@@ -1,0 +1,73 @@
+"""Imports, overrides and extensions, judged by lark."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang_grammars.context_free.lark_modules import load_module
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+from tests.support.cfg_membership import cfg_accepts
+from tests.support.random_grammars import lark_accepts, lark_parser
+
+JUDGED = {
+    "import": ("%import common.INT\nstart: INT", ["12", "", "x", "1 2"]),
+    "alias": ("%import common.SIGNED_NUMBER -> N\nstart: N+", ["-1", "+1.5e3", "1", "-", "1e"]),
+    "several": ("%import common (CNAME, WS)\n%ignore WS\nstart: CNAME CNAME", ["a b", "ab", "a  b ", "a"]),
+    "override": ('%import common.INT\n%override INT: "x"\nstart: INT', ["1", "x"]),
+    "override keeps others": (
+        '%import common (INT, NUMBER)\n%override INT: "x"\nstart: INT NUMBER',
+        ["x1", "11", "xx", "x1.5"],
+    ),
+    "extend a terminal": ('%import common.INT\n%extend INT: "x"\nstart: INT+', ["1x2", "x", "y"]),
+    "extend with own names": ('%import common.INT\n%extend INT: T\nT: "x"\nstart: INT+', ["1x2", "x", "y"]),
+    "extend a rule": ('start: a\na: "x"\n%extend a: "y" a', ["x", "yyx", "y"]),
+    "override a rule": ('start: a\na: "x"\n%override a: "y"', ["x", "y"]),
+}
+
+
+@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
+def test_modules_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+    parser = lark_parser(source)
+    assert parser is not None
+    cfg = read_lark(source)
+    verdicts = [cfg_accepts(cfg, text) for text in texts]
+    assert verdicts == [lark_accepts(parser, text) for text in texts]
+    assert any(verdicts)
+    assert not all(verdicts)
+
+
+def test_rules_of_the_library_can_be_imported() -> None:
+    cfg = read_lark('%import json.value -> value\n%import dates (date)\nstart: value | "@" date')
+    for text in ('{"a": [1]}', "@2026-11-21"):
+        assert cfg_accepts(cfg, text)
+    for text in ('{"a": [1}', "@2026-11-31", "@", ""):
+        assert not cfg_accepts(cfg, text)
+
+
+def test_only_what_is_needed_is_imported() -> None:
+    module = load_module("%import common.INT\nstart: INT", Budget())
+    assert sorted(module.definitions) == ["INT", "common__DIGIT", "start"]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "location"),
+    [
+        ("start: a b\na: start", "b is not defined", "1:10"),
+        ("start: T\nT: U", "U is not defined", "2:4"),
+        ('start: "x"\nstart: "y"', "defined twice", "2:1"),
+        ('start: "x"\n%override a: "y"', "no rule a", "2:11"),
+        ('start: "x"\n%extend A: "y"', "no terminal A", "2:9"),
+        ('start{a}: "x"\n%extend start: "y"', "other parameters", "2:9"),
+        ("start: X\n%import common.X", "common has no X", "2:1"),
+        ("start: X\n%import nothing.X", "no grammar nothing to import; there are common, arithmetic", "2:1"),
+        ("start: X\n%import a.b.X", "no grammar a.b", "2:1"),
+        ('start: a\na{start}: "x"', "name of a rule", "2:1"),
+        ('start: "x"\n%ignore WS', "WS is not defined", "2:9"),
+    ],
+)
+def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        load_module(source, Budget())
+    assert caught.value.location == location

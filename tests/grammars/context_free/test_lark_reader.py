@@ -1,0 +1,128 @@
+"""Lark grammars read, judged by lark's Earley parser with all tokenisations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.limits import Budget, Limits
+from rtlang_grammars.spec import GrammarError
+from tests.support.cfg_membership import cfg_accepts
+from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
+
+JUDGED = {
+    "templates": (
+        'start: list{item, ","}\nlist{x, y}: "[" (x (y x)*)? "]"\nitem: "a" | list{item, ";"}',
+        ["[]", "[a,a]", "[a;a]", "[[a;a],a]", "[[a,a]]"],
+    ),
+    "template of a template": (
+        'start: twice{pair, "a"}\ntwice{t, x}: t{x} t{x}\npair{x}: x "-" x',
+        ["a-aa-a", "a-a", "aa"],
+    ),
+    "modifiers and aliases": (
+        '?start: a | "(" start ")" -> nested\n!a.2: "x" | _b -> other\n_b: "y"',
+        ["((x))", "y", "(x"],
+    ),
+    "maybe": ('start: ["a"] ["b" "c"] "d"', ["d", "ad", "bcd", "abcd", "bd"]),
+    "ignore": ('start: "a" T+\nT: "b" "c"\n%ignore /[ ]+/\n%ignore "#"', ["abc", " a # bcbc #", "a b c", "#"]),
+    "flags": ('start: "ab"i /[c-d]/i /e.f/s', ["abce\nf", "AbCe.f", "abee.f", "ABDEzf"]),
+    "lookahead": ('start: NAME ("=" NAME)?\nNAME: /(?!if\\b)[a-z]+/', ["x=y", "if", "iff=x", "x=if"]),
+    "same letters": ('start: A B\nA: "a"+\nB: "a" "b"', ["aab", "ab", "aaab"]),
+    "two readings": ('start: ("a" | "ab") ("c" | "bc")', ["abc", "ac", "abbc", "ab"]),
+    "repeats": ('start: "a"~2 ("b" "c")~1..2 "d"~0..1', ["aabc", "aabcbcd", "abc", "aabcbcbc"]),
+    "escapes": (r'start: "\"\\\n\x41\u00e9" /\// "\d"', ['"\\\nAé/\\d', '"\\\nAé/1']),
+    "continued lines": ('start: "a"\n\n  // between\n  | "b" \\\n  "c"\n', ["a", "bc", "b"]),
+    "strings": ("%import common.ESCAPED_STRING\nstart: ESCAPED_STRING+", ['"a\\"b"', '"a""b"', '"a"b"', '"a\\"']),
+    "comments": ("%import common.C_COMMENT\nstart: C_COMMENT", ["/* a */", "/**/", "/* */ */", "/*/"]),
+}
+
+
+@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
+def test_grammars_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+    parser = lark_parser(source)
+    assert parser is not None
+    cfg = read_lark(source)
+    verdicts = [cfg_accepts(cfg, text) for text in texts]
+    assert verdicts == [lark_accepts(parser, text) for text in texts]
+    assert any(verdicts)
+    assert not all(verdicts)
+
+
+@given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_random_grammars_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+    parser = lark_parser(source)
+    if parser is None:
+        return
+    try:
+        cfg = read_lark(source)
+    except GrammarError:  # nothing can match
+        assert not any(lark_accepts(parser, text) for text in texts)
+        return
+    for text in texts:
+        assert cfg_accepts(cfg, text) == lark_accepts(parser, text), text
+
+
+@pytest.mark.parametrize(
+    ("source", "good", "bad"),
+    [
+        ("start: /a|ab/", ["a", "ab"], ["b"]),
+        ('start: /"(\\\\"|[^"])*"/', ['"a\\"b"'], ['"a"b"']),
+        ("start: /[a]*/ /b?/", ["", "b", "aab"], ["ba"]),
+        ('start: "" | "a" ""', ["", "a"], ["b"]),
+    ],
+    ids=["no alternative hides another", "backslashes", "empty terminals", "empty literals"],
+)
+def test_where_the_reading_differs_from_lark_it_is_as_documented(source: str, good: list[str], bad: list[str]) -> None:
+    cfg = read_lark(source)
+    assert all(cfg_accepts(cfg, text) for text in good)
+    assert not any(cfg_accepts(cfg, text) for text in bad)
+
+
+def test_another_start_rule_can_be_asked_for() -> None:
+    cfg = read_lark('start: "a"\nother: "b" start', start="other")
+    assert cfg_accepts(cfg, "ba")
+    assert not cfg_accepts(cfg, "a")
+
+
+def test_names_and_priorities_of_terminals_are_kept() -> None:
+    cfg = read_lark('start: KEY NAME\nKEY.3: "if"\nNAME: /[a-z]+/')
+    assert [(terminal.name, terminal.priority) for terminal in cfg.terminals] == [("KEY", 3), ("NAME", 0)]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "location"),
+    [
+        ("", "no rule called start", None),
+        ('start{x}: x "a"', "no rule called start", None),
+        ("start: start", "nothing can match", None),
+        ("start: /(?!)a/", "nothing can match", None),
+        (r"start: /(a)\1/", "backreferences", "1:8"),
+        ("start: T\nT: /a(/", "no closing parenthesis", "2:1"),
+        ('start: t\nt{x}: x "a"', "needs arguments", "1:8"),
+        ('start: t{"a", "b"}\nt{x}: x', "takes 1 arguments, 2 are given", "1:8"),
+        ('start: u{"a"}\nu{x}: x{"b"}', "not a template", "2:7"),
+    ],
+)
+def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        read_lark(source)
+    assert caught.value.location == location
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'start: t{"x"}\nt{q}: q | t{u{q}}\nu{q}: q q\n',
+        "start: " + " | ".join(f'"w{number}"' for number in range(3000)),
+        "start: T0\n" + "".join(f"T{i}: T{i + 1} T{i + 1}\n" for i in range(60)) + 'T60: "z"\n',
+        'start: "x"\n' + "\n" * 5000,
+    ],
+    ids=["endless templates", "many words", "doubling terminals", "empty lines"],
+)
+def test_everything_ends_within_the_budget(source: str) -> None:
+    budget = Budget(Limits(max_states=3000, max_bytes=400_000))
+    with pytest.raises(GrammarError, match=r"too (complex|large|long)"):
+        read_lark(source, budget=budget)

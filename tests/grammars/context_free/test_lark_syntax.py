@@ -1,0 +1,91 @@
+"""Statements of Lark sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang_grammars.context_free.ebnf import Choice, Name, Pattern, Repeat, Sequence
+from rtlang_grammars.context_free.lark_syntax import Definition, Ignore, Import, Mode, parse_lark
+from rtlang_grammars.limits import Budget, Limits
+from rtlang_grammars.spec import GrammarError
+
+
+def test_definitions_imports_and_ignores() -> None:
+    source = """
+// a comment
+?start{p, q}.3: "a" p -> first
+    | [T] (q | )
+!T.-1: "b".."d"
+%import common.INT -> N
+%import common (WS, WORD)
+%ignore WS
+%override a: b~2
+%extend a: c{d, "x", c{a}}+
+"""
+    start, terminal, single, many, ignore, override, extend = parse_lark(source, Budget())
+    assert start == Definition(
+        "start",
+        False,
+        ("p", "q"),
+        3,
+        Choice(
+            (
+                Sequence((Pattern("a", "3:17"), Name("p", (), "3:21"))),
+                Sequence((Repeat(Name("T", (), "4:8"), 0, 1), Choice((Name("q", (), "4:12"), Sequence(()))))),
+            )
+        ),
+        Mode.DEFINE,
+        "3:1",
+    )
+    assert isinstance(terminal, Definition)
+    assert (terminal.is_terminal, terminal.priority) == (True, -1)
+    assert terminal.expression == Pattern("[\\U00000062-\\U00000064]", "5:8")
+    assert single == Import(("common",), (("INT", "N"),), "6:1")
+    assert many == Import(("common",), (("WS", "WS"), ("WORD", "WORD")), "7:1")
+    assert ignore == Ignore(Name("WS", (), "8:9"), "8:1")
+    assert isinstance(override, Definition)
+    assert (override.mode, override.expression) == (Mode.OVERRIDE, Repeat(Name("b", (), "9:14"), 2, 2))
+    assert isinstance(extend, Definition)
+    assert extend.mode is Mode.EXTEND
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "location"),
+    [
+        ("a: (b", "not closed", "1:4"),
+        ("a: b)", "not expected", "1:5"),
+        ("a: (b]", "not expected", "1:6"),
+        ("a: b??", "not expected", "1:6"),
+        ("a: *", "not expected", "1:4"),
+        ("a b", ": is expected", "1:3"),
+        ("A: b -> c", "alias", "1:6"),
+        ("a: b -> c d", "ends its alternative", "1:11"),
+        ('a: "bc".."d"', "one character", "1:4"),
+        ('a: "d".."b"', "later one", "1:4"),
+        ('a: "\\u12"', "4 hexadecimal", "1:4"),
+        ('a: "\\ud800"', "surrogate", "1:4"),
+        ("a: /b/l", "flags", "1:4"),
+        ("a: /b\n/", "flag x", "1:4"),
+        ("a: b~5..3", "ascend", "1:5"),
+        ("a: b~9999999999999", "too large", "1:6"),
+        ("%declare A", "what a declared terminal matches", "1:1"),
+        ("%json {}", "not supported", "1:1"),
+        ("%import .x.y", "relative", "1:1"),
+        ("%import x", "grammar and a name", "1:1"),
+        ("%import x.A -> b", "name of a terminal", "1:1"),
+        ("a[max_tokens=3]: b", "attributes", "1:13"),
+        ("a{b, b}: b", "same name", "1:1"),
+        ("a: " + "(" * 90, "nested too deeply", "1:84"),
+        ("a: " + "b{" * 90, "nested too deeply", None),
+    ],
+)
+def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        parse_lark(source, Budget())
+    assert caught.value.location is not None
+    assert location is None or caught.value.location == location
+
+
+def test_a_source_that_is_too_long_is_refused() -> None:
+    with pytest.raises(GrammarError, match="too long"):
+        parse_lark("a: b\n" * 100, Budget(Limits(max_source_bytes=400)))

@@ -1,0 +1,67 @@
+"""Words of Lark sources and their places."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lark.load_grammar import eval_escaping
+
+from rtlang_grammars.context_free.lark_tokens import SourceText, unescaped
+from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec import GrammarError
+
+
+def test_words_come_in_order_without_spaces_and_comments() -> None:
+    source = 'a.2: "x\\"y"i /b\\/[c]/ims // comment\n  | T~3..5 -> c # more\n%ignore WS\\\n+'
+    tokens = SourceText(source, "").tokens(Budget())
+    assert [(token.kind, token.text) for token in tokens] == [
+        ("rule", "a"),
+        ("mark", "."),
+        ("number", "2"),
+        ("mark", ":"),
+        ("string", '"x\\"y"i'),
+        ("regexp", "/b\\/[c]/ims"),
+        ("newline", "\n"),
+        ("mark", "|"),
+        ("terminal", "T"),
+        ("mark", "~"),
+        ("number", "3"),
+        ("mark", ".."),
+        ("number", "5"),
+        ("mark", "->"),
+        ("rule", "c"),
+        ("newline", "\n"),
+        ("directive", "%ignore"),
+        ("terminal", "WS"),
+        ("mark", "+"),
+        ("end", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "location"),
+    [
+        ('a: "x', "no end", "1:4"),
+        ("a: x\nb: /[", "no end", "2:4"),
+        ("a: <tok>", "special tokens", "1:4"),
+        ("a: \x00", "not expected", "1:4"),
+        ('a: "' + "\\\\" * 5000, "no end", "1:4"),
+    ],
+)
+def test_what_is_no_word_is_refused_at_its_place(source: str, reason: str, location: str) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        SourceText(source, "").tokens(Budget())
+    assert caught.value.location == location
+
+
+@given(st.text(alphabet='ab\\"ntrfx41ud ', max_size=12))
+def test_literals_mean_what_they_mean_to_lark(inner: str) -> None:
+    try:
+        SourceText(f'"{inner}"', "").tokens(Budget())
+        ours: str | None = unescaped(inner)
+    except (GrammarError, ValueError):
+        return
+    if '"' in inner.replace("\\\\", "").replace('\\"', ""):
+        return  # two literals
+    assert ours == eval_escaping(inner).replace("\\\\", "\\")
