@@ -24,7 +24,8 @@ _TYPE_NAMES = {
     "object": JsonType.OBJECT,
 }
 _ONE = Fraction(1)
-NARROWED_FORMATS = {"hostname": "names with labels that stand for other scripts (xn--) are left out"}
+_NO_A_LABELS = "names with labels that stand for other scripts (xn--) are left out"
+NARROWED_FORMATS = {"hostname": _NO_A_LABELS, "idn-hostname": _NO_A_LABELS}
 """Formats that are narrower here than their definition, because that is beyond a regular language."""
 MAX_LITERAL_DEPTH = 64  # nesting of listed values: they are compared by recursion
 
