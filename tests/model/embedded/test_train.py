@@ -82,7 +82,7 @@ def test_a_few_steps_lower_the_loss(encoder: Encoder) -> None:
     network = Network(SMALL, seed=1).bfloat16()
     optimizer, batch = Optimizer(network), next(microbatches(encoder, 6))
     losses = []
-    for _ in range(8):
+    for _ in range(16):
         loss, total = loss_of(network, *batch)
         torch.autograd.backward(loss / total)
         optimizer.step(1.0)
