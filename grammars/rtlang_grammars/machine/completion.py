@@ -18,6 +18,7 @@ from rtlang_grammars.machine.layout import (
     ACC,
     ALTERNATIVES,
     AT_LEAST,
+    AT_MOST,
     BITS,
     BLOCK,
     BYTE,
@@ -256,8 +257,10 @@ class Completion:
         """What `kernels.act` does, on registers as Python sees them."""
         X = self._tables.words
         kind = X[a]
-        if kind in (COUNT, AT_LEAST):
+        if kind in (COUNT, AT_LEAST, AT_MOST):
             assert isinstance(register, int)
+            if kind == AT_MOST:
+                return (X[a + 1], register) if register <= X[a + 2] else None
             if kind == COUNT:
                 return (X[a + 1], min(register + 1, X[a + 3])) if register < X[a + 2] else None
             return (X[a + 1], 0) if register >= X[a + 2] else None

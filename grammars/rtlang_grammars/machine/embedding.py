@@ -8,11 +8,24 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.layout import ENDS, ENDS_OR_GOES_ON, NONE, OPEN, ROW, SLICE
-from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, plain_body
+from rtlang_grammars.machine.layout import (
+    AT_LEAST,
+    AT_MOST,
+    COUNT,
+    ENDS,
+    ENDS_OR_GOES_ON,
+    NONE,
+    OPEN,
+    PARAM,
+    ROW,
+    SLICE,
+    WIDTH,
+)
+from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE, plain_body
 from rtlang_grammars.machine.tables import Tables
 
 _MAX_EXPLORED = 400
+_MAX_COUNTED = 1000
 
 
 class ByteAutomaton(Protocol):
@@ -28,6 +41,9 @@ class ByteAutomaton(Protocol):
 
     def is_between_characters(self, state: int) -> bool:
         """Whether the next byte begins a character."""
+
+    def after_character(self, state: int) -> list[int]:
+        """The states that one character leads to, from a state between characters."""
 
 
 class Embedding:
@@ -105,7 +121,7 @@ class QuotedEmbedding:
 
     def start(self) -> int:
         """The state behind the opening quote."""
-        return self._state(tuple(automaton.start for automaton in self._automata))
+        return self.state(tuple(automaton.start for automaton in self._automata))
 
     def is_free(self, number: int) -> bool:
         """Whether any plain text may follow in this state, where a character begins, to whatever length."""
@@ -117,7 +133,8 @@ class QuotedEmbedding:
             found = self._explore(local)
         return found
 
-    def _state(self, local: _Local) -> int:
+    def state(self, local: _Local) -> int:
+        """The machine's number of a state."""
         found = self._states.get(local)
         if found is None:
             tables = self._tables
@@ -148,7 +165,7 @@ class QuotedEmbedding:
     def _make_row(self, number: int) -> None:
         tables, local = self._tables, self._locals[number]
         targets, inverse = self._row(local)
-        values = np.array([NONE if each is None else self._state(each) for each in targets], dtype=np.int32)
+        values = np.array([NONE if each is None else self.state(each) for each in targets], dtype=np.int32)
         place = tables.add_row()
         tables.rows[place] = values[inverse]
         for at, automaton, end in zip(local, self._automata, self._ends, strict=True):
@@ -175,3 +192,87 @@ class QuotedEmbedding:
                     waiting.append(pair)
         self._free.update((local, True) for local, place in seen if place == 0)
         return True
+
+
+def distances(automaton: ByteAutomaton) -> dict[int, int] | None:
+    """For each state between characters, how many characters are missing at least; None where there are too many states."""
+    before: dict[int, list[int]] = {automaton.start: []}
+    for state in (waiting := [automaton.start]):  # grows while it is walked
+        for following in automaton.after_character(state):
+            if following not in before:
+                if len(waiting) >= _MAX_COUNTED:
+                    return None
+                before[following] = []
+                waiting.append(following)
+            before[following].append(state)
+    found = {state: 0 for state in waiting if automaton.is_accepting(state)}
+    for state in (near := list(found)):
+        for earlier in before[state]:
+            if earlier not in found:
+                found[earlier] = found[state] + 1
+                near.append(earlier)
+    return found
+
+
+class CountedEmbedding:
+    """The inside of a JSON string of a language, with at least 0 or 1 and at most some code points, counted in the register.
+
+    A character may begin only where the rest of a text still fits, so every way can be ended.
+    """
+
+    def __init__(
+        self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
+    ) -> None:
+        """`missing`: what `distances` says, of which the start's is at most `most`."""
+        assert least <= 1
+        self._tables, self._automaton, self._end, self._least, self._most = tables, automaton, end, least, most
+        self._missing = dict(missing)
+        self._far = most - max(missing.values())
+        self._twin = QuotedEmbedding(tables, [automaton], [end])
+        self._states: dict[int, int] = {}
+        self._locals: dict[int, int] = {}
+
+    def start(self) -> int:
+        """The state behind the opening quote."""
+        return self._state(self._automaton.start)
+
+    def _state(self, local: int) -> int:
+        found = self._states.get(local)
+        if found is None:
+            tables = self._tables
+            found = self._states[local] = tables.leave_open(self._make_row)
+            self._locals[found] = local
+            if self._automaton.is_between_characters(local):
+                tables.set_state(found, SLICE, TWIN_SLICE)
+                tables.set_state(found, PARAM, self._twin.state((local,)))
+                tables.set_state(found, WIDTH, self._far)
+        return found
+
+    def _near(self, local: int) -> int:
+        """Characters that are missing at least, behind the one that is under way."""
+        found = self._missing.get(local)
+        if found is None:
+            targets = set(self._automaton.row(local).tolist()) - {-1}
+            found = self._missing[local] = min(self._near(target) for target in targets)
+        return found
+
+    def _make_row(self, number: int) -> None:
+        tables, automaton, local = self._tables, self._automaton, self._locals[number]
+        begins = automaton.is_between_characters(local)
+        targets, inverse = np.unique(automaton.row(local), return_inverse=True)
+        values = np.full(len(targets), NONE, dtype=np.int32)
+        for i, target in enumerate(targets.tolist()):
+            if target >= 0:
+                room = self._most - self._near(target)
+                if begins:
+                    if room > 0:
+                        values[i] = tables.action(COUNT, self._state(target), room, self._most)
+                elif self._near(target) == self._near(local):
+                    values[i] = self._state(target)
+                elif room >= 0:
+                    values[i] = tables.action(AT_MOST, self._state(target), room)
+        place = tables.add_row()
+        tables.rows[place] = values[inverse.reshape(-1)]
+        if automaton.is_accepting(local):
+            tables.rows[place, QUOTE] = tables.action(AT_LEAST, self._end, self._least)
+        tables.set_state(number, ROW, place)

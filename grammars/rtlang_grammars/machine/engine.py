@@ -31,6 +31,9 @@ from rtlang_grammars.machine.trie import TokenTrie, token_trie
 from rtlang_grammars.spec import GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 
+REACH = 32
+"""Tokens of more bytes are long: 240 of 151,936 in the vocabulary of Qwen2."""
+
 _MAX_ARENA = 1 << 24
 _MAX_HEADS = 1 << 16
 
@@ -39,11 +42,11 @@ class Workspace:
     """The scratch arrays of `walks`. Owned by one thread.
 
     Attributes:
-        W, H, Q, D, P, out: see `walks`.
+        W, H, Q, D, P, R, out: see `walks`.
         C: int64, where a new configuration is put together.
     """
 
-    __slots__ = ("C", "D", "H", "P", "Q", "W", "out")
+    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "out")
 
     def __init__(self, max_depth: int) -> None:
         self.W: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
@@ -52,6 +55,7 @@ class Workspace:
         self.Q: NDArray[np.int64] = np.zeros((1 << 10, 4), dtype=np.int64)
         self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
+        self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
@@ -88,6 +92,8 @@ class Engine:
     Attributes:
         vocabulary, trie: as given.
         slices: by SLICE.
+        parts: tries of the short tokens, and of the long ones.
+        counted_others: the same of the tokens that are not in the counted slice.
         end_mask: uint32 [num_mask_words], the end tokens.
         num_words: of a mask.
     """
@@ -106,6 +112,9 @@ class Engine:
             SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
+        self.parts = self._split(self.trie.order)
+        bits = np.unpackbits(self.slices[COUNTED_SLICE].mask.view(np.uint8), bitorder="little")
+        self.counted_others = self._split(self.trie.order[bits[self.trie.order] == 0])
         self._code_points = self._count_code_points()
         self._counted: dict[int, NDArray[np.uint32]] = {}
 
@@ -134,6 +143,11 @@ class Engine:
             self._counted[room] = found
         return found
 
+    def _split(self, token_ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        trie = self.trie
+        is_long = trie.offsets[token_ids + 1] - trie.offsets[token_ids] > REACH
+        return trie.part(token_ids[~is_long]), trie.part(token_ids[is_long])
+
     def _count_code_points(self) -> NDArray[np.int32]:
         """Code points that each token of the counted slice begins; 0 for other tokens."""
         trie = self.trie
@@ -160,6 +174,7 @@ class Engine:
             workspace.Q,
             workspace.D,
             workspace.P,
+            workspace.R,
             self.trie.nodes,
             0,
             mask,

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.machine.embedding import Embedding, QuotedEmbedding
+from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, QuotedEmbedding, distances
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_objects import add_object
 from rtlang_grammars.machine.layout import ALTERNATIVES, AT_LEAST, CALL, COUNT, NONE, PARAM, STATE_WORDS, WIDTH
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.machine.tries import LITERALS, build_trie
+from rtlang_grammars.regular.language import Language
 from rtlang_grammars.regular.numbers import number_language
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.schema.shapes import (
@@ -193,13 +194,21 @@ class ShapeTables:
             if shape.language is None or shape.language.is_any_text:
                 inner = self._counted(shape.min_length, shape.max_length)
             else:
-                language = shape.language
-                if shape.min_length or shape.max_length is not None:
-                    language = language.bounded(shape.min_length, shape.max_length)
-                body = language.json_string_body(self.budget)
-                inner = QuotedEmbedding(tables, [body], [self.prelude.end]).start()
+                inner = self._patterned(shape.language, shape.min_length, shape.max_length)
             start = self._frames[shape] = tables.add_state(byte=QUOTE, target=inner)
         return start
+
+    def _patterned(self, language: Language, least: int, most: int | None) -> int:
+        """The inside of a string of a language, with lengths."""
+        tables, end = self.tables, self.prelude.end
+        if most is not None and least <= 1 and language.max_length is None and language.min_length == 0:
+            body = language.json_string_body(self.budget)
+            missing = distances(body)
+            if missing is not None and missing[body.start] <= most:
+                return CountedEmbedding(tables, body, end, least, most, missing).start()
+        if least or most is not None:
+            language = language.bounded(least, most)
+        return QuotedEmbedding(tables, [language.json_string_body(self.budget)], [end]).start()
 
     def _counted(self, least: int, most: int | None) -> int:
         """The inside of a string whose code points are counted in the register."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.layout import (
     ACC,
     ALTERNATIVES,
@@ -66,7 +67,7 @@ def value(S, T, s, b):  # pragma: no cover
     return T[np.uint64(S[u, ROW]) * np.uint64(256) + np.uint64(b)]
 
 
-@njit(cache=True)
+@compiled()
 def touch(W, node):  # pragma: no cover
     """Note that a frame of the configuration was read."""
     if node < W[LENGTH]:
@@ -98,7 +99,7 @@ def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
     W[top + NODE_EDGE + EDGE_NEXT] = 0
 
 
-@njit(cache=True)
+@compiled()
 def step_one(S, T, X, W, top, s, r, n, b, out):  # pragma: no cover
     """One byte from one head. OK: out[:4] are state, register, node and top; NEED_ROW: out[0] is the state; MANY: see `step_many`."""
     while True:
@@ -144,7 +145,7 @@ def step_one(S, T, X, W, top, s, r, n, b, out):  # pragma: no cover
         return OK
 
 
-@njit(cache=True)
+@compiled()
 def same_register(S, W, s, a, b):  # pragma: no cover
     """Whether two registers of state `s` hold the same."""
     if a == b:
@@ -158,7 +159,7 @@ def same_register(S, W, s, a, b):  # pragma: no cover
     return not differs
 
 
-@njit(cache=True)
+@compiled()
 def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
     """Add a head to H[low:high] unless it is there; the new end, -1 without space.
 
@@ -185,7 +186,7 @@ def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
     return high + 1
 
 
-@njit(cache=True)
+@compiled()
 def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     """One byte from the heads H[low:high]; the next heads are written behind them. OK: out[0] is their end, out[3] the top."""
     end = high
@@ -299,7 +300,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     return OK
 
 
-@njit(cache=True)
+@compiled()
 def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
     """One byte from the heads at depth d - 1 (D[d - 1]: first head, end, top) to depth d. NEED_ROW: out[0] is the state."""
     low, high, top = D[d - 1, 0], D[d - 1, 1], D[d - 1, 2]

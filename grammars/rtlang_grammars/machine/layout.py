@@ -42,6 +42,7 @@ KEY_END = 7  # object, leaf: the name is complete
 KEY_OTHER = 8  # object, target: a name that is not declared is complete
 CLOSE = 9  # object, target: where the object may end; the register is done with
 COMMA = 10  # object, target: where one more property may come
+AT_MOST = 12  # target, max: where register <= max
 NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
 
 # Words of an object's description in X.

@@ -32,10 +32,11 @@ BLANKS = b" \t\n\r"
 MAX_INDENT = 80
 """Blanks after a line break; one or two blanks elsewhere."""
 
-STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE = 1, 2, 3, 4, 5
+STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
 """SLICE of the states inside a free JSON string, inside a name that is not declared, with and without \\u escapes, and inside a string
-whose code points are counted: PARAM of such a state is the least number of code points, WIDTH the most; and inside a string with a
-pattern."""
+whose code points are counted: PARAM of such a state is the least number of code points, WIDTH the most; inside a string with a
+pattern; and inside one whose code points are counted besides: PARAM is then the same state without the count, WIDTH the count up to which
+no text ends too late."""
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
 _HEX = b"0123456789abcdefABCDEF"

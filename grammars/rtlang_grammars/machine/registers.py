@@ -6,8 +6,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.layout import (
     AT_LEAST,
+    AT_MOST,
     BITS,
     CLOSE,
     COMMA,
@@ -43,7 +45,7 @@ def is_seen(X, W, o, r, name):  # pragma: no cover
     return (seen_word(X, W, o, r, name // BITS) >> (name % BITS)) & 1
 
 
-@njit(cache=True)
+@compiled()
 def count_missing(X, W, o, r):  # pragma: no cover
     """Required names that have not come yet."""
     missing = 0
@@ -60,7 +62,7 @@ def is_required(X, o, name):  # pragma: no cover
     return (X[X[o + OBJ_REQUIRED] + name // BITS] >> (name % BITS)) & 1
 
 
-@njit(cache=True)
+@compiled()
 def slack(X, W, o, r):  # pragma: no cover
     """Properties that may come beside the missing ones; a large number where nothing bounds them."""
     most = X[o + OBJ_MAX]
@@ -69,7 +71,7 @@ def slack(X, W, o, r):  # pragma: no cover
     return most - W[r] - count_missing(X, W, o, r)
 
 
-@njit(cache=True)
+@compiled()
 def may_come(X, W, o, r, low, high):  # pragma: no cover
     """Whether a name of the leaves low..high may still come."""
     free = slack(X, W, o, r)
@@ -81,7 +83,7 @@ def may_come(X, W, o, r, low, high):  # pragma: no cover
     return False
 
 
-@njit(cache=True)
+@compiled()
 def may_close(X, W, o, r):  # pragma: no cover
     if X[o + OBJ_WORDS] != 0 and W[r] < X[o + OBJ_MIN]:
         return False
@@ -92,7 +94,7 @@ def may_close(X, W, o, r):  # pragma: no cover
     return not lacks
 
 
-@njit(cache=True)
+@compiled()
 def with_property(X, W, o, r, name, top):  # pragma: no cover
     """The register after one more property (`name` < 0: one that is not declared), and the new top of the arena; top 0: no space."""
     num_words = X[o + OBJ_WORDS]
@@ -110,7 +112,7 @@ def with_property(X, W, o, r, name, top):  # pragma: no cover
     return top, top + num_words + 1
 
 
-@njit(cache=True)
+@compiled()
 def act(X, W, a, r, top):  # pragma: no cover
     """Take the action at X[a] that reads or writes the register: (next state or -1, register, top; top 0: no space)."""
     kind = X[a]
@@ -124,6 +126,10 @@ def act(X, W, a, r, top):  # pragma: no cover
         if r >= X[a + 2]:
             target = np.int64(X[a + 1])
         return target, np.int64(0), top
+    if kind == AT_MOST:
+        if r <= X[a + 2]:
+            target = np.int64(X[a + 1])
+        return target, r, top
     o = X[a + 1]
     if kind == KEY_BRANCH:
         if may_come(X, W, o, r, X[a + 3], X[a + 4]):

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.vocabulary import Vocabulary
 
 MAX_TOKEN_BYTES = 1023
@@ -92,7 +92,7 @@ def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np
     return nodes[: _build(data, offsets, order, nodes)].copy()
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
 def _build(data, offsets, order, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the records into `nodes` (or only count them, where it is empty); returns their number."""
     writes = nodes.shape[0] > 0

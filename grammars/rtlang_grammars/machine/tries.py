@@ -9,8 +9,8 @@ Where the automaton does not follow (a name spelled with escapes that other name
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.layout import (
     ACC,
     BLOCK,
@@ -31,7 +31,7 @@ LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
 _QUOTE = 0x22
 
 
-@njit(cache=True)
+@compiled()
 def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
     """Write the states, rows and actions of a trie; with empty S only count them.
 
@@ -119,7 +119,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
     return states, rows, words
 
 
-@njit(cache=True)
+@compiled()
 def _group(data, offsets, i, high, depth):  # pragma: no cover
     """The end of the texts from `i` on that share its byte at `depth`."""
     byte = data[offsets[i] + depth]
@@ -129,7 +129,7 @@ def _group(data, offsets, i, high, depth):  # pragma: no cover
     return i
 
 
-@njit(cache=True)
+@compiled()
 def _set(S, T, state, row, has_row, byte, entry):  # pragma: no cover
     if has_row:
         T[row, byte] = entry

@@ -1,27 +1,29 @@
 """Compiled walks over configurations: along a text, over the token trie, and back into a configuration of its own.
 
-The workspace of a walk is six arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads H
-and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 3], P, int64 [max_depth + 2] (of `walk`), and `out`, int64.
+The workspace of a walk is seven arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads
+H and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 3], P and R, int64 [max_depth + 2] (of `walk`), and `out`, int64.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.kernels import step, touch
 from rtlang_grammars.machine.layout import (
     ACC,
     BLOCK,
     BOUNDS,
     BYTE,
+    COUNT,
     EDGE_NEXT,
     EDGE_PARENT,
     EDGE_REGISTER,
     EDGE_RETURN,
     EDGE_WORDS,
     ENDS_OR_GOES_ON,
+    FIRST_ACTION,
     HEADS,
     LENGTH,
     MAX_LEVELS,
@@ -45,7 +47,7 @@ _MARK = 1  # no node lies there
 _ABOVE = ~0xFFFFFFFF
 
 
-@njit(cache=True)
+@compiled()
 def load(C, W, H, D):  # pragma: no cover
     """Put a configuration at the beginning of the workspace; False where it is too small."""
     length, num = C[LENGTH], C[NUM_HEADS]
@@ -60,7 +62,7 @@ def load(C, W, H, D):  # pragma: no cover
     return True
 
 
-@njit(cache=True)
+@compiled()
 def enlist(W, Q, num, n):  # pragma: no cover
     """Add a node to the list Q[:num] unless it is marked; the new length, -1 without space."""
     if W[n + NODE_NEXT] == _MARK:
@@ -72,7 +74,7 @@ def enlist(W, Q, num, n):  # pragma: no cover
     return num + 1
 
 
-@njit(cache=True)
+@compiled()
 def is_complete(S, W, H, Q, low, high):  # pragma: no cover
     """Whether one of the heads H[low:high] may end with nothing left to return to: 1, 0 or NO_SPACE."""
     num = 0
@@ -105,7 +107,7 @@ def is_complete(S, W, H, Q, low, high):  # pragma: no cover
     return answer
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def completes(S, C, W, H, Q, D):  # pragma: no cover
     """Whether the text of configuration C may end: 1, 0 or NO_SPACE."""
     if not load(C, W, H, D):
@@ -113,15 +115,15 @@ def completes(S, C, W, H, Q, D):  # pragma: no cover
     return is_complete(S, W, H, Q, 0, D[0, 1])
 
 
-@njit(cache=True, nogil=True)
-def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
+@compiled(nogil=True)
+def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
     """Set the bits of the tokens of `trie` that can follow the configuration C, beginning at record `p` (0: from the start).
 
     OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at. Otherwise out[1] is
     the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
 
-    Nearly all bytes lead one head from one state to another, with its register and frame as they were. Then all that is kept of a depth is
-    P[depth]: the state, and above it the depth whose head has the register and the frame. What else can happen is left to `step`.
+    Nearly all bytes lead one head from one state to another, in its frame as it was. Then all that is kept of a depth is
+    P[depth], the state and above it the depth whose head has the frame, and R[depth], the register. What else can happen is left to `step`.
     """
     if p == 0:
         if not load(C, W, H, D):
@@ -131,6 +133,7 @@ def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
         if out[5] < 0:
             return NO_SPACE
         P[0] = H[0, 0] if D[0, 1] == 1 else -1
+        R[0] = H[0, 1]
     flat = S.reshape(-1)
     num = np.uint64(trie.shape[0])
     looks = np.int64(0)
@@ -149,8 +152,18 @@ def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
             else:
                 v = T[np.uint64(flat[r + np.uint64(ROW)]) * np.uint64(256) + b]
             acc = flat[r + np.uint64(ACC)]
+            register = R[d - np.uint64(1)]
+            if v <= FIRST_ACTION and acc != ENDS_OR_GOES_ON:
+                a = np.uint64(FIRST_ACTION - v)
+                if X[a] == COUNT:
+                    if register >= X[a + np.uint64(2)]:
+                        at = record >> np.uint64(40)
+                        continue
+                    v = X[a + np.uint64(1)]
+                    register = min(register + 1, np.int64(X[a + np.uint64(3)]))
             if v >= 0 and acc != ENDS_OR_GOES_ON:
                 P[d] = (before & _ABOVE) | np.int64(v)
+                R[d] = register
                 token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
                 if token != 0:
                     token -= np.uint64(1)
@@ -167,13 +180,14 @@ def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
                     out[1] = at
                     out[6] += looks
                     return NO_SPACE
-                H[end, 0], H[end, 1], H[end, 2] = np.int64(s), H[low, 1], H[low, 2]
+                H[end, 0], H[end, 1], H[end, 2] = np.int64(s), R[d - np.uint64(1)], H[low, 2]
                 D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, D[kept, 2]
                 P[d - np.uint64(1)] = ((np.int64(d) - 1) << 32) | np.int64(s)
         code = step(S, T, X, W, H, Q, D, np.int64(d), np.int64(b), out)
         if code == OK:
             low = D[d, 0]
             P[d] = (np.int64(d) << 32) | H[low, 0] if D[d, 1] - low == 1 else -1
+            R[d] = H[low, 1]
             token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
             if token != 0:
                 token -= np.uint64(1)
@@ -190,7 +204,7 @@ def walk(S, T, X, C, W, H, Q, D, P, trie, p, mask, out):  # pragma: no cover
     return OK
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     """Follow data[start:end] from the configuration C.
 
@@ -210,7 +224,7 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     return OK
 
 
-@njit(cache=True)
+@compiled()
 def copy_block(S, W, s, at, C, top):  # pragma: no cover
     """Move the block of words that the register at C[at] of state `s` names, if it does, behind `top`; the new top, -1 without space."""
     size = S[s, BLOCK]
@@ -225,7 +239,7 @@ def copy_block(S, W, s, at, C, top):  # pragma: no cover
     return top + size
 
 
-@njit(cache=True)
+@compiled()
 def place(W, C, at, top):  # pragma: no cover
     """The place in C of the node named at C[at], reserved behind `top` where it has none; the new top, -1 without space."""
     n = C[at]
@@ -246,7 +260,7 @@ def place(W, C, at, top):  # pragma: no cover
     return top
 
 
-@njit(cache=True)
+@compiled()
 def compact(S, W, H, D, C):  # pragma: no cover
     """Write the heads of D[0] and what they can reach as a configuration into C; its length, -1 where C is too small. Spoils W."""
     num = D[0, 1]
@@ -315,7 +329,7 @@ def compact(S, W, H, D, C):  # pragma: no cover
     return top
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
     """Write the bytes that must come next into `text`, as many as fit.
 

@@ -90,6 +90,16 @@ class ByteAutomaton:
         """Whether the bytes so far end with a whole character."""
         return self._codes[state] != NO_STATE
 
+    def after_character(self, state: int) -> list[int]:
+        """The states between characters that one character leads to, from a state between characters.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        with self._lock:
+            moves = self._automaton.moves(self._codes[state], self._budget.renewed())
+            return sorted({self._state_between(code) for code in moves if code != NO_STATE})
+
     def row(self, state: int) -> NDArray[np.int32]:
         """[256] int32: the state after each byte, -1 where nothing can follow.
 

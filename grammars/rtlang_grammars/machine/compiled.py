@@ -1,0 +1,34 @@
+"""The decorator of compiled functions: kept on disk under a name that changes with any source they are made of.
+
+numba keeps what it compiled per source file and does not see that a function it built in comes from another file that has changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+_SOURCES = ("layout.py", "registers.py", "kernels.py", "walks.py", "tries.py", "trie.py")
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile with numba when first called, and keep the result beside the source or in the user's cache directory."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        function.__qualname__ += f"_{_digest()}"
+        return njit(cache=True, **options)(function)
+
+    return decorate
+
+
+@functools.cache
+def _digest() -> str:
+    digest = hashlib.blake2b(digest_size=4)
+    for name in _SOURCES:
+        digest.update((Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()
