@@ -65,7 +65,7 @@ _NUM_JOINTS = 12
 class CompletionSearch:
     """Finds ways to a complete text. Immutable; safe to use from several threads.
 
-    A matcher that offers `closing_bytes()`, some bytes that complete the text or None, is taken at its word. Otherwise this works with any
+    A matcher that offers `closing_bytes()`, some bytes that complete the text, is taken at its word. Otherwise this works with any
     `GrammarMatcher`. One that offers `completes(token_ids)` (accepts them and is complete then) is asked that, others are
     forked; one that offers `forced_bytes()` is asked for the bytes that must come next, `allowed(token_ids)` which of them may follow, and
     `hints` for texts that match patterns of its grammar.
@@ -126,8 +126,9 @@ class CompletionSearch:
         known: Any = getattr(matcher, "closing_bytes", None)
         if known is not None:
             data = known()
-            path = None if data is None else ClosingPath(data, self.table)
-            return (path if path is not None and path.cost() <= limit else None), data is None
+            if data is not None:
+                path = ClosingPath(data, self.table)
+                return (path if path.cost() <= limit else None), False
         effort = _Effort(limit, tail, num_states, 2 * limit + 8, self._hints_of(matcher), self._joints(tail, limit))
         start = self._reach(matcher.fork(), b"", 0, None, effort)
         if start is None or start.path is not None:

@@ -57,8 +57,9 @@ from rtlang_grammars.machine.layout import (
 )
 from rtlang_grammars.machine.tables import Register
 
-_MAX_PLACES = 20_000
+_MAX_PLACES = 6_000
 _MAX_BREADTH = 256
+_MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
         [*b'"}]0a', *range(0x30, 0x3A), *range(0x61, 0x7B), *range(0x41, 0x5B), *range(0x20, 0x7F), *range(256)]
@@ -154,7 +155,7 @@ class Completion:
                 best[place] = cost
                 back[place] = (origin, text)
                 tie += 1
-                heapq.heappush(queue, (sign * cost, tie, place))
+                heapq.heappush(queue, (sign * cost if sign > 0 or place != end else -_MANY, tie, place))
 
         end: Place = (-1, 0, ROOT)
         for head in heads:
@@ -220,7 +221,8 @@ class Completion:
             self._grammar.complete_row(state)
         row = tables.rows[tables.state(state, ROW)][self._order]
         values, first = np.unique(row, return_index=True)
-        pairs = {int(value): int(self._order[at]) for value, at in zip(values, first, strict=True)}
+        liked = np.argsort(first)
+        pairs = {int(values[i]): int(self._order[first[i]]) for i in liked}
         byte = tables.state(state, BYTE)
         if byte < 256:
             pairs.setdefault(tables.state(state, TARGET), byte)

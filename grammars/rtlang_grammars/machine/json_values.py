@@ -271,7 +271,7 @@ class ShapeTables:
         nothing = np.zeros((0, STATE_WORDS), dtype=np.int32)
         no_rows, no_words = np.zeros((0, 256), dtype=np.int32), np.zeros(0, dtype=np.int32)
         num_states, num_rows, num_words = build_trie(data, offsets, mode, plan, general, nothing, no_rows, no_words)
-        self.budget.spend(states=num_states, num_bytes=32 * num_states)
+        self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # made at once, so that only the memory counts
         plan[0], plan[2] = tables.num_states, len(tables.words)
         plan[1] = tables.add_rows(num_rows)
         states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)

@@ -312,3 +312,30 @@ def test_instances_of_a_benchmark_are_judged_right(count: int) -> None:
             if accepted != test["valid"] and not says_so:
                 wrong.append((source[:200], text[:200], test["valid"]))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        (ConstraintKind.JSON_SCHEMA, json.dumps({"enum": [f"value {i} x" for i in range(60_000)]})),
+        (ConstraintKind.JSON_SCHEMA, json.dumps({"properties": {f"p{i}": {"type": "null"} for i in range(10_000)}})),
+        (ConstraintKind.JSON_SCHEMA, json.dumps({"type": "array", "minItems": 10**6, "items": {"type": "null"}})),
+        (ConstraintKind.JSON_SCHEMA, '{"items":' * 300 + "{}" + "}" * 300),
+        (ConstraintKind.REGEX, "(a?){300}a{300}"),
+    ],
+    ids=["values", "properties", "items", "nesting", "options"],
+)
+def test_what_is_large_is_compiled_and_can_be_completed(kind: ConstraintKind, source: str) -> None:
+    matcher = backend().compile(Constraint(kind, source)).matcher()
+    assert isinstance(matcher, MachineMatcher)
+    assert mask(matcher)
+    assert matcher.closing_bytes() is not None
+
+
+@pytest.mark.parametrize("pattern", ["[ab]*a[ab]{24}", "a{1000000000}", "(a|aa)+" * 50])
+def test_patterns_of_many_states_are_followed(pattern: str) -> None:
+    matcher = backend().compile(Constraint(ConstraintKind.REGEX, pattern)).matcher()
+    assert isinstance(matcher, MachineMatcher)
+    for _ in range(40):
+        assert ord("a") in mask(matcher)
+        assert matcher.accept_token(ord("a"))
