@@ -1,6 +1,7 @@
 """Kinds of records that texts of the corpus tell: how each is drawn, and the texts that tell it."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rtlang.model.embedded import lexicon as lex
@@ -26,6 +27,8 @@ from rtlang.model.embedded.extras import (
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw, article, listing, plural
 
+SENTENCES_SHARE = 0.5  # of the texts of a kind that has sentences
+SLOT = re.compile(r"{(\w+)}")
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
 
 
@@ -44,11 +47,31 @@ class Kind:
     known: tuple[str, ...]
     held: tuple[str, ...]
     extras: tuple[Extra, ...] = field(default=())
+    sentences: tuple[str, ...] = field(default=())  # each tells one field or a few
+    aliases: Mapping[str, str] = field(default_factory=dict)  # other names of fields in texts; "" tells no field
 
     def __call__(self, draw: Draw) -> tuple[str, str, Record]:
         record, spelled = self.draw(draw)
         values = {**record, **spelled}
-        return self.name, draw.template(self.known, self.held).format_map(values), record
+        if draw.templates == "test" or not self.sentences or not draw.chance(SENTENCES_SHARE):
+            return self.name, draw.template(self.known, self.held).format_map(values), record
+        return self.name, self.in_sentences(draw, record).format_map(values), record
+
+    def in_sentences(self, draw: Draw, record: Record) -> str:
+        """Sentences in random order which together tell every field once."""
+        left, told = set(record), []
+        for sentence in draw.shuffled(self.sentences):
+            told_here = {self.aliases.get(name, name) for name in SLOT.findall(sentence)} - {""}
+            if told_here and told_here <= left:
+                left -= told_here
+                told.append(draw.spoken(sentence))
+        assert not left, f"no sentence of {self.name} tells {left} alone"
+        shape = draw.random.random()
+        if shape < 0.7:
+            return " ".join(told)
+        if shape < 0.85:
+            return draw.pick(("\n", "\n", "\n- ", "\n* ", "\n\n")).join(told)
+        return draw.pick(("; ", ", ", " / ", " - ")).join(sentence.rstrip(".") for sentence in told)
 
 
 def money(draw: Draw) -> tuple[int | float, str]:

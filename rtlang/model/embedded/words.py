@@ -6,7 +6,9 @@ words of the `HELD_*` lists, the held-out text templates and the held-out wordin
 """
 
 import random
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from rtlang.model.embedded import lexicon
@@ -16,6 +18,7 @@ T = TypeVar("T")
 Messages = list[tuple[str, str]]  # (role, content) in turn
 Split = Literal["train", "test"]
 
+CHOICE = re.compile(r"\[([^\[\]]*/[^\[\]]*)\]")
 UNKNOWN = 0.3  # the share of random words in a slot that has a list
 
 
@@ -58,13 +61,18 @@ class Draw:
         """A whole number from low to high, both included."""
         return low + int(self.random.random() * (high - low + 1))
 
-    def template(self, known: Sequence[T], held: Sequence[T]) -> T:
-        """One of the known text templates, or of the held-out ones where templates are those of the test split."""
-        return self.pick(held if self.templates == "test" else known)
+    def spoken(self, template: str) -> str:
+        """The template with one way taken at each of its choices, which are written as `[one/two/]`."""
+        parts = choices(template)
+        return template if len(parts) == 1 else "".join(self.pick(ways) for ways in parts)
 
-    def wording(self, known: Sequence[T], held: Sequence[T]) -> T:
+    def template(self, known: Sequence[str], held: Sequence[str]) -> str:
+        """One of the known text templates, or of the held-out ones where templates are those of the test split."""
+        return self.spoken(self.pick(held if self.templates == "test" else known))
+
+    def wording(self, known: Sequence[str], held: Sequence[str]) -> str:
         """One of the known instruction wordings, or of the held-out ones where wordings are those of the test split."""
-        return self.pick(held if self.wordings == "test" else known)
+        return self.spoken(self.pick(held if self.wordings == "test" else known))
 
     def made_up(self) -> str:
         """A lower-case word of letters a-z in one of many styles of spelling."""
@@ -252,6 +260,15 @@ class Draw:
         """A web address of made-up words."""
         start, end = self.pick(("https://", "http://", "www.")), self.pick(("", f"/{self.made_up()}"))
         return f"{start}{self.made_up()}.{self.pick(('com', 'org', 'net', 'io'))}{end}"
+
+
+@lru_cache(maxsize=None)
+def choices(template: str) -> tuple[tuple[str, ...], ...]:
+    """The stretches of a template in turn, each as the ways to say it. Brackets without a `/` in them are text."""
+    pieces = CHOICE.split(template)  # text and choice in turn
+    return tuple(
+        tuple(piece.split("/")) if index % 2 else (piece,) for index, piece in enumerate(pieces) if piece or index % 2
+    )
 
 
 def countable(word: str) -> str:
