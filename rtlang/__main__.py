@@ -226,10 +226,11 @@ def check(settings: dict[str, Any]) -> None:
             result = rtlang.program(_check_program).run(runtime=runtime)
             text = result.text("answer")
         try:
-            jsonschema.validate(json.loads(text), CHECK_SCHEMA)
+            value = json.loads(text)
+            jsonschema.validate(value, CHECK_SCHEMA)
         except (ValueError, jsonschema.ValidationError) as error:
             raise CommandError(f"the constrained generation gave {text!r}, which does not fit its schema") from error
-        typer.echo(f"generated   {text}")
+        typer.echo(f"generated   {json.dumps(value)}")
         typer.echo("all is well")
 
 

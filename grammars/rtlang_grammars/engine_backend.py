@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
+
+import numpy as np
 
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.machine.cfg import GrammarTables
@@ -23,17 +26,37 @@ from rtlang_grammars.machine.prelude import prelude
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
+from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.spelling import TokenTable
 from rtlang_grammars.vocabulary import Vocabulary
 
 
+_WARM_UP = """{"type": "object", "required": ["a", "b"], "properties": {
+    "a": {"enum": ["x", "y"]}, "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1}}}"""
+
+
 class EngineBackend:
     """Compiles constraints with our own engine. Immutable after `create`; safe to use from several threads."""
 
-    def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        limits: Limits | None = None,
+        *,
+        schema_options: SchemaOptions | None = None,
+        allow_checked: bool = True,
+    ) -> None:
+        """Put a vocabulary to use.
+
+        Args:
+            schema_options: how JSON schemas are read.
+            allow_checked: compile schemas with keywords that must be checked on the finished value (`EngineGrammar.report` names them):
+                whoever follows the matchers then has to do that. False: such schemas are refused.
+        """
         self._engine, self._limits = engine, limits or Limits()
+        self._schema_options, self._allow_checked = schema_options, allow_checked
         self._table = TokenTable(engine.vocabulary)
         self._forcing = ForcedText(engine.vocabulary, engine.trie, self._table)
 
@@ -41,18 +64,25 @@ class EngineBackend:
     def create(
         cls, vocabulary: Vocabulary, cache_dir: Path | None = None, limits: Limits | None = None
     ) -> EngineBackend:
-        """Index the vocabulary, or read the index from the cache on disk."""
-        return cls(Engine(vocabulary, cache_dir), limits)
+        """Index the vocabulary, or read the index from the cache on disk, and have all code ready.
 
-    def compile(self, constraint: Constraint) -> EngineGrammar:
+        Code that is not in the cache on disk is compiled, which takes up to a minute.
+        """
+        backend = cls(Engine(vocabulary, cache_dir), limits)
+        backend._warm_up()
+        return backend
+
+    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
         """See `GrammarBackend.compile`."""
-        budget = Budget(self._limits)
+        budget = Budget(self._limits, is_unwanted)
         budget.check_source(constraint.source)
         report: Report | None = None
         match constraint.kind:
             case ConstraintKind.JSON_SCHEMA:
-                graph = compile_shapes(_schema(constraint.source), budget=budget)
+                graph = compile_shapes(_schema(constraint.source), options=self._schema_options, budget=budget)
                 report = graph.report
+                if not self._allow_checked:
+                    report.refuse_checked()
                 build = ShapeTables(graph, budget)
                 start = build.build()
                 tables = build.tables
@@ -66,7 +96,18 @@ class EngineBackend:
                 start = rules.build()
                 tables = rules.tables
         tables.publish()
+        budget.detach()
         return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report)
+
+
+    def _warm_up(self) -> None:
+        """Pass once through everything that numba compiles."""
+        matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
+        row = np.empty(self._engine.num_words, dtype=np.int32)
+        for token_id in matcher.shortest_completion(self._engine.vocabulary.vocab_size) or ():
+            matcher.fill_bitmask(row)
+            matcher.forced_bytes()
+            matcher.accept_token(token_id)
 
 
 class EngineGrammar:

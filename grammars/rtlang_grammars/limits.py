@@ -53,6 +53,10 @@ class Budget:
         """A fresh budget with the same limits and the same cancel flag, its time beginning now."""
         return Budget(self.limits, self._cancelled)
 
+    def detach(self) -> None:
+        """Listen to the cancel flag no more, nor let budgets made from this one: the compile is done, others go on with its result."""
+        self._cancelled = None
+
     def spend(self, states: int = 0, num_bytes: int = 0) -> None:
         """Count states and bytes that were made; now and then look at the clock.
 

@@ -8,6 +8,7 @@ sticks to a matcher is raised instead of being taken for "not allowed".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,8 @@ class LLGuidanceBackend:
         tokenizer = _library().LLTokenizer(source, eos_token=source.eos_token_ids)
         return cls(vocabulary, tokenizer, search or CompletionSearch(vocabulary))
 
-    def compile(self, constraint: Constraint) -> LLGuidanceGrammar:
-        """See `GrammarBackend.compile`. The interpreter lock is free while the library works."""
+    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> LLGuidanceGrammar:
+        """See `GrammarBackend.compile`. The interpreter lock is free while the library works, which cannot be stopped."""
         return on_deep_stack(lambda: self._compile(constraint))
 
     def _compile(self, constraint: Constraint) -> LLGuidanceGrammar:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # so that a client, which only describes constraints, need not load numpy
@@ -105,9 +106,11 @@ class CompiledGrammar(Protocol):
 class GrammarBackend(Protocol):
     """Compiles constraints for one vocabulary."""
 
-    def compile(self, constraint: Constraint) -> CompiledGrammar:
+    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> CompiledGrammar:
         """Compile.
 
+        Args:
+            is_unwanted: may be set from any thread while this works; a backend that can stop then does.
         Raises:
-            GrammarError: the constraint is malformed, too large or uses what this backend does not support.
+            GrammarError: the constraint is malformed, too large or uses what this backend does not support; or the compile was stopped.
         """

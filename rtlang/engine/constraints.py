@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.config import RuntimeConfig
+from rtlang.engine.constraint_session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
 from rtlang.errors import BudgetError, ConstraintError, OverloadError, RtlangError
 from rtlang.metrics import Metrics
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
-from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError, GrammarMatcher
+from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError
 from rtlang_grammars.spelling import ClosingPath
 from rtlang_grammars.vocabulary import Vocabulary
 
@@ -34,7 +35,7 @@ _SEARCH_LIMIT = 4096
 """Tokens of the longest way to the end that is looked for when a constraint is compiled."""
 _ERROR_BYTES = 1024
 MAX_LATE = 4
-"""Compilations that may go on after their time. A compilation cannot be stopped from outside, and each takes a core."""
+"""Compilations that may go on after their time. Our own engine stops soon after it is told to; of a foreign library each takes a core."""
 
 
 class VocabularySource(Protocol):
@@ -44,93 +45,18 @@ class VocabularySource(Protocol):
         """The tokens as grammars see them, for logits `vocab_size` wide."""
 
 
-class ConstraintSession:
-    """One request's way through its constraint. Used by one thread at a time.
-
-    Attributes:
-        end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
-    """
-
-    __slots__ = ("_error", "_keeper", "_matcher", "_on_failure", "end_token_ids")
-
-    def __init__(
-        self,
-        matcher: GrammarMatcher,
-        keeper: BudgetKeeper,
-        end_token_ids: frozenset[int],
-        on_failure: Callable[[], None],
-    ) -> None:
-        self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
-        self._error: ConstraintError | None = None
-
-    @property
-    def is_accepting(self) -> bool:
-        """The text so far is complete."""
-        return self._matcher.is_accepting
-
-    @property
-    def is_complete(self) -> bool:
-        """The text so far is complete and nothing can follow."""
-        return self._matcher.is_terminated
-
-    def fill(self, row: NDArray[np.int32]) -> None:
-        """Write the allowed tokens into a row of the bitmask, [ceil(vocab_size / 32)] int32.
-
-        Does not raise: where the matcher fails the row is left empty and `raise_if_failed` tells.
-        """
-        try:
-            self._matcher.fill_bitmask(row)
-        except BaseException as error:  # a foreign library may panic, which is no Exception; other rows must not suffer
-            self._fail(error)
-            row.fill(0)
-
-    def raise_if_failed(self) -> None:
-        """Raise what made the last `fill` fail.
-
-        Raises:
-            ConstraintError: the matcher gave up.
-        """
-        if self._error is not None:
-            raise self._error
-
-    def accept(self, token_id: int, remaining: int) -> int:
-        """Take in a drawn token, or a better one where it would leave no way to complete the text in time.
-
-        Args:
-            token_id: a token that the last mask allowed, not an end token.
-            remaining: tokens that may still be generated, this one included.
-        Returns:
-            The token to append to the sequence; an end token where the text has to end here, which completes the session.
-        Raises:
-            ConstraintError: the token is not allowed, or the matcher gave up.
-        """
-        try:
-            token = self._keeper.advance(self._matcher, token_id, remaining)
-            if token is not None:
-                return token
-            for end_token_id in sorted(self.end_token_ids):
-                if self._matcher.accept_token(end_token_id):
-                    return end_token_id
-            raise GrammarError("the text has to end here, and the model has no end token")
-        except BaseException as error:
-            raise self._fail(error) from error
-
-    def _fail(self, error: BaseException) -> ConstraintError:
-        self._error = _as_constraint_error(error)
-        self._on_failure()
-        return self._error
-
-
 @dataclass(slots=True)
 class _Compiled:
     """A constraint ready for use, or why it is not.
 
     Attributes:
+        size_bytes: memory held when that was last looked at: tables and masks are made while they are used.
         path: the shortest known way to a complete text.
         is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
     """
 
     size_bytes: int
+    source_bytes: int
     grammar: CompiledGrammar | None = None
     path: ClosingPath | None = None
     error: ConstraintError | None = None
@@ -140,12 +66,24 @@ class _Compiled:
         """Do not use this any more."""
         self.is_suspect = True
 
+    def growth(self) -> int:
+        """Bytes that were added since the last look; a look."""
+        before = self.size_bytes
+        if self.grammar is not None:
+            self.size_bytes = self.grammar.size_bytes + self.source_bytes
+        return self.size_bytes - before
+
 
 @dataclass(slots=True)
 class _Waiting:
-    """A compilation that is under way, and who waits for it."""
+    """A compilation that is under way, and who waits for it.
+
+    Attributes:
+        is_unwanted: set when nobody waits any more: the compilation may stop.
+    """
 
     timer: Timer | None = None
+    is_unwanted: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
 
 
@@ -208,6 +146,8 @@ class ConstraintCompiler:
                 compiled = None
             if compiled is not None:
                 self._cache.move_to_end(constraint)
+                self.num_cached_bytes += compiled.growth()
+                self._drop_oldest()
                 self.num_cache_hits += 1
                 is_new = False
             elif constraint in self._late or len(self._late) >= MAX_LATE:
@@ -222,11 +162,8 @@ class ConstraintCompiler:
             else:
                 self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens), future)
         elif is_new:
-            timer = self._start_timer(self._config.grammar_timeout_s, lambda: self._on_timeout(constraint))
-            with self._lock:
-                waiting = self._waiting.get(constraint)
-                if waiting is not None:
-                    waiting.timer = timer
+            if self._backend is not None:
+                self._start_timer_of(constraint)
             self._submit(self._compile_pool, lambda: self._compile(constraint))
         return future
 
@@ -263,6 +200,7 @@ class ConstraintCompiler:
             self._is_closed = True
             waiting, self._waiting = list(self._waiting.values()), {}
         for compilation in waiting:
+            compilation.is_unwanted.set()
             if compilation.timer is not None:
                 compilation.timer.cancel()
             for future, _ in compilation.requests:
@@ -278,6 +216,7 @@ class ConstraintCompiler:
             # It timed out or was closed before its turn; or it did, was asked for again, and had that turn already.
             if constraint not in self._waiting or constraint in self._running:
                 return
+            is_unwanted = self._waiting[constraint].is_unwanted
             refused = self._waiting.pop(constraint) if len(self._late) >= MAX_LATE else None
             if refused is None:
                 self._running.add(constraint)
@@ -285,20 +224,19 @@ class ConstraintCompiler:
             self._refuse(constraint, refused)
             return
         started = perf_counter()
-        compiled = self._compiled(constraint)
+        compiled = self._compiled(constraint, is_unwanted)
         self._metrics.grammar_compile.observe(perf_counter() - started)
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
             self._running.discard(constraint)
             self._late.discard(constraint)
             self._make_room()
-            if compiled.size_bytes <= self._config.grammar_cache_bytes:
+            was_stopped = compiled.error is not None and is_unwanted.is_set()
+            if compiled.size_bytes <= self._config.grammar_cache_bytes and not was_stopped:
                 replaced = self._cache.pop(constraint, None)
                 self._cache[constraint] = compiled
                 self.num_cached_bytes += compiled.size_bytes - (replaced.size_bytes if replaced is not None else 0)
-                while self.num_cached_bytes > self._config.grammar_cache_bytes:
-                    _, dropped = self._cache.popitem(last=False)
-                    self.num_cached_bytes -= dropped.size_bytes
+                self._drop_oldest()
             self.num_compiled += 1
         if waiting is not None:
             if waiting.timer is not None:
@@ -306,17 +244,24 @@ class ConstraintCompiler:
             for future, max_tokens in waiting.requests:
                 self._answer(future, compiled, max_tokens)
 
-    def _compiled(self, constraint: Constraint) -> _Compiled:
+    def _drop_oldest(self) -> None:
+        """Keep the bound on the cache. The lock is held."""
+        while self.num_cached_bytes > self._config.grammar_cache_bytes:
+            _, dropped = self._cache.popitem(last=False)
+            self.num_cached_bytes -= dropped.size_bytes
+
+    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> _Compiled:
+        source_bytes = len(constraint.source)
         try:
             backend, search = self._make_backend()
-            grammar = backend.compile(constraint)
+            grammar = backend.compile(constraint, is_unwanted)
             matcher = grammar.matcher()
             path = search.find(matcher, _SEARCH_LIMIT)
             if path is None and search.is_hopeless(matcher):
                 raise GrammarError("the constraint allows no text that ends")
         except BaseException as error:  # see ConstraintSession.fill
-            return _Compiled(_ERROR_BYTES + len(constraint.source), error=_as_constraint_error(error))
-        return _Compiled(grammar.size_bytes + len(constraint.source), grammar, path)
+            return _Compiled(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error))
+        return _Compiled(grammar.size_bytes + source_bytes, source_bytes, grammar, path)
 
     def _answer(self, future: Future[ConstraintSession], compiled: _Compiled, max_tokens: int) -> None:
         if not future.set_running_or_notify_cancel():
@@ -324,7 +269,7 @@ class ConstraintCompiler:
         try:
             future.set_result(self._make_session(compiled, max_tokens))
         except BaseException as error:
-            future.set_exception(error if isinstance(error, ConstraintError) else _as_constraint_error(error))
+            future.set_exception(error if isinstance(error, ConstraintError) else as_constraint_error(error))
 
     def _make_session(self, compiled: _Compiled, max_tokens: int) -> ConstraintSession:
         if compiled.error is not None:
@@ -340,18 +285,34 @@ class ConstraintCompiler:
         return ConstraintSession(matcher, BudgetKeeper(search, path), search.vocabulary.eos_token_ids, compiled.suspect)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
+        """The backend, made when first asked for. Compiling its code may take longer than any constraint: no time runs until it is there."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
                 self._backend = create_backend(self._config.grammar_backend, vocabulary, self._search)
+                with self._lock:
+                    untimed = [constraint for constraint, each in self._waiting.items() if each.timer is None]
+                for constraint in untimed:
+                    self._start_timer_of(constraint)
             return self._backend, self._search
+
+    def _start_timer_of(self, constraint: Constraint) -> None:
+        timer = self._start_timer(self._config.grammar_timeout_s, lambda: self._on_timeout(constraint))
+        with self._lock:
+            waiting = self._waiting.get(constraint)
+            is_needed = waiting is not None and waiting.timer is None
+            if waiting is not None and is_needed:
+                waiting.timer = timer
+        if not is_needed:
+            timer.cancel()
 
     def _on_timeout(self, constraint: Constraint) -> None:
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
             if waiting is None:
                 return
+            waiting.is_unwanted.set()
             if constraint in self._running:
                 self._late.add(constraint)
                 self._make_room()
@@ -383,14 +344,6 @@ class ConstraintCompiler:
             submitted = Future()
             submitted.cancel()
         submitted.add_done_callback(lambda done: asked.cancel() if asked and done.cancelled() else None)
-
-
-def _as_constraint_error(error: BaseException) -> ConstraintError:
-    if isinstance(error, ConstraintError):
-        return error
-    if isinstance(error, GrammarError):
-        return ConstraintError(error.reason, error.location)
-    return ConstraintError(f"{type(error).__name__}: {error}")
 
 
 def _copy_of(error: ConstraintError) -> ConstraintError:

@@ -17,7 +17,8 @@ import numpy as np
 from rtlang.cache.prefix_cache import PrefixCache
 from rtlang.config import RuntimeConfig
 from rtlang.engine.advance import advance
-from rtlang.engine.constraints import ConstraintCompiler, ConstraintSession
+from rtlang.engine.constraint_session import ConstraintSession
+from rtlang.engine.constraints import ConstraintCompiler
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.text import OutputText

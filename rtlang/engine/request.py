@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
-from rtlang.engine.constraints import ConstraintSession
+from rtlang.engine.constraint_session import ConstraintSession
 from rtlang.engine.text import OutputText
 from rtlang.errors import RtlangError
 from rtlang.events import TokenLogprob

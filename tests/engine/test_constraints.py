@@ -91,12 +91,19 @@ class Timers:
 
 
 def make(
-    executor: Executor | None = None, *, has_end: bool = True, metrics: Metrics | None = None, **settings: Any
+    executor: Executor | None = None,
+    *,
+    has_end: bool = True,
+    is_ready: bool = True,
+    metrics: Metrics | None = None,
+    **settings: Any,
 ) -> tuple[ConstraintCompiler, Timers]:
     timers = Timers()
     config = RuntimeConfig(grammar_timeout_s=3.0, **settings)
     tokenizer = FakeTokenizer(has_end=has_end)
     compiler = ConstraintCompiler(config, tokenizer, VOCABULARY.vocab_size, metrics, executor=executor, timer=timers)
+    if is_ready:
+        compiler._make_backend()
     return compiler, timers
 
 
@@ -225,6 +232,23 @@ def test_a_compilation_that_takes_too_long_fails_and_may_still_arrive_in_the_cac
     assert again.result(0).is_accepting is False
 
 
+def test_no_time_runs_before_the_backend_is_ready() -> None:
+    manual = Manual()
+    compiler, timers = make(manual, is_ready=False)
+    futures = [compiler.session(WORD, 4), compiler.session(JSON, 60)]
+    assert not timers.started
+    first, second = manual.jobs
+    first()
+    assert len(timers.started) == 2  # one for each that was waiting
+    assert futures[0].exception(0) is None
+    timers.started[1].action()
+    assert isinstance(futures[1].exception(0), ConstraintError)
+    second()
+    compiler.session(BROKEN, 4)
+    assert len(timers.started) == 3
+    assert timers.started[0].is_cancelled
+
+
 def test_what_timed_out_in_the_queue_and_is_asked_for_again_is_compiled_once() -> None:
     manual = Manual()
     compiler, timers = make(manual)
@@ -236,7 +260,7 @@ def test_what_timed_out_in_the_queue_and_is_asked_for_again_is_compiled_once() -
     begun: list[Constraint] = []
 
     class Meanwhile:
-        def compile(self, constraint: Constraint) -> Any:
+        def compile(self, constraint: Constraint, is_unwanted: threading.Event) -> Any:
             begun.append(constraint)
             if len(begun) == 1:
                 second_job()  # on another thread of the pool
@@ -254,7 +278,7 @@ class StuckBackend:
     def __init__(self) -> None:
         self.begun, self.release = threading.Semaphore(0), threading.Event()
 
-    def compile(self, constraint: Constraint) -> Any:
+    def compile(self, constraint: Constraint, is_unwanted: threading.Event) -> Any:
         self.begun.release()
         assert self.release.wait(60)
         raise GrammarError("released")
@@ -303,11 +327,12 @@ def test_what_waits_behind_compilations_that_are_stuck_is_refused_in_its_turn() 
 
 
 def test_the_cache_holds_no_more_bytes_than_it_may_and_drops_the_least_recently_used() -> None:
-    sources = [Constraint(ConstraintKind.REGEX, f"[a-z]{{{n}}}") for n in range(1, 9)]
+    sources = [Constraint(ConstraintKind.REGEX, f"[a-{letter}]{{4}}") for letter in "stuvwxyz"]
     probe, _ = make(Inline())
     assert probe.session(sources[0], 9).exception(0) is None
     size = probe.num_cached_bytes
-    compiler, _ = make(Inline(), grammar_cache_bytes=3 * size)
+    bound = 3 * size + size // 2
+    compiler, _ = make(Inline(), grammar_cache_bytes=bound)
     for source in sources[:3]:
         assert compiler.session(source, 9).exception(0) is None
     assert compiler.session(sources[0], 9).exception(0) is None
@@ -319,7 +344,52 @@ def test_the_cache_holds_no_more_bytes_than_it_may_and_drops_the_least_recently_
     assert compiler.num_compiled == 5
     for source in sources:
         assert compiler.session(source, 9).exception(0) is None
-        assert compiler.num_cached_bytes <= 3 * size
+        assert compiler.num_cached_bytes <= bound
+
+
+def test_what_a_grammar_comes_to_hold_counts_when_it_is_used_again() -> None:
+    sources = [Constraint(ConstraintKind.REGEX, f"[a-{letter}]{{4}}") for letter in "yz"]
+    probe, _ = make(Inline())
+    size = 0
+    for source in sources:
+        session = probe.session(source, 9).result(0)
+        size = max(size, probe.num_cached_bytes)
+    before = probe.num_cached_bytes
+    generate(session, 9, random.Random(0))
+    probe.session(sources[1], 9).result(0)
+    assert probe.num_cached_bytes > before
+    compiler, _ = make(Inline(), grammar_cache_bytes=before)
+    for source in sources:
+        session = compiler.session(source, 9).result(0)
+    assert (compiler.num_compiled, compiler.num_cached_bytes) == (2, before)
+    generate(session, 9, random.Random(0))
+    compiler.session(sources[1], 9).result(0)  # it has grown, so the other one has to go
+    assert compiler.num_cached_bytes < before
+    compiler.session(sources[0], 9).result(0)
+    assert compiler.num_compiled == 3
+
+
+def test_a_compilation_that_nobody_waits_for_any_more_is_stopped_and_forgotten() -> None:
+    compiler, timers = make()
+    stopped = threading.Event()
+
+    class Patient:
+        def compile(self, constraint: Constraint, is_unwanted: threading.Event) -> Any:
+            timers.started[0].action()
+            assert is_unwanted.is_set()
+            stopped.set()
+            raise GrammarError("the compile was cancelled")
+
+    working = compiler._make_backend()[0]
+    compiler._backend = Patient()
+    with pytest.raises(ConstraintError, match="within 3 s"):
+        compiler.session(WORD, 9).result(60)
+    assert stopped.wait(60)
+    compiler._backend = working
+    while isinstance(error := compiler.session(WORD, 9).exception(60), ConstraintError):
+        assert "within 3 s" in str(error)  # the thread that was stopped is on its way out
+    assert error is None
+    compiler.close()
 
 
 class BrokenMatcher:
