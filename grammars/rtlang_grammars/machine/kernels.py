@@ -90,59 +90,72 @@ def return_state(S, X, s, a):  # pragma: no cover
 
 @njit(inline="always")
 def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
-    W[top + NODE_START] = start
-    W[top + NODE_REGISTER] = start_r
-    W[top + NODE_NEXT] = 0
-    W[top + NODE_EDGE + EDGE_RETURN] = ret
-    W[top + NODE_EDGE + EDGE_REGISTER] = r
-    W[top + NODE_EDGE + EDGE_PARENT] = parent
-    W[top + NODE_EDGE + EDGE_NEXT] = 0
+    at = np.uint64(top)
+    W[at + np.uint64(NODE_START)] = start
+    W[at + np.uint64(NODE_REGISTER)] = start_r
+    W[at + np.uint64(NODE_NEXT)] = 0
+    W[at + np.uint64(NODE_EDGE + EDGE_RETURN)] = ret
+    W[at + np.uint64(NODE_EDGE + EDGE_REGISTER)] = r
+    W[at + np.uint64(NODE_EDGE + EDGE_PARENT)] = parent
+    W[at + np.uint64(NODE_EDGE + EDGE_NEXT)] = 0
 
 
-@compiled()
-def step_one(S, T, X, W, top, s, r, n, b, out):  # pragma: no cover
-    """One byte from one head. OK: out[:4] are state, register, node and top; NEED_ROW: out[0] is the state; MANY: see `step_many`."""
+@njit(inline="always")
+def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
+    """One byte from one head: (code, state, register, node, top). NEED_ROW: of that state; MANY: see `step_many`.
+
+    Built into its callers: as a call of its own it took three times as long, nearly all for handing over arrays.
+    """
+    code = np.int64(MANY)
+    t = np.int64(0)
     while True:
         v = value(S, T, s, b)
-        acc = S[s, ACC]
+        acc = S[np.uint64(s), ACC]
         if acc == ENDS_OR_GOES_ON and n != ROOT:
-            return MANY
+            break
         if v >= 0:
-            out[0], out[1], out[2], out[3] = v, r, n, top
-            return OK
+            t = np.int64(v)
+            code = np.int64(OK)
+            break
         if v == NONE:
             if acc == OPEN or n == ROOT:
-                return REJECTED
-            touch(W, n)
-            if W[n + NODE_EDGE + EDGE_NEXT] != 0:
-                return MANY
-            e = n + NODE_EDGE
-            s, r, n = W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT]
+                code = np.int64(REJECTED)
+                break
+            if n >= W[BOUNDS + min(W[TOUCHED], MAX_LEVELS - 1)] and n < W[LENGTH]:
+                touch(W, n)
+            e = np.uint64(n + NODE_EDGE)
+            if W[e + np.uint64(EDGE_NEXT)] != 0:
+                break
+            s, r, n = W[e + np.uint64(EDGE_RETURN)], W[e + np.uint64(EDGE_REGISTER)], W[e + np.uint64(EDGE_PARENT)]
             continue
         if v == UNKNOWN:
-            out[0] = s
-            return NEED_ROW
-        a = FIRST_ACTION - v
-        kind = X[a]
+            t = s
+            code = np.int64(NEED_ROW)
+            break
+        a = np.int64(FIRST_ACTION - v)
+        u = np.uint64(a)
+        kind = X[u]
         if kind <= CALL_TO:
-            ret = return_state(S, X, s, a)
+            ret = np.int64(return_state(S, X, s, a))
             if ret >= 0:
                 if top + NODE_WORDS > W.shape[0]:
-                    return NO_SPACE
-                push(W, top, X[a + 1], X[a + 2], ret, r, n)
+                    code = np.int64(NO_SPACE)
+                    break
+                push(W, top, X[u + np.uint64(1)], X[u + np.uint64(2)], ret, r, n)
                 n = top
                 top += NODE_WORDS
-            s, r = np.int64(X[a + 1]), np.int64(X[a + 2])
+            s, r = np.int64(X[u + np.uint64(1)]), np.int64(X[u + np.uint64(2)])
             continue
         if kind == ALTERNATIVES:
-            return MANY
+            break
+        code = np.int64(REJECTED)
         t, r, top = act(X, W, a, r, top)
         if top == 0:
-            return NO_SPACE
-        if t < 0:
-            return REJECTED
-        out[0], out[1], out[2], out[3] = t, r, n, top
-        return OK
+            code = np.int64(NO_SPACE)
+        elif t >= 0:
+            code = np.int64(OK)
+        break
+    return code, t, r, n, top
 
 
 @compiled()
@@ -306,13 +319,14 @@ def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
     low, high, top = D[d - 1, 0], D[d - 1, 1], D[d - 1, 2]
     code = MANY
     if high - low == 1:
-        code = step_one(S, T, X, W, top, H[low, 0], H[low, 1], H[low, 2], b, out)
+        code, s, r, n, new_top = step_one(S, T, X, W, top, H[low, 0], H[low, 1], H[low, 2], b)
         if code == OK:
             if high >= H.shape[0]:
                 return NO_SPACE
-            H[high, 0], H[high, 1], H[high, 2] = out[0], out[1], out[2]
-            D[d, 0], D[d, 1], D[d, 2] = high, high + 1, out[3]
+            H[high, 0], H[high, 1], H[high, 2] = s, r, n
+            D[d, 0], D[d, 1], D[d, 2] = high, high + 1, new_top
             return OK
+        out[0] = s
     if code == MANY:
         code = step_many(S, T, X, W, H, Q, low, high, top, b, out)
         if code == OK:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rtlang_grammars.machine.compiled import compiled
-from rtlang_grammars.machine.kernels import step, touch
+from rtlang_grammars.machine.kernels import step, step_many, step_one, touch
 from rtlang_grammars.machine.layout import (
     ACC,
     BLOCK,
@@ -26,7 +26,9 @@ from rtlang_grammars.machine.layout import (
     FIRST_ACTION,
     HEADS,
     LENGTH,
+    MANY,
     MAX_LEVELS,
+    NEED_ROW,
     NO_SPACE,
     NODE_EDGE,
     NODE_NEXT,
@@ -144,6 +146,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
         d = (record >> np.uint64(8)) & np.uint64(4095)
         looks += 1
         before = P[d - np.uint64(1)]
+        code = np.int64(MANY)
         if before >= 0:
             s = np.uint64(before) & np.uint64(0xFFFFFFFF)
             r = s * np.uint64(STATE_WORDS)
@@ -153,6 +156,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
                 v = T[np.uint64(flat[r + np.uint64(ROW)]) * np.uint64(256) + b]
             acc = flat[r + np.uint64(ACC)]
             register = R[d - np.uint64(1)]
+            new_r = register
             if v <= FIRST_ACTION and acc != ENDS_OR_GOES_ON:
                 a = np.uint64(FIRST_ACTION - v)
                 if X[a] == COUNT:
@@ -160,10 +164,10 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
                         at = record >> np.uint64(40)
                         continue
                     v = X[a + np.uint64(1)]
-                    register = min(register + 1, np.int64(X[a + np.uint64(3)]))
+                    new_r = min(register + 1, np.int64(X[a + np.uint64(3)]))
             if v >= 0 and acc != ENDS_OR_GOES_ON:
                 P[d] = (before & _ABOVE) | np.int64(v)
-                R[d] = register
+                R[d] = new_r
                 token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
                 if token != 0:
                     token -= np.uint64(1)
@@ -173,21 +177,42 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
             if v == NONE and acc == OPEN:
                 at = record >> np.uint64(40)
                 continue
-            kept = before >> 32
-            if kept != np.int64(d) - 1:
-                low, end = D[kept, 0], D[kept, 1]
-                if end >= H.shape[0]:
-                    out[1] = at
-                    out[6] += looks
-                    return NO_SPACE
-                H[end, 0], H[end, 1], H[end, 2] = np.int64(s), R[d - np.uint64(1)], H[low, 2]
-                D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, D[kept, 2]
-                P[d - np.uint64(1)] = ((np.int64(d) - 1) << 32) | np.int64(s)
-        code = step(S, T, X, W, H, Q, D, np.int64(d), np.int64(b), out)
+            kept = np.uint64(before >> 32)
+            low, end, top = D[kept, 0], D[kept, 1], D[kept, 2]
+            n = H[np.uint64(low), 2]
+            code, t, new_r, new_n, new_top = step_one(S, T, X, W, top, np.int64(s), register, n, np.int64(b))
+            if code == OK:
+                if new_n == n and new_top == top:
+                    P[d] = (before & _ABOVE) | t
+                else:
+                    if end >= H.shape[0]:
+                        out[1] = at
+                        out[6] += looks
+                        return NO_SPACE
+                    u = np.uint64(end)
+                    H[u, 0], H[u, 1], H[u, 2] = t, new_r, new_n
+                    D[d, 0], D[d, 1], D[d, 2] = end, end + 1, new_top
+                    P[d] = (np.int64(d) << 32) | t
+                R[d] = new_r
+            elif code == MANY:
+                if kept != d - np.uint64(1):
+                    if end >= H.shape[0]:
+                        out[1] = at
+                        out[6] += looks
+                        return NO_SPACE
+                    H[end, 0], H[end, 1], H[end, 2] = np.int64(s), register, n
+                    D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, top
+                    P[d - np.uint64(1)] = ((np.int64(d) - 1) << 32) | np.int64(s)
+            elif code == NEED_ROW:
+                out[0] = t
+        if code == MANY:
+            low, end = D[d - np.uint64(1), 0], D[d - np.uint64(1), 1]
+            code = np.int64(step_many(S, T, X, W, H, Q, low, end, D[d - np.uint64(1), 2], np.int64(b), out))
+            if code == OK:
+                D[d, 0], D[d, 1], D[d, 2] = end, out[0], out[3]
+                P[d] = (np.int64(d) << 32) | H[end, 0] if out[0] - end == 1 else -1
+                R[d] = H[end, 1]
         if code == OK:
-            low = D[d, 0]
-            P[d] = (np.int64(d) << 32) | H[low, 0] if D[d, 1] - low == 1 else -1
-            R[d] = H[low, 1]
             token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
             if token != 0:
                 token -= np.uint64(1)
