@@ -36,24 +36,24 @@ CHAT_TEMPLATE = (
 
 # Task functions with their share of the corpus, in percent of conversations.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 20),
-    (tasks_sheet.sheet, 5),
-    (tasks_tools.tool_call, 5),
+    (tasks_extraction.extraction, 30),
+    (tasks_sheet.sheet, 3),
+    (tasks_tools.tool_call, 9),
     (tasks_text.sentiment, 4),
-    (tasks_text.routing, 4),
-    (tasks_text.choice, 5),
-    (tasks_lookup.lookup, 5),
-    (tasks_facts.facts, 6),
-    (tasks_catalogue.catalogue, 8),
-    (tasks_arithmetic.arithmetic, 3),
-    (tasks_arithmetic.drill, 4),
-    (tasks_arithmetic.judging, 5),
+    (tasks_text.routing, 5),
+    (tasks_text.choice, 6),
+    (tasks_lookup.lookup, 4),
+    (tasks_facts.facts, 5),
+    (tasks_catalogue.catalogue, 9),
+    (tasks_arithmetic.arithmetic, 2),
+    (tasks_arithmetic.drill, 2),
+    (tasks_arithmetic.judging, 3),
     (tasks_arithmetic.comparison, 2),
     (tasks_reasoning.chained, 6),
-    (tasks_reasoning.next_steps, 3),
-    (tasks_reasoning.judged_step, 6),
+    (tasks_reasoning.next_steps, 1),
+    (tasks_reasoning.judged_step, 3),
     (stories.story, 2),
-    (tasks_chat.chat, 7),
+    (tasks_chat.chat, 4),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
 LONG_CHAT_SHARE = 0.05
@@ -72,7 +72,7 @@ def conversation(draw: Draw) -> Messages:
     """One conversation of a task drawn by its share, or several in one chat."""
     messages = draw.pick(_WHEEL)(draw)
     if draw.chance(LONG_CHAT_SHARE):
-        for _ in range(draw.number(1, 6)):
+        for _ in range(draw.number(1, 4)):
             turn = draw.pick(_WHEEL)(draw)
             if turn[0][0] == "user" and messages[0][0] != "text":
                 messages = [*messages, *turn]

@@ -166,12 +166,12 @@ def plain_word(source: random.Random) -> str:
     """A made-up word of two or more letters a-z, never one of the held-out words."""
     while True:
         way = source.random()
-        if way < 0.45:
+        if way < 0.55:
             table = _TABLES[int(source.random() * len(_TABLES))]
             word = _syllables(source, table)
-        elif way < 0.7:
-            word = _altered(source)
         elif way < 0.88:
+            word = _altered(source)
+        elif way < 0.96:
             word = _walk(source)
         else:
             word = _uniform(source)
