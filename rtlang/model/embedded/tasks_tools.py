@@ -5,22 +5,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded import tools_catalogue, tools_catalogue_more, tools_catalogue_reference
 from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import type_name
 from rtlang.model.embedded.kinds import lines
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.words import Draw, Messages, plural
+from rtlang.model.embedded.words import Draw, Messages, listing, plural, sentence
 
 TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
 NOTES = words(
     "I will be late|dinner is ready|the train is late|the meeting is canceled|I am home|the key is under the mat|"
-    "we need milk|the car is fixed|I found the book|lunch is at noon|the plan has changed|nobody is here",
+    "we need milk|the car is fixed|I found the book|lunch is at noon|the plan has changed|nobody is here|"
+    "the bus is full|our dog is sick|the paint is gone|we won the game|the shop is closed|I lost my key|it is cold here|"
+    "the cat is hungry|she has a new phone|the door was open|we are on the way|the soup was too hot|he forgot the bread|"
+    "the light is still on|my phone is broken|the guests are here|I like the new song|they moved to another house|"
+    "the bill is paid|the road is closed|we meet at the station|the box came back empty|it was the wrong size",
     "|",
 )
 HELD_NOTES = words("the bus broke down|our cat is back|the paint is dry", "|")
 LANGUAGES = words("French Spanish German Italian Japanese Arabic Polish Dutch Korean Turkish Swedish Greek")
 ROOMS = words("kitchen|bedroom|bathroom|office|garage|hall|living room|cellar", "|")
 UNITS = words("meters feet miles kilometers inches yards centimeters")
+FILE_ENDS = words(".txt .pdf .csv .md .docx .png .json .log -2.txt _old.txt _final.pdf")
 RESULT_KEYS = words("status price temperature code number result answer time total name")
 TICKERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -61,108 +67,242 @@ FILLS: dict[str, Callable[[Draw], Value]] = {
     "degrees": lambda d: d.number(5, 30),
     "ticker": lambda d: "".join(d.pick(TICKERS) for _ in range(d.number(2, 4))),
     "event": lambda d: d.slot(lex.EVENTS, lex.HELD_EVENTS),
+    "switch": lambda d: d.pick(("on", "off")),
+    "file": lambda d: f"{d.made_up()}{d.pick(FILE_ENDS)}",
+    "problem": lambda d: d.slot(lex.PROBLEMS, lex.HELD_PROBLEMS, 0),
+    "job": lambda d: d.slot(lex.JOBS, lex.HELD_JOBS),
+    "team": lambda d: d.team(),
+    "big": lambda d: d.number(100, 9999),
 }
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its name, its parameters with what fills each, what it does, and requests that call it."""
+    """A tool: its names, its parameters with what fills each, what it does, and requests that call it.
+
+    Placeholders of requests are the names in `parameters`; `others` are further names of each of them.
+    """
 
     name: str
     parameters: tuple[tuple[str, str], ...]
     about: str
     known: tuple[str, ...]
     held: tuple[str, ...]
+    other_names: tuple[str, ...] = ()
+    others: tuple[tuple[str, ...], ...] = ()
 
 
-def tool(line: str) -> Tool:
-    """A tool from its line: `name(parameter:fill, ...) # what it does # known|requests # held-out|requests`."""
-    head, about, known, held = words(line, " # ")
-    name, parameters = head.rstrip(")").split("(")
-    pairs = tuple((part.split(":")[0].strip(), part.split(":")[1].strip()) for part in parameters.split(","))
-    return Tool(name, pairs, about, words(known, "|"), words(held, "|"))
+@dataclass(frozen=True)
+class Call:
+    """A tool under the names that one prompt gives it, with arguments, and a request that asks for just this call."""
+
+    name: str
+    about: str
+    arguments: Record
+    request: str
 
 
-_TOOL_LINES = """
-set_timer(minutes:minutes, label:label) # start a timer # Set a timer for {minutes} minutes called {label}.|Start a {minutes} minute timer for {label}.|Timer please: {label}, {minutes} minutes. # I want a {label} timer that rings in {minutes} minutes.
-get_weather(city:city, day:day) # weather forecast # What is the weather in {city} on {day}?|Will it rain in {city} on {day}?|How warm will {city} be on {day}? # Do I need an umbrella in {city} this {day}?
-send_message(to:person, text:note) # send a message # Tell {to} that {text}.|Send {to} a message: {text}.|Message {to}: {text} # Let {to} know that {text}.
-book_table(place:venue, people:count, time:time) # reserve a table # Book a table for {people} at {place} at {time}.|We need a table at {place}, {people} people, {time}.|Reserve {place} for {people} people at {time}. # Dinner for {people} at {place}, say {time}.
-play_music(artist:person, volume:percent) # play songs # Play {artist} at volume {volume}.|Put on some {artist}, volume {volume}.|I want to hear {artist}, volume {volume}. # Blast {artist} with the volume at {volume}.
-add_item(item:goods, count:count) # add to the shopping list # Add {count} {item} to the list.|I need {count} {item}, put them on the list.|Put {count} {item} on my shopping list. # The list should also have {count} {item}.
-set_alarm(time:time, label:label) # set an alarm # Wake me at {time} for {label}.|Set an alarm for {time} called {label}.|Alarm at {time}, name it {label}. # I must be up by {time} because of {label}.
-create_event(title:event, date:date, time:time) # add to the calendar # Add {title} to my calendar on {date} at {time}.|Schedule {title} for {date}, {time}.|Put {title} in the calendar: {date}, {time}. # Block {date} at {time} for {title}.
-translate(text:phrase, language:language) # translate text # Translate "{text}" to {language}.|How do you say "{text}" in {language}?|What is "{text}" in {language}? # I need "{text}" put into {language}.
-convert_currency(amount:decimal, source:currency, target:currency) # convert money # Convert {amount} {source} to {target}.|How much is {amount} {source} in {target}?|Change {amount} {source} into {target}. # What do I get in {target} for {amount} {source}?
-convert_units(value:decimal, source:unit, target:unit) # convert units # Convert {value} {source} to {target}.|How many {target} are {value} {source}?|{value} {source} in {target}, please. # Express {value} {source} as {target}.
-set_temperature(room:room, degrees:degrees) # heating # Set the {room} to {degrees} degrees.|Make the {room} {degrees} degrees warm.|Heat the {room} to {degrees} degrees. # I would like {degrees} degrees in the {room}.
-set_light(room:room, color:color, brightness:percent) # control lamps # Make the light in the {room} {color} at {brightness} percent.|Light in the {room}: {color}, {brightness} percent.|Turn the {room} light {color}, brightness {brightness}. # The {room} should glow {color} at {brightness} percent.
-send_email(to:email, subject:phrase) # write an email # Email {to} with the subject {subject}.|Write an email to {to}, subject {subject}.|Send mail to {to} about {subject}. # Drop a line to {to}, titled {subject}.
-call_number(number:phone) # make a call # Call {number}.|Dial {number}.|Please ring {number} for me. # Get me {number} on the line.
-open_website(url:url) # open a page # Open {url}|Go to {url}|Show me {url} in the browser. # Take me to {url}
-track_parcel(code:code) # where a parcel is # Where is parcel {code}?|Track {code}.|What happened to my parcel {code}? # Has {code} been delivered already?
-find_recipe(dish:dish, people:count) # look up a recipe # Find a recipe for {dish} for {people} people.|How do I cook {dish} for {people} people?|Recipe: {dish}, {people} people. # I have to feed {people} people with {dish}, what is the recipe?
-buy_tickets(film:title, count:count, day:day) # cinema tickets # Buy {count} tickets for {film} on {day}.|Get {count} tickets to {film}, {day}.|We want to see {film} on {day}, {count} tickets. # {count} of us will watch {film} on {day}, get the seats.
-find_route(start:city, end:city) # directions # How do I get from {start} to {end}?|Route from {start} to {end}, please.|Show the way from {start} to {end}. # I drive from {start} to {end}, which way?
-book_flight(origin:city, destination:city, date:date) # book a flight # Book a flight from {origin} to {destination} on {date}.|I need to fly from {origin} to {destination} on {date}.|Flight please: {origin} to {destination}, {date}. # Get me on a plane to {destination} from {origin}, {date}.
-book_hotel(city:city, nights:count, date:date) # book a room # Book a hotel in {city} for {nights} nights from {date}.|I need a room in {city}, {nights} nights, starting {date}.|Find a hotel in {city}: {nights} nights from {date}. # I stay {nights} nights in {city} as of {date}, get me a room.
-get_stock(symbol:ticker) # stock price # What is the price of {symbol}?|How does {symbol} stand?|Stock price of {symbol}. # What does a share of {symbol} cost?
-order_taxi(address:street, time:time) # order a taxi # Send a taxi to {address} at {time}.|I need a cab at {address}, {time}.|Taxi please: {address}, {time}. # Pick me up by taxi from {address} at {time}.
-define_word(word:word) # look up a word # What does {word} mean?|Define {word}.|Look up the word {word}. # Explain the meaning of {word}.
-find_contact(name:person) # address book # What is the number of {name}?|Find {name} in my contacts.|Look up {name} in the address book. # How can I reach {name}?
-cancel_order(code:code, reason:note) # cancel an order # Cancel order {code} because {reason}.|Please stop order {code}, since {reason}.|Order {code} must be canceled: {reason} # I no longer want {code}, as {reason}.
-check_price(item:item) # price of goods # How much is the {item}?|What does a {item} cost?|Price of the {item}, please. # Tell me what I would pay for a {item}.
-find_course(title:hobby, city:city) # search courses # Find a course on {title} in {city}.|Where in {city} can I learn {title}?|Courses in {title}, {city}. # I want lessons in {title} near {city}.
-restart_device(device:device, delay:minutes) # restart a device # Restart the {device} in {delay} minutes.|Reboot the {device}, wait {delay} minutes first.|In {delay} minutes, restart the {device}. # Power cycle the {device} {delay} minutes from now.
-pay_bill(company:company, amount:decimal) # pay money # Pay {amount} to {company}.|Transfer {amount} to {company}.|Send {company} {amount} from my account. # {company} should get {amount} from me.
-search_books(title:title, author:person) # search the library # Find the book {title} by {author}.|Do you have {title} by {author}?|Search for {title}, author {author}. # I am after {title}, written by {author}.
-add_contact(name:person, phone:phone) # save a contact # Save {name} with the number {phone}.|Add {name}, {phone}, to my contacts.|New contact: {name}, {phone} # Remember that {name} can be called at {phone}.
-"""  # noqa: E501
-TOOLS = tuple(tool(line) for line in lines(_TOOL_LINES))
-REQUESTS = (
-    "Use {name} with {pairs}.",
-    "Call {name}: {pairs}.",
-    "Please run {name}, {pairs}.",
-    "{name} {pairs}",
-    "I need {name} with {pairs}.",
-)
-HELD_REQUESTS = ("Trigger {name} where {pairs}.", "Let {name} do its work: {pairs}.")
-
-
-def invented(draw: Draw) -> tuple[Tool, Record]:
-    """A tool with made-up names, and arguments for it, requested by name."""
-    name = (
-        f"{draw.pick(('get', 'set', 'find', 'make', 'run', 'send', 'do'))}_{draw.made_up()}"
-        if draw.chance(0.6)
-        else draw.made_up()
-    )
-    keys: dict[str, str] = {}
-    for _ in range(draw.number(1, 4)):
-        kind = draw.pick(("word", "count", "percent", "city", "person", "code", "decimal", "color", "item"))
-        keys[draw.made_up() if draw.chance(0.5) else kind] = kind
-    arguments = {key: FILLS[kind](draw) for key, kind in keys.items()}
-    joint = draw.pick((" ", " = ", "=", " is ", ": "))
-    pairs = ", ".join(f"{key}{joint}{value}" for key, value in arguments.items())
-    request = draw.wording(REQUESTS, HELD_REQUESTS).format(name=name, pairs=pairs)
+def tool(block: str) -> Tool:
+    """A tool from its lines: `name/other(parameter/other:fill, ...): what it does`, requests, `held: ` held-out requests."""
+    head, *requests = block.split("\n")
+    signature, about = head.split("): ")
+    names, parameters = signature.split("(")
+    name, *other_names = names.split("/")
+    parts = [part.split(":") for part in parameters.split(", ")]
+    keys = [spelled.split("/") for spelled, _ in parts]
     return Tool(
-        name, tuple(keys.items()), f"{draw.made_up()} {draw.slot(lex.ITEMS)}", (request,), (request,)
-    ), arguments
+        name,
+        tuple((key[0], fill) for key, (_, fill) in zip(keys, parts, strict=True)),
+        about,
+        tuple(request for request in requests if not request.startswith("held: ")),
+        tuple(request.removeprefix("held: ") for request in requests if request.startswith("held: ")),
+        tuple(other_names),
+        tuple(tuple(key[1:]) for key in keys),
+    )
 
 
-def described(draw: Draw, tools: list[tuple[Tool, Record]]) -> str:
+THEMES: tuple[tuple[Tool, ...], ...] = tuple(
+    tuple(tool(block) for block in words(theme.strip(), "\n\n"))
+    for theme in (
+        tools_catalogue.TIME,
+        tools_catalogue.HOME,
+        tools_catalogue.MESSAGES,
+        tools_catalogue.OFFICE,
+        tools_catalogue_more.MONEY,
+        tools_catalogue_more.SHOPPING,
+        tools_catalogue_more.TRAVEL,
+        tools_catalogue_more.LEISURE,
+        tools_catalogue_reference.REFERENCE,
+    )
+)
+TOOLS = tuple(each for theme in THEMES for each in theme)
+LEADS = lines("""
+[Hi/Hello/Hey/Good morning/Good evening]!
+[Hi/Hello] there.
+I am [in a hurry/busy/tired/at work/in the car].
+[One more thing./Now this./Next one./Listen.]
+[I just came home./I am back./It was a long day./I need some help.]
+[Can you help me?/I have a wish./There is something to do.]""")
+TRAILS = lines("""
+[Thanks!/Thank you./Thanks a lot./Many thanks!]
+[That is all./That would be nice./Be quick, please./Do it now, please.]
+[I hope this works./I count on you./Let me know when it is done./You are a great help.]""")
+REQUESTS = lines("""
+[Use/Call/Run/Start] {name} with {pairs}.
+Call {name}: {pairs}.
+Please [run/use/call] {name}, {pairs}.
+{name} {pairs}
+{name}: {pairs}
+I [need/want] {name} with {pairs}.
+With {pairs}, [run/call/use] {name}.
+[Can/Could] you [run/call/start] {name}? [Take/Use] {pairs}.
+[The tool is/Tool:] {name}. [The arguments are/Arguments:] {pairs}.
+{pairs}: [run/use/start] {name} [with this/with these].
+[It is time for/Now do] {name}, where {pairs}.""")
+HELD_REQUESTS = lines("""
+Trigger {name} where {pairs}.
+Let {name} do its work: {pairs}.
+Given {pairs}, the tool to use is {name}.""")
+DEEDS = lines("""
+[Please/Now/] {deed} with {pairs}.
+[Can/Could/Would] you {deed}? [Take/Use/Arguments:] {pairs}.
+I [want/need/would like] to {deed}: {pairs}.
+[Please/Now/] {deed}, {pairs}.
+[Please/Now/] {deed} ({pairs}).
+With {pairs}, {deed}.
+It is time to {deed}. {pairs}.
+[I think we should/We have to/You must] {deed}. [Here is what you need:/Use] {pairs}.
+{deed}: {pairs}
+Help me to {deed}, {pairs}.""")
+HELD_DEEDS = lines("""
+Somebody has to {deed}, so here you are: {pairs}.
+My wish is that you {deed} where {pairs}.
+Given {pairs}, would you {deed} for me?""")
+VERBS = words(
+    "get set find make run send check open close start stop update remove add print show load save test paint clean move lock "
+    "count measure scan sort reset repair buy sell order track rename copy hide wash build book empty fill turn search"
+)
+QUALIFIERS = words("first last new old home start end main work next other best my user total min max")
+KEYED = words(
+    "word count percent city person code decimal color item day date time email file street unit company room big"
+)
+
+
+def keys_of(draw: Draw) -> dict[str, str]:
+    """Names of parameters, with what fills each."""
+    keys: dict[str, str] = {}
+    for _ in range(draw.pick((1, 1, 2, 2, 3, 4))):
+        kind, shape = draw.pick(KEYED), draw.random.random()
+        if shape < 0.35:
+            keys[kind] = kind
+        elif shape < 0.6:
+            keys[f"{draw.pick(QUALIFIERS)}_{kind}"] = kind
+        elif shape < 0.7:
+            keys[f"{draw.made_up()}_{kind}"] = kind
+        else:
+            keys[draw.made_up()] = kind
+    return keys
+
+
+def invented(draw: Draw, verbs: list[str], things: list[str]) -> Call:
+    """A call of a tool with a made-up name, or with one made of a verb and a thing, requested by that name or in words."""
+    verb, thing, shape = draw.pick(verbs), draw.pick(things), draw.random.random()
+    name, about = f"{verb}_{thing}".replace(" ", "_"), f"{verb} the {thing}"
+    if shape < 0.2:
+        name, about = draw.made_up(), f"{draw.made_up()} {thing}"
+    elif shape < 0.4:
+        verb, thing = draw.pick(VERBS), draw.made_up()
+        name, about = f"{verb}_{thing}", f"{verb} the {thing}"
+    elif shape < 0.5:
+        name = f"{thing}_{verb}".replace(" ", "_")
+    arguments: Record = {key: FILLS[kind](draw) for key, kind in keys_of(draw).items()}
+    spaces, joint = draw.chance(0.5), draw.pick((" ", " ", " = ", "=", " is ", ": "))
+    pairs = [f"{key.replace('_', ' ') if spaces else key}{joint}{value}" for key, value in arguments.items()]
+    if joint == " is ":
+        pairs = [f"{draw.pick(('the ', ''))}{pair}" for pair in pairs]
+    told = (
+        listing(draw.shuffled(pairs)) if draw.chance(0.4) else draw.pick((", ", ", ", "; ")).join(draw.shuffled(pairs))
+    )
+    parts = {"name": name, "pairs": told, "deed": about}
+    by_deed = shape >= 0.5 or (shape >= 0.4 and draw.chance(0.7))
+    request = draw.wording(DEEDS, HELD_DEEDS) if by_deed else draw.wording(REQUESTS, HELD_REQUESTS)
+    request = request.format_map(parts).strip()
+    return Call(name, about, arguments, sentence(request) if by_deed else request)
+
+
+def listed_call(draw: Draw, each: Tool, renamed: bool) -> Call:
+    """A call of a tool of the catalogue, under other names where `renamed`."""
+    values: Record = {key: FILLS[fill](draw) for key, fill in each.parameters}
+    names = {key: key for key, _ in each.parameters}
+    if renamed:
+        for (key, _), others in zip(each.parameters, each.others, strict=True):
+            name = draw.pick((key, *others))
+            names[key] = key if name in names.values() else name
+    request = draw.wording(each.known, each.held)
+    if not request.startswith("{"):  # values stay as they are
+        request = sentence(request) if draw.chance(0.92) else request[0].lower() + request[1:]
+    request = request.format_map(values)
+    if draw.chance(0.08):
+        request = request.rstrip(".!") if request[-1] in ".!" else request
+    if draw.chance(0.12):
+        request = f"{draw.spoken(draw.pick(LEADS))} {request}"
+    if draw.chance(0.12) and request[-1] in ".?!":
+        request = f"{request} {draw.spoken(draw.pick(TRAILS))}"
+    keys = draw.shuffled(list(names)) if renamed and draw.chance(0.3) else list(names)
+    arguments: Record = {names[key]: values[key] for key in keys}
+    return Call(draw.pick((each.name, *each.other_names)) if renamed else each.name, each.about, arguments, request)
+
+
+def calls(draw: Draw) -> list[Call]:
+    """Calls of a few tools: of one theme, of any, of invented ones, or mixed."""
+    count, shape = draw.number(2, 6), draw.random.random()
+    renamed = draw.chance(0.5)
+    if shape < 0.35:
+        chosen = draw.sample(draw.pick(THEMES), count)
+    else:
+        chosen = draw.sample(TOOLS, count)
+    share = 1.0 if shape > 0.85 else 0.25 if shape > 0.2 else 0
+    verbs, things = draw.sample(VERBS, 3), [draw.item(0.25) for _ in range(3)]
+    found: dict[str, Call] = {}
+    for each in chosen:
+        made = invented(draw, verbs, things) if draw.chance(share) else listed_call(draw, each, renamed)
+        if made.about not in [other.about for other in found.values()]:
+            found.setdefault(made.name, made)
+    return list(found.values())
+
+
+def camel(name: str) -> str:
+    """`set_timer` as `setTimer`."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def described(draw: Draw, tools: list[Call]) -> str:
     """The list of tools in one of several formats."""
     style, found = draw.random.random(), []
-    for each, values in tools:
-        typed = {key: type_name(values[key]) for key, _ in each.parameters}
+    for index, each in enumerate(tools, 1):
+        typed = {key: type_name(value) for key, value in each.arguments.items()}
         signature = f"{each.name}({', '.join(typed)})"
-        if style < 0.45:
+        with_types = f"{each.name}({', '.join(f'{key}: {name}' for key, name in typed.items())})"
+        if style < 0.38:
             found.append(f"- {signature}")
-        elif style < 0.6:
+        elif style < 0.52:
             found.append(f"- {signature}: {each.about}")
-        elif style < 0.72:
-            found.append(f"- {each.name}({', '.join(f'{key}: {name}' for key, name in typed.items())})")
-        elif style < 0.84:
+        elif style < 0.6:
+            found.append(f"- {with_types}")
+        elif style < 0.68:
+            found.append(f"- {with_types}: {each.about}")
+        elif style < 0.73:
+            found.append(f"{index}. {signature}")
+        elif style < 0.82:
             found.append(json.dumps({"name": each.name, "description": each.about, "parameters": typed}))
+        elif style < 0.87:
+            properties = {key: {"type": name} for key, name in typed.items()}
+            parameters = {"type": "object", "properties": properties, "required": list(typed)}
+            function = {"name": each.name, "description": each.about, "parameters": parameters}
+            found.append(json.dumps({"type": "function", "function": function}))
+        elif style < 0.92:
+            found.append(f"{with_types} -> {each.about}")
         else:
             found.append(f"{each.name}: {each.about}. Parameters: {', '.join(typed)}")
     heads = (
@@ -171,26 +311,31 @@ def described(draw: Draw, tools: list[tuple[Tool, Record]]) -> str:
         "You can call these tools:",
         "Available functions:",
         "Answer with a call of one of these tools:",
+        "Call one of these functions:",
+        "Choose the right tool and fill in its arguments.",
+        "These are your tools. Answer with JSON.",
+        "You have these tools:",
     )
-    return ("Tools:" if style < 0.3 else draw.pick(heads)) + "\n" + "\n".join(found)
+    return ("Tools:" if style < 0.25 else draw.pick(heads)) + "\n" + "\n".join(found)
 
 
 def tool_call(draw: Draw) -> Messages:
     """A system message that lists tools, a request, and the call that serves it; now and then a second request."""
-    pairs: list[tuple[Tool, Record]] = []
-    for each in draw.sample(TOOLS, draw.number(2, 6)):
-        pairs.append(
-            invented(draw) if draw.chance(0.25) else (each, {key: FILLS[fill](draw) for key, fill in each.parameters})
-        )
-    messages: Messages = []
-    listed = described(draw, pairs)
-    for each, arguments in draw.sample(pairs, 2 if draw.chance(0.2) else 1):
-        request = draw.wording(each.known, each.held)
-        request = request.format_map(arguments) if each in TOOLS else request
-        messages += [
-            ("user", request),
-            ("assistant", json.dumps({"name": each.name, "arguments": arguments}, ensure_ascii=False)),
+    found = calls(draw)
+    if draw.chance(0.1):
+        found = [
+            Call(
+                camel(each.name), each.about, {camel(key): value for key, value in each.arguments.items()}, each.request
+            )
+            if each.name not in each.request
+            else each
+            for each in found
         ]
+    messages: Messages = []
+    listed = described(draw, found)
+    for each in draw.sample(found, 2 if len(found) > 1 and draw.chance(0.2) else 1):
+        answer = json.dumps({"name": each.name, "arguments": each.arguments}, ensure_ascii=False)
+        messages += [("user", each.request), ("assistant", answer)]
     if draw.chance(0.1):
         key = draw.made_up() if draw.chance(0.5) else draw.pick(RESULT_KEYS)
         value: str | int = draw.number(0, 999) if draw.chance(0.4) else draw.pick((draw.any_code(), draw.capital()))

@@ -2,11 +2,13 @@
 
 import json
 import re
+from itertools import islice, product
 
 import pytest
 
-from rtlang.model.embedded.tasks_tools import FILLS, TOOLS, tool_call
-from rtlang.model.embedded.words import Draw
+from rtlang.model.embedded.kinds import SLOT
+from rtlang.model.embedded.tasks_tools import FILLS, THEMES, TOOLS, Tool, calls, tool_call
+from rtlang.model.embedded.words import Draw, choices
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -29,11 +31,53 @@ def test_a_call_names_a_listed_tool_and_its_parameters(split: str) -> None:
 
 
 def test_there_are_many_tools_with_their_own_requests() -> None:
-    assert len({tool.name for tool in TOOLS}) == len(TOOLS) >= 30
-    draw = Draw(1)
+    assert len({tool.name for tool in TOOLS}) == len(TOOLS) >= 60
     for tool in TOOLS:
-        values = {key: FILLS[fill](draw) for key, fill in tool.parameters}
-        assert len(tool.known) >= 3
+        assert len(tool.known) >= 5
+        assert len(tool.held) >= 2
         assert not set(tool.known) & set(tool.held)
-        for request in (*tool.known, *tool.held):
-            assert all(str(value) in request.format_map(values) for value in values.values())
+        assert len(tool.others) == len(tool.parameters)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_every_way_to_say_a_request_tells_each_argument_once(tool: Tool) -> None:
+    draw = Draw(2)
+    values = {key: FILLS[fill](draw) for key, fill in tool.parameters}
+    for request in (*tool.known, *tool.held):
+        for ways in islice(product(*choices(request)), 500):
+            said = "".join(ways)
+            assert sorted(SLOT.findall(said)) == sorted(values)
+            assert "  " not in said
+            assert not re.search(r"[\[\]]| [.,?!]", said)
+            assert all(str(value) in said.format_map(values) for value in values.values())
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    """All runs of five words or placeholders."""
+    parts = [part.strip(".,?!:").lower() for part in text.split()]
+    return {tuple(parts[index : index + 5]) for index in range(len(parts) - 4)}
+
+
+def test_held_out_requests_are_new_but_their_words_are_known() -> None:
+    known = [said for tool in TOOLS for request in tool.known for said in sayings(request)]
+    vocabulary = {word for said in known for word in re.findall(r"[a-z']+", said.lower())}
+    for tool in TOOLS:
+        trained = {run for request in tool.known for said in sayings(request) for run in runs(said)}
+        for request in tool.held:
+            assert not runs(request) & trained, request
+            assert set(re.findall(r"[a-z']+", request.lower())) <= vocabulary, request
+
+
+def sayings(request: str) -> list[str]:
+    return ["".join(ways) for ways in islice(product(*choices(request)), 500)]
+
+
+def test_a_list_often_holds_tools_of_one_theme() -> None:
+    themes = {
+        name: index for index, theme in enumerate(THEMES) for tool in theme for name in (tool.name, *tool.other_names)
+    }
+    draw, alike = Draw(4), 0
+    for _ in range(400):
+        found = {themes.get(call.name, -index) for index, call in enumerate(calls(draw), 1)}
+        alike += len(found) == 1
+    assert alike > 60
