@@ -64,7 +64,7 @@ class Draw:
     def spoken(self, template: str) -> str:
         """The template with one way taken at each of its choices, which are written as `[one/two/]`."""
         parts = choices(template)
-        return template if len(parts) == 1 else "".join(self.pick(ways) for ways in parts)
+        return template if "[" not in template else "".join(self.pick(ways) for ways in parts)
 
     def template(self, known: Sequence[str], held: Sequence[str]) -> str:
         """One of the known text templates, or of the held-out ones where templates are those of the test split."""
