@@ -87,6 +87,18 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "rtlang/model/embedded/extras.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
     "rtlang/model/embedded/instructions.py": ("tests/model/embedded/test_tasks_extraction.py", "wordings of that task"),
     "rtlang/model/embedded/kinds.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
+    "rtlang/model/embedded/kinds_of_trade.py": (
+        "tests/model/embedded/test_tasks_extraction.py",
+        "records of that task",
+    ),
+    "rtlang/model/embedded/kinds_of_people.py": (
+        "tests/model/embedded/test_tasks_extraction.py",
+        "records of that task",
+    ),
+    "rtlang/model/embedded/kinds_of_occasions.py": (
+        "tests/model/embedded/test_tasks_extraction.py",
+        "records of that task",
+    ),
     "rtlang/model/embedded/kinds_more.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
     "rtlang/model/embedded/lexicon.py": ("tests/model/embedded/test_words.py", "lists that it draws from"),
     "rtlang/model/embedded/spelling.py": ("tests/model/embedded/test_words.py", "random words that it draws"),

@@ -8,11 +8,14 @@ of the runtime lets through; compact or indented only where the prompt asks for 
 import json
 from collections.abc import Callable
 
-from rtlang.model.embedded import kinds, kinds_more
+from rtlang.model.embedded import kinds_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import ask_for, framed, inline_fields
 from rtlang.model.embedded.kinds import Kind, lines
+from rtlang.model.embedded.kinds_of_occasions import event, recipe
+from rtlang.model.embedded.kinds_of_people import person, ticket
+from rtlang.model.embedded.kinds_of_trade import basket, order
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw, Messages
 
@@ -108,8 +111,8 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
 
 
 PROSE = (
-    kinds.order, kinds.order, kinds.order, kinds.event, kinds.event, kinds.person, kinds.person, kinds.person,
-    kinds.ticket, kinds.ticket, kinds.recipe, kinds.basket, kinds.basket, *kinds_more.KINDS,
+    order, order, order, event, event, person, person, person,
+    ticket, ticket, recipe, basket, basket, *kinds_more.KINDS,
 )  # fmt: skip
 
 
@@ -163,7 +166,7 @@ def joined(ask: str, hint: str) -> str:
 
 def several(draw: Draw) -> Messages:
     """Two or three records in one text, answered by an array, or by an object that holds it."""
-    kind: Kind = draw.pick((kinds.order, kinds.person, kinds.event, kinds.ticket, *kinds_more.KINDS))
+    kind: Kind = draw.pick((order, person, event, ticket, *kinds_more.KINDS))
     pairs = [kind(draw) for _ in range(draw.pick((2, 2, 3)))]
     first = renamed(draw, pairs[0][2])
     names = dict(zip(pairs[0][2], first, strict=True))

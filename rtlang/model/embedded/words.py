@@ -8,7 +8,7 @@ words of the `HELD_*` lists, the held-out text templates and the held-out wordin
 import random
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Literal, TypeVar
 
 from rtlang.model.embedded import lexicon
@@ -19,7 +19,7 @@ Messages = list[tuple[str, str]]  # (role, content) in turn
 Split = Literal["train", "test"]
 
 CHOICE = re.compile(r"\[([^\[\]]*/[^\[\]]*)\]")
-UNKNOWN = 0.3  # the share of random words in a slot that has a list
+UNKNOWN = 0.2  # the share of random words in a slot that has a list
 
 
 class Draw:
@@ -90,7 +90,7 @@ class Draw:
         if held and self.split == "test" and self.chance(0.5):
             return self.pick(held)
         if self.chance(unknown):
-            return f"{self.made_up()} {self.made_up()}" if self.chance(0.15) else self.made_up()
+            return f"{self.made_up()} {self.made_up()}" if self.chance(0.08) else self.made_up()
         return self.pick(known)
 
     def _listed(self, known: Sequence[str], held: Sequence[str], listed: float) -> str | None:
@@ -114,15 +114,15 @@ class Draw:
     def full_name(self) -> str:
         """A person's name in one of the shapes that names come in."""
         shape = self.random.random()
-        if shape < 0.3:
+        if shape < 0.45:
             return self.first_name()
-        if shape < 0.82:
+        if shape < 0.85:
             return f"{self.first_name()} {self.family_name()}"
-        if shape < 0.86:
+        if shape < 0.88:
             return f"{self.first_name()}-{self.first_name()} {self.family_name()}"
-        if shape < 0.9:
+        if shape < 0.91:
             return f"{self.first_name()} {self.family_name()}-{self.family_name()}"
-        if shape < 0.93:
+        if shape < 0.935:
             prefix = "O'" if self.chance(0.7) else "D'"
             return f"{self.first_name()} {prefix}{self.family_name()}"
         if shape < 0.96:
@@ -262,7 +262,7 @@ class Draw:
         return f"{start}{self.made_up()}.{self.pick(('com', 'org', 'net', 'io'))}{end}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def choices(template: str) -> tuple[tuple[str, ...], ...]:
     """The stretches of a template in turn, each as the ways to say it. Brackets without a `/` in them are text."""
     pieces = CHOICE.split(template)  # text and choice in turn

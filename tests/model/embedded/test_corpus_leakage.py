@@ -56,15 +56,17 @@ def offered() -> Recorder:
     return draw
 
 
+GAP = re.compile(r"\{[^}]*\}|\[[^\[\]]*/[^\[\]]*\]")  # a field, or a choice of ways to say something
+
+
 def literal(template: str) -> str:
     """The longest stretch of a template that is the same wherever it is used, in lower case."""
-    return max(re.split(r"\{[^}]*\}", template), key=len).strip().lower()
+    return max(GAP.split(template), key=len).strip().lower()
 
 
 def pattern(template: str) -> re.Pattern[str]:
-    """Matches the lower-case texts that a template makes, with fields of a line at most."""
-    parts = re.split(r"\{[^}]*\}", template.lower())
-    return re.compile(r"[^\n]{1,80}?".join(map(re.escape, parts)))
+    """Matches the lower-case texts that a template makes, with fields and choices of a line at most."""
+    return re.compile(r"[^\n]{0,80}?".join(map(re.escape, GAP.split(template.lower()))))
 
 
 def occurs(template: str, text: str) -> bool:

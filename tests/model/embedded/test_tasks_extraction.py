@@ -7,12 +7,15 @@ from collections.abc import Iterator
 import jsonschema
 import pytest
 
-from rtlang.model.embedded import instructions, kinds, kinds_more, spelling, tasks_extraction
-from rtlang.model.embedded.kinds import Kind
+from rtlang.model.embedded import instructions, kinds_more, spelling, tasks_extraction
+from rtlang.model.embedded.kinds import SLOT, Kind
+from rtlang.model.embedded.kinds_of_occasions import event, recipe
+from rtlang.model.embedded.kinds_of_people import person, ticket
+from rtlang.model.embedded.kinds_of_trade import basket, order
 from rtlang.model.embedded.tasks_extraction import extraction, listed, spelled
 from rtlang.model.embedded.words import Draw, Messages
 
-ALL_KINDS = (kinds.order, kinds.basket, kinds.event, kinds.person, kinds.ticket, kinds.recipe, *kinds_more.KINDS)
+ALL_KINDS = (order, basket, event, person, ticket, recipe, *kinds_more.KINDS)
 
 
 def chats(draw: Draw, count: int) -> Iterator[Messages]:
@@ -53,9 +56,43 @@ def test_every_template_of_a_kind_tells_the_whole_record(kind: Kind) -> None:
     assert not set(kind.known) & set(kind.held)
     draw = Draw(5)
     for template in (*kind.known, *kind.held):
+        for _ in range(20 if "[" in template else 1):
+            record, words = kind.draw(draw)
+            text = draw.spoken(template).format_map({**record, **words})
+            assert all(is_told(value, text) for value in leaves(record)), (text, record)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.known[0][:30])
+def test_texts_of_sentences_tell_the_whole_record(kind: Kind) -> None:
+    draw = Draw(5)
+    for voice in filter(None, (kind.sentences, kind.first_person)):
+        told = [{kind.aliases.get(name, name) for name in SLOT.findall(line)} - {""} for line in voice]
+        for name in kind.draw(draw)[0]:
+            assert sum(each == {name} for each in told) >= 2, name
+    for _ in range(300 if kind.sentences else 0):
         record, words = kind.draw(draw)
-        text = template.format_map({**record, **words})
+        text = kind.in_sentences(draw, record).format_map({**record, **words})
         assert all(is_told(value, text) for value in leaves(record)), (text, record)
+
+
+@pytest.mark.parametrize("kind", [order, basket, event, person, ticket, recipe], ids=lambda kind: kind.known[0][:30])
+def test_held_texts_are_new_but_their_words_are_known(kind: Kind) -> None:
+    """No run of five words or fields of a held text is in a training text; each word is in one."""
+
+    def grams(text: str, size: int) -> set[tuple[str, ...]]:
+        tokens = re.findall(r"\{\w+\}|\w+", text.lower())
+        return {tuple(tokens[at : at + size]) for at in range(len(tokens) - size + 1)}
+
+    draw = Draw(3)
+    known = [
+        draw.spoken(line)
+        for line in (*kind.known, *kind.sentences, *kind.first_person)
+        for _ in range(200 if "[" in line else 1)
+    ]
+    words, runs = ({gram for text in known for gram in grams(text, size)} for size in (1, 5))
+    for line in kind.held:
+        assert not grams(line, 5) & runs, line
+        assert not grams(line, 1) - words, line
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.known[0][:30])
@@ -78,8 +115,8 @@ def test_a_listed_record_of_the_same_seed_is_the_same() -> None:
 
 
 def fixed_parts(templates: tuple[str, ...]) -> set[str]:
-    """The longest stretch of fixed text of each template."""
-    return {max(re.split(r"\{\w+\}", template), key=len) for template in templates}
+    """The longest stretch of fixed text of each template, outside its fields and choices."""
+    return {max(re.split(r"\{\w+\}|\[[^\[\]]*/[^\[\]]*\]", template), key=len) for template in templates}
 
 
 def test_training_never_shows_held_out_words_texts_or_wordings() -> None:
@@ -89,15 +126,15 @@ def test_training_never_shows_held_out_words_texts_or_wordings() -> None:
     assert not words & {word for word in spelling.HELD if word.isalpha()}
     held = [*instructions.HELD_ASKS, *instructions.HELD_BLOCK_ASKS, *instructions.HELD_BARE_ASKS]
     for template in (*held, *(line for kind in ALL_KINDS for line in kind.held)):
-        long_parts = [part for part in fixed_parts((template,)) if len(part) > 14]
+        long_parts = [part for part in fixed_parts((template,)) if len(re.findall(r"\w+", part)) > 4]
         assert not [part for part in long_parts if part in text], template
 
 
 def test_the_three_axes_are_held_out_one_by_one() -> None:
     new_text = Draw(3, "train", templates="test")
     new_wording = Draw(3, "train", wordings="test")
-    texts = [kinds.order(new_text)[1] for _ in range(50)]
-    assert all(any(part in text for part in fixed_parts(kinds.order.held)) for text in texts)
+    texts = [order(new_text)[1] for _ in range(50)]
+    assert all(any(part in text for part in fixed_parts(order.held)) for text in texts)
     asks = [instructions.ask_for(new_wording, "order", {"a": 1, "b": 2}) for _ in range(200)]
     known = fixed_parts(instructions.ASKS)
     assert not [ask for ask in asks if max(known, key=len) in ask]

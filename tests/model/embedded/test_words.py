@@ -47,6 +47,12 @@ def test_the_same_seed_draws_the_same_words() -> None:
     assert [one.made_up() for _ in range(50)] == [two.made_up() for _ in range(50)]
 
 
+def test_almost_half_of_the_names_are_a_first_name_alone() -> None:
+    draw = Draw(6)
+    single = sum(" " not in draw.full_name() for _ in range(4000))
+    assert 0.42 < single / 4000 < 0.48
+
+
 def test_a_made_up_word_is_lower_case_letters() -> None:
     draw = Draw(2)
     assert all(re.fullmatch("[a-z]{2,}", draw.made_up()) for _ in range(500))
