@@ -25,8 +25,14 @@ def phrases(text: str) -> Phrases:
 
 
 def say(draw: Draw, options: Phrases) -> str:
-    """One of the phrases, of the part that the draw's split of texts may use."""
-    return draw.template(options.known, options.held)
+    """One of the phrases, of the part that the draw's split of texts may use.
+
+    A known phrase with choices that would come to say what a held one says is drawn again.
+    """
+    text = draw.template(options.known, options.held)
+    while draw.templates != "test" and any(held in text for held in options.held):
+        text = draw.template(options.known, options.held)
+    return text
 
 
 def say_wording(draw: Draw, options: Phrases) -> str:

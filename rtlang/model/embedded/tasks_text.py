@@ -9,19 +9,28 @@ from typing import NamedTuple
 
 from rtlang.model.embedded.classes import Family
 from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
-from rtlang.model.embedded.lexicon import HOBBIES, JOBS
 from rtlang.model.embedded.opinions import domain, mixed, verdict
 from rtlang.model.embedded.phrases import Phrases, phrases, say, say_wording
-from rtlang.model.embedded.words import Draw, Messages, article, sentence
+from rtlang.model.embedded.tasks_claims import claimed, claims_in_a_row, people
+from rtlang.model.embedded.words import Draw, Messages, sentence
 
 LETTERS = "ABCDEFGH"
 SENTIMENT_ASKS = phrases(
     "Is this review {either}?\n{text}|Classify the sentiment of the review as {either}.\nReview: {text}|{text}\nSentiment:|"
     "{text}\nIs that {either}?|What is the sentiment, {either}?\n{text}|Sentiment of: {text}|{text}\nThe sentiment is\n|"
-    "Review: {text}\nOne word: {either}?|Label the mood of this text ({options}): {text}|Review: {text}\nSentiment ({options}):|"
+    "Review: {text}\nOne word: {either}?|Label the mood of this text ({options}): {text}|"
+    "Review: {text}\nSentiment ({options}):|"
     "Is the following {either}?\n{text}|Options: {options}\nReview: {text}\nSentiment:|Review: {text}\nSentiment:|"
     "Rate this review. Answer with {either}.\n{text}|How does the writer feel, {either}?\nText: {text}|"
-    "Classify as {either}: {text}|Sentiment analysis.\nText: {text}\nLabels: {options}||Decide if this review is {either}.\n{text}|"
+    "Classify as {either}: {text}|Sentiment analysis.\nText: {text}\nLabels: {options}|"
+    "[Decide/Say/Tell me]: {either}?\n{text}|"
+    "[Here is/This is] [a review/what someone wrote]: {text}\n[Sentiment/Mood/Label], {either}?|"
+    "{text}\n[Positive or not/Mood of the review/Sentiment of the text]? [Choose/Answer] {either}.|"
+    "[Would it be/Does it sound] {either}?\n{text}|"
+    "[Text/Review/Comment]: {text}\nLabels: {options}\n[Mood/Answer/Label]:|"
+    "[The mood of/What is the mood of] this [text/comment] is one of {options}.\n{text}|"
+    "Labels: {options}\n{text}\n[Label/Sentiment/Your answer]:|"
+    "[Review/Comment]: {text}\n[Is the writer/The sentiment is] {either}?||Decide if this review is {either}.\n{text}|"
     "Here is a review: {text}\nIs the sentiment {either}?|What is the mood of this review, {either}?\nReview: {text}|"
     "Review: {text}\nLabels: {options}\nSentiment:"
 )
@@ -34,7 +43,14 @@ CHOICE_ASKS = phrases(
     "Options: {options}\nText: {text}\n{Noun}:|{Noun}s: {options}\n{text}\nWhich one?|Is this {either}?\n{text}|"
     "Pick the {noun} of this text.\n{bullets}\nText: {text}|Label the text with one of: {options}.\n{text}|"
     "Classify the message as {options}.\n{text}|Text: {text}\nPossible {noun}s: {options}\nAnswer:|"
-    "Read the text and name its {noun}: {either}.\n{text}|{text}\n\nChoose: {options}|{bullets}\nWhich {noun} is it?\n{text}||"
+    "Read the text and name its {noun}: {either}.\n{text}|{text}\n\nChoose: {options}|{bullets}\nWhich {noun} is it?\n{text}|"
+    "[Decide/Say/Find]: which {noun} [does it have/is it], {either}?\n{text}|"
+    "[Read this/Here is a text]: {text}\n[Its {noun}/The right {noun}/{Noun}] ({options}):|"
+    "{text}\n[Choose/Pick/Name] [the/one] {noun}: {options}|"
+    "{bullets}\n[Choose/Decide] the {noun} [of/for] [this/the text]: {text}|"
+    "[What/Which] {noun} [is/has] this, {either}?\nText: {text}|"
+    "[The {noun} is one of/One {noun} of] {options}[. Which one?/:]\n{text}|"
+    "[Text/Input]: {text}\n{bullets}\n[The {noun} is/Answer/{Noun}]:|{options}\n{text}\n[Which {noun} fits best?/{Noun}?]||"
     "Decide which {noun} fits.\n{bullets}\nText: {text}|Read this: {text}\nWhat is its {noun}, {either}?|"
     "One of {options} is the {noun} of this text.\n{text}|Text: {text}\nChoose the {noun}: {options}\nAnswer:"
 )
@@ -42,7 +58,14 @@ TEAM_ASKS = phrases(
     "Route this message to one of: {options}.\nMessage: {text}|Message: {text}\nWhich team should answer: {options}?|"
     "{text}\nIntent ({options}):|Classify the message as {options}.\n{text}|Choose the team: {options}.\n{text}|"
     "Who should handle this, {either}?\n{text}|Teams: {options}\nMessage: {text}\nTeam:|Message: {text}\nIntent:{gap}{options}|"
-    "Message: {text}\nTeam ({options}):|Send this to {either}.\n{text}|{bullets}\nWhich team should answer this message?\n{text}||"
+    "Message: {text}\nTeam ({options}):|Send this to {either}.\n{text}|"
+    "{bullets}\nWhich team should answer this message?\n{text}|"
+    "[Decide/Say/Tell me] who [gets/should get/answers] this: {options}\n{text}|"
+    "[Read this/Here is a message]: {text}\n[Team/Which team], {either}?|"
+    "{text}\n[Choose/Pick/Name] [the/one] team: {options}|Teams:\n{bullets}\n[Who answers/Route] this: {text}|"
+    "[Give/Forward] this [message/mail] to {either}.\n{text}|"
+    "[One/The team is one] of {options}[ gets this message/]:\n{text}\n[Answer/Team]:|"
+    "Message: {text}\n{bullets}\n[Which one/Which team/Who should get it]?||"
     "Which team should get this message, {either}?\n{text}|Choose one of {options} for this message.\nMessage: {text}|"
     "Teams:\n{bullets}\nMessage: {text}\nAnswer:"
 )
@@ -209,7 +232,12 @@ def labelled_routing(draw: Draw) -> Labelled:
 
 
 def choice(draw: Draw) -> Messages:
-    """One label of any family, a label to confirm, or a claim that follows or not."""
+    """One label of any family, a label to confirm, a claim that follows or not, or several of these about one text."""
+    chance = draw.random.random()
+    if chance < 0.3:
+        return claims_in_a_row(draw)
+    if chance < 0.4:
+        return labels_in_a_row(draw)
     return labelled_choice(draw).messages
 
 
@@ -224,14 +252,27 @@ def labelled_choice(draw: Draw) -> Labelled:
 
 
 CONFIRM_ASKS = phrases(
-    "{text}\nIs the {noun} {label}? yes or no|Is {label} right for this text? Answer yes or no.\n{text}|Text: {text}\nIs this {label}?|"
-    "Does the label {label} fit this text?\n{text}|{text}\n{label}, yes or no?|Text: {text}\nQuestion: Is it {label}?\nAnswer:||"
+    "{text}\nIs the {noun} {label}? yes or no|Is {label} right for this text? Answer yes or no.\n{text}|"
+    "Text: {text}\nIs this {label}?|"
+    "Does the label {label} fit this text?\n{text}|{text}\n{label}, yes or no?|Text: {text}\nQuestion: Is it {label}?\nAnswer:|"
+    "[Yes or no/Answer yes or no]: [does/would] {label} fit?\n{text}|"
+    "{text}\n[Is/Would] {label} [right/be the {noun}]? [yes or no/Answer yes or no.]|"
+    "[Text/Message]: {text}\n{Noun}: {label}\n[Right? yes or no/Is that right?/Does that fit?]|"
+    "[Is it right/Do you think] that this {noun} is {label}[?/? yes or no]\n{text}|"
+    "{text}\n{Noun} {label}? yes or no||"
     "Yes or no: is the {noun} of this text {label}?\n{text}|{text}\nWould you say {label}? yes or no"
 )
 FOLLOW_ASKS = phrases(
-    "{facts}\nIs it true that {claim}? yes or no|{facts}\nTrue or false: {Claim}.|Facts: {facts}\nClaim: {Claim}.\nTrue or false?|"
+    "{facts}\nIs it true that {claim}? yes or no|{facts}\nTrue or false: {Claim}.|"
+    "Facts: {facts}\nClaim: {Claim}.\nTrue or false?|"
     "{facts}\nIs it true that {claim}?|Read: {facts}\nDoes it follow that {claim}? yes or no|"
-    "Premise: {facts}\nHypothesis: {Claim}.\nyes or no?||{facts}\nDoes that mean that {claim}? yes or no|"
+    "Premise: {facts}\nHypothesis: {Claim}.\nyes or no?|"
+    "[Facts/Given/Premise]: {facts}\n[Question: is it true/Does it follow/Do they say] that {claim}? yes or no|"
+    "{facts}\n{Claim}. [True or false?/Is that true or false?]|"
+    "[Read/Given]: {facts}\n[Claim/Hypothesis]: {Claim}. [True or false?/yes or no?]|"
+    "[Is it so/Is it true] that {claim}? [yes or no/Answer yes or no.]\n{facts}|"
+    "{facts}\n[Do the facts mean/Can we say] that {claim}? [yes or no/Answer yes or no.]|"
+    "Claim: {Claim}.\n[Text/Facts]: {facts}\n[True or false?/yes or no?]||{facts}\nDoes that mean that {claim}? yes or no|"
     "Given: {facts}\nTrue or false? {Claim}."
 )
 
@@ -242,41 +283,39 @@ def confirm(draw: Draw) -> Labelled:
     labels = draw.sample(tuple(family.labels), 2)
     is_right = draw.chance(0.5)
     ask = say_wording(draw, CONFIRM_ASKS).format(
-        text=message(draw, family, labels[0]), label=labels[0 if is_right else 1], noun=family.noun
+        text=message(draw, family, labels[0]),
+        label=labels[0 if is_right else 1],
+        noun=family.noun,
+        Noun=sentence(family.noun),
     )
     return Labelled([("user", ask), ("assistant", "yes" if is_right else "no")], ("yes", "no"))
 
 
-def claims(draw: Draw, name: str) -> tuple[str, str]:
-    """A claim about a person, and one of the same kind that differs."""
-    kind = draw.number(0, 4)
-    if kind == 0:
-        first, second = draw.city(), draw.city()
-        verb = draw.pick(("lives in", "comes from", "works in"))
-        return f"{name} {verb} {first}", f"{name} {verb} {second}"
-    if kind == 1:
-        jobs = draw.sample(JOBS, 2)
-        return f"{name} is {article(jobs[0])}", f"{name} is {article(jobs[1])}"
-    if kind == 2:
-        hobbies, verb = draw.sample(HOBBIES, 2), draw.pick(("likes", "loves"))
-        return f"{name} {verb} {hobbies[0]}", f"{name} {verb} {hobbies[1]}"
-    if kind == 3:
-        ages = draw.sample(range(18, 80), 2)
-        return f"{name} is {ages[0]} years old", f"{name} is {ages[1]} years old"
-    items = draw.item(), draw.item()
-    return f"{name} has {article(items[0])}", f"{name} has {article(items[1])}"
+NEXT_LABEL_ASKS = phrases(
+    "[Is it/Is this/And is it] {label}?|{label}?|[Does/Would] {label} fit?|Is the {noun} {label}?|"
+    "{Noun} {label}, [yes or no/right]?||"
+    "Would you say {label}?|And the {noun}, is it {label}?"
+)
+
+
+def labels_in_a_row(draw: Draw) -> Messages:
+    """Several labels of a family for one text, each to confirm; exactly one of them fits."""
+    family = draw.pick(FAMILIES)
+    labels = draw.sample(tuple(family.labels), min(len(family.labels), draw.number(2, 5)))
+    right = draw.pick(labels)
+    text = message(draw, family, right)
+    turns: Messages = []
+    for label in labels:
+        ask = say_wording(draw, NEXT_LABEL_ASKS).format(label=label, noun=family.noun, Noun=sentence(family.noun))
+        turns += [("user", ask if turns else f"{text}\n{ask}"), ("assistant", "yes" if label == right else "no")]
+    return turns
 
 
 def entailment(draw: Draw) -> Labelled:
     """Whether a claim is what the given sentences say; a wrong claim changes one thing, or the person."""
-    names = [draw.first_name() for _ in range(draw.pick((1, 2, 2, 3)))]
-    given = [claims(draw, name) for name in names]
-    index, is_right = draw.number(0, len(given) - 1), draw.chance(0.5)
-    claim = given[index][0 if is_right else 1]
-    if not is_right and len(given) > 1 and draw.chance(0.5):  # what is true of another person
-        claim = names[index] + given[index - 1][0].removeprefix(names[index - 1])
-    is_right = claim in [fact for fact, _ in given]
-    facts = " ".join(f"{fact}." for fact, _ in given)
+    given = people(draw, (1, 2, 2, 3))
+    claim, _, is_right = claimed(draw, given)
+    facts = " ".join(f"{fact}." for _, (fact, _) in given)
     ask = say_wording(draw, FOLLOW_ASKS).format(facts=facts, claim=claim, Claim=sentence(claim))
     words = ("true", "false") if "rue or false" in ask else ("yes", "no")
     return Labelled([("user", ask), ("assistant", words[0 if is_right else 1])], words)
