@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rtlang_grammars.spec import GrammarError
+
 
 class KeywordStatus(StrEnum):
     """How a keyword is honoured."""
@@ -51,6 +53,15 @@ class Report:
     def is_exact(self) -> bool:
         """The shapes accept exactly the valid values: nothing needs to be checked afterwards."""
         return all(entry.status is not KeywordStatus.CHECKED for entry in self.entries)
+
+    def refuse_checked(self) -> None:
+        """Refuse what would have to be checked, for those who cannot.
+
+        Raises:
+            GrammarError: a keyword is not enforced in full; with its place.
+        """
+        for entry in self.with_status(KeywordStatus.CHECKED):
+            raise GrammarError(f"{entry.keyword} cannot be enforced here: {entry.reason}", entry.pointer)
 
     def with_status(self, status: KeywordStatus) -> Iterator[ReportEntry]:
         """The entries of one status, in order."""
