@@ -85,8 +85,8 @@ def attention_variant(
     d_lo, d_hi = split_dim(head_dim)
     types = dict.fromkeys(("q", "k_pool", "v_pool", "out", "sinks"), f"*{kind}")
     types |= dict.fromkeys(("lse", "partial_out", "partial_lse"), "*fp32")
-    types |= dict.fromkeys(("items", "class_start", "page_table", "positions", "first_visible"), "*i32")
-    types |= {"max_pages": "i32", "q_stride": "i32", "k_stride": "i32", "v_stride": "i32"}
+    types |= dict.fromkeys(("items", "header", "page_table", "positions", "first_visible"), "*i32")
+    types |= {"q_stride": "i32", "k_stride": "i32", "v_stride": "i32"}
     types |= {"scale": "fp32", "soft_cap": "fp32"}
     constants = {
         "LINES_CLASS": lines_class,
@@ -121,7 +121,7 @@ def other_variants() -> Iterator[Variant]:
         "merge_parts bf16 D128",
         attention_kernel.merge_parts,
         {"partial_out": fp32, "partial_lse": fp32, "sinks": bf16, "out": bf16, "lse": fp32}
-        | dict.fromkeys(("num_merged", "merge_tokens", "merge_start", "merge_rows"), i32),
+        | dict.fromkeys(("header", "merge_tokens", "merge_start", "merge_rows"), i32),
         {"NUM_Q_HEADS": 32, "V_HEAD_DIM": 128, "BLOCK_H": 8, "BLOCK_V": 128, "HAS_SINKS": True},
     )
     yield Variant(

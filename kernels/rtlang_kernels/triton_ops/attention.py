@@ -18,7 +18,7 @@ from rtlang_kernels.cpu.cover import first_visible, nodes
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.triton_ops.attention_kernel import merge_parts, merge_two, rect_attn
 from rtlang_kernels.triton_ops.jit import check_device, is_interpreting
-from rtlang_kernels.triton_ops.schedule import Schedule, schedule
+from rtlang_kernels.triton_ops.schedule import schedule
 from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, float32_precision, machine_of, split_dim
 from rtlang_kernels.triton_ops.transfer import packed_to
 
@@ -27,15 +27,24 @@ MERGE_ELEMENTS = 1024  # outputs of one merging program
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A schedule on the device, for layers with the same window."""
+    """A schedule on the device, for layers with the same window.
 
-    work: Schedule
+    Attributes:
+        class_sizes: items of each class that programs are launched for, at least as many as there are.
+        num_partials, num_merged: rows of partial results, tokens to merge; likewise.
+        header, items, merge_tokens, merge_start, merge_rows: see `schedule`.
+        page_table: int32 [num_rows, width], of which kernels take the width from the header.
+        positions, first: int32 [num_tokens], of each token, and of the first key that it sees.
+    """
+
+    class_sizes: tuple[int, ...]
+    num_partials: int
+    num_merged: int
+    header: Tensor
     items: Tensor
-    class_start: Tensor
     page_table: Tensor
     positions: Tensor
     first: Tensor
-    num_merged: Tensor
     merge_tokens: Tensor
     merge_start: Tensor
     merge_rows: Tensor
@@ -67,17 +76,17 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
         else:
             cut = schedule(plan, work.nodes, first, machine_of(plan.device))
             arrays = (
+                cut.header(plan.page_table.shape[1]),
                 cut.items,
-                cut.class_start,
                 plan.page_table,
                 work.positions,
                 first,
-                np.array([len(cut.merge_tokens)], np.int32),
                 cut.merge_tokens,
                 cut.merge_start,
                 cut.merge_rows,
             )
-            work.variants[key] = Variant(cut, *packed_to(plan.device, arrays))
+            counts = cut.class_sizes, cut.num_partials, len(cut.merge_tokens)
+            work.variants[key] = Variant(*counts, *packed_to(plan.device, arrays))
     return work.variants[key]
 
 
@@ -104,13 +113,12 @@ def paged_attention(
         if pool.stride()[1:] != (pool.shape[2], 1):
             raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
     variant = variant_of(plan, sliding_window, chunk_size)
-    work, num_q_heads = variant.work, plan.num_q_heads
-    partial_out = torch.empty((work.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
-    partial_lse = torch.empty((work.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
+    num_q_heads = plan.num_q_heads
+    partial_out = torch.empty((variant.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
+    partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
     arch = machine_of(plan.device).arch
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
-    for lines_class in range(len(LINES)):
-        num_items = int(work.class_start[lines_class + 1] - work.class_start[lines_class])
+    for lines_class, num_items in enumerate(variant.class_sizes):
         if num_items == 0:
             continue
         tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size())
@@ -125,11 +133,10 @@ def paged_attention(
             partial_lse,
             lse if sinks is None else sinks,
             variant.items,
-            variant.class_start,
+            variant.header,
             variant.page_table,
             variant.positions,
             variant.first,
-            variant.page_table.shape[1],
             q.stride(0),
             k_pool.stride(0),
             v_pool.stride(0),
@@ -157,13 +164,13 @@ def paged_attention(
             num_warps=tile.num_warps,
             enable_fp_fusion=True,
         )
-    if len(work.merge_tokens):
+    if variant.num_merged:
         block_v, block_h = merge_block(num_q_heads, v_head_dim)
-        merge_parts[(len(work.merge_tokens), -(-num_q_heads // block_h))](
+        merge_parts[(variant.num_merged, -(-num_q_heads // block_h))](
             partial_out,
             partial_lse,
             lse if sinks is None else sinks,
-            variant.num_merged,
+            variant.header,
             variant.merge_tokens,
             variant.merge_start,
             variant.merge_rows,

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import triton.language as tl
 
+from rtlang_kernels.triton_ops import schedule
 from rtlang_kernels.triton_ops.jit import jit
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
+NUM_MERGED, TABLE_WIDTH = tl.constexpr(schedule.NUM_MERGED), tl.constexpr(schedule.TABLE_WIDTH)
 
 
 @jit
@@ -127,11 +129,10 @@ def rect_attn(
     partial_lse: tl.tensor,
     sinks: tl.tensor,
     items: tl.tensor,
-    class_start: tl.tensor,
+    header: tl.tensor,
     page_table: tl.tensor,
     positions: tl.tensor,
     first_visible: tl.tensor,
-    max_pages: tl.tensor,
     q_stride: tl.tensor,
     k_stride: tl.tensor,
     v_stride: tl.tensor,
@@ -159,13 +160,15 @@ def rect_attn(
 ) -> None:
     """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
+    `header` holds where each class begins among the items, tokens to merge, and the width of the page table (`schedule`).
+
     A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs of
     the same keys are neighbours, then those of the next KV head, whose keys are neighbours in memory.
     """
     part = tl.program_id(0) % PARTS
-    item_id = tl.load(class_start + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)
+    item_id = tl.load(header + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)
     kv_head = tl.program_id(0) // PARTS % NUM_KV_HEADS
-    if item_id >= tl.load(class_start + LINES_CLASS + 1):
+    if item_id >= tl.load(header + LINES_CLASS + 1):
         return
     item = items + item_id * 8
     row, begin, end = tl.load(item), tl.load(item + 1), tl.load(item + 2)
@@ -173,7 +176,7 @@ def rect_attn(
     full_lo, full_hi = tl.load(item + 6), tl.load(item + 7)
     if part * BLOCK_M >= num_tokens * GROUP:
         return
-    table = page_table + row.to(tl.int64) * max_pages
+    table = page_table + row.to(tl.int64) * tl.load(header + TABLE_WIDTH)
 
     line = part * BLOCK_M + tl.arange(0, BLOCK_M)
     is_line = line < num_tokens * GROUP
@@ -315,7 +318,7 @@ def merge_parts(
     partial_out: tl.tensor,
     partial_lse: tl.tensor,
     sinks: tl.tensor,
-    num_merged: tl.tensor,
+    header: tl.tensor,
     merge_tokens: tl.tensor,
     merge_start: tl.tensor,
     merge_rows: tl.tensor,
@@ -327,9 +330,9 @@ def merge_parts(
     BLOCK_V: tl.constexpr,
     HAS_SINKS: tl.constexpr,
 ) -> None:
-    """Combine the partial results of one token and BLOCK_H heads, in order. Grid: (at least num_merged, blocks of heads)."""
+    """Combine the partial results of one token and BLOCK_H heads, in order. Grid: (at least the tokens to merge, blocks of heads)."""
     index = tl.program_id(0)
-    if index >= tl.load(num_merged):
+    if index >= tl.load(header + NUM_MERGED):
         return
     token = tl.load(merge_tokens + index)
     head = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)

@@ -29,6 +29,10 @@ Int32s = NDArray[np.int32]
 ITEM_ROW, P0, P1, TOKEN, NUM_TOKENS, PARTIAL, FULL_LO, FULL_HI = range(8)
 ITEM_COLUMNS = 8
 
+# What kernels read beside the items: where each class begins (len(LINES) + 1 entries), tokens to merge, width of the page table.
+NUM_MERGED, TABLE_WIDTH = len(LINES) + 1, len(LINES) + 2
+HEADER_WORDS = 8
+
 MIN_SHARED = 32  # keys: a shared rectangle below this never pays for its partial results
 MIN_PIECE = 256  # keys: shorter pieces cost more in merging than they gain in balance
 PIECE_STEP = 64  # pieces begin at multiples of this within their rectangle
@@ -57,6 +61,18 @@ class Schedule:
     merge_tokens: Int32s
     merge_start: Int32s
     merge_rows: Int32s
+
+    def header(self, table_width: int) -> Int32s:
+        """The counts that kernels read: int32 [HEADER_WORDS]."""
+        words = np.zeros(HEADER_WORDS, np.int32)
+        words[: len(self.class_start)] = self.class_start
+        words[NUM_MERGED], words[TABLE_WIDTH] = len(self.merge_tokens), table_width
+        return words
+
+    @property
+    def class_sizes(self) -> tuple[int, ...]:
+        """Items of each class."""
+        return tuple(np.diff(self.class_start).tolist())
 
 
 def schedule(
