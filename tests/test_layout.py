@@ -85,6 +85,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "binds the machine to the seam, and every test of the machine goes through it",
     ),
     "rtlang/model/embedded/extras.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
+    "rtlang/model/embedded/extras_more.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
     "rtlang/model/embedded/instructions.py": ("tests/model/embedded/test_tasks_extraction.py", "wordings of that task"),
     "rtlang/model/embedded/kinds.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
     "rtlang/model/embedded/kinds_of_trade.py": (
@@ -96,6 +97,15 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "records of that task",
     ),
     "rtlang/model/embedded/kinds_of_occasions.py": (
+        "tests/model/embedded/test_tasks_extraction.py",
+        "records of that task",
+    ),
+    "rtlang/model/embedded/kinds_of_travel.py": (
+        "tests/model/embedded/test_tasks_extraction.py",
+        "records of that task",
+    ),
+    "rtlang/model/embedded/kinds_of_work.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
+    "rtlang/model/embedded/kinds_of_goods.py": (
         "tests/model/embedded/test_tasks_extraction.py",
         "records of that task",
     ),
