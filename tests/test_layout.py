@@ -80,10 +80,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
-    "grammars/rtlang_grammars/engine_backend.py": (
-        "tests/grammars/machine/test_machine.py",
-        "binds the machine to the seam, and every test of the machine goes through it",
-    ),
     "rtlang/model/embedded/extras.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
     "rtlang/model/embedded/extras_more.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
     "rtlang/model/embedded/instructions.py": ("tests/model/embedded/test_tasks_extraction.py", "wordings of that task"),

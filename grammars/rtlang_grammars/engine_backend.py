@@ -68,13 +68,14 @@ class EngineBackend:
 
         Code that is not in the cache on disk is compiled, which takes up to a minute.
         """
-        backend = cls(Engine(vocabulary, cache_dir), limits)
-        backend._warm_up()
-        return backend
+        engine = Engine(vocabulary, cache_dir)
+        cls(engine)._warm_up()
+        return cls(engine, limits)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
         """See `GrammarBackend.compile`."""
         budget = Budget(self._limits, is_unwanted)
+        budget.check()
         budget.check_source(constraint.source)
         report: Report | None = None
         match constraint.kind:
@@ -83,7 +84,7 @@ class EngineBackend:
                 report = graph.report
                 if not self._allow_checked:
                     report.refuse_checked()
-                build = ShapeTables(graph, budget)
+                build = ShapeTables(graph, budget, constraint.style)
                 start = build.build()
                 tables = build.tables
             case ConstraintKind.REGEX:
@@ -98,7 +99,6 @@ class EngineBackend:
         tables.publish()
         budget.detach()
         return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report)
-
 
     def _warm_up(self) -> None:
         """Pass once through everything that numba compiles."""

@@ -26,6 +26,28 @@ class ConstraintKind(StrEnum):
     LARK = "lark"
 
 
+class Whitespace(StrEnum):
+    """What may stand between the tokens of JSON text."""
+
+    FREE = "free"  # nothing, one or two blanks, or a line break and up to 80 blanks: never endless
+    COMPACT = "compact"  # nothing
+
+
+class PropertyOrder(StrEnum):
+    """In which order the properties of an object may come."""
+
+    ANY = "any"
+    DECLARED = "declared"  # those that the schema names in its order, optional ones possibly left out; others anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """How the values of a schema are written. What is valid does not depend on it."""
+
+    whitespace: Whitespace = Whitespace.FREE
+    order: PropertyOrder = PropertyOrder.ANY
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """Which texts are allowed.
@@ -34,10 +56,12 @@ class Constraint:
         kind: the language of `source`.
         source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX),
             a JSON array of strings (CHOICE), or the text of a Lark grammar (LARK).
+        style: of JSON_SCHEMA: how values are written.
     """
 
     kind: ConstraintKind
     source: str
+    style: JsonStyle = JsonStyle()
 
 
 class GrammarError(ValueError):

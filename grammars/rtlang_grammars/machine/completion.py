@@ -42,9 +42,11 @@ from rtlang_grammars.machine.layout import (
     NUM_HEADS,
     OBJ_CAP,
     OBJ_IS_OPEN,
+    OBJ_IS_ORDERED,
     OBJ_LEAVES,
     OBJ_MAX,
     OBJ_MIN,
+    OBJ_NAMES,
     OBJ_NUM_LEAVES,
     OBJ_REQUIRED,
     OBJ_WORDS,
@@ -314,7 +316,20 @@ class Members:
         """Whether a name of these leaves may still come."""
         X, leaves, free = self._X, self._X[self._o + OBJ_LEAVES], self.slack > 0
         names = (X[leaves + 2 * leaf] for leaf in range(low, high))
-        return any(not self.seen >> name & 1 and (free or self.required >> name & 1) for name in names)
+        return any(
+            not self.seen >> name & 1 and (free or self.required >> name & 1) and self._is_in_order(name)
+            for name in names
+        )
+
+    def _is_in_order(self, name: int) -> bool:
+        X, o = self._X, self._o
+        if not X[o + OBJ_IS_ORDERED]:
+            return True
+        if self.missing & ((1 << name) - 1):
+            return False
+        return bool(
+            X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN] or self.count + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
+        )
 
     @property
     def may_go_on(self) -> bool:
@@ -336,6 +351,8 @@ class Members:
     def with_property(self, name: int | None) -> Register:
         """The register after one more property."""
         seen = self.seen if name is None else self.seen | 1 << name
+        if name is not None and self._X[self._o + OBJ_IS_ORDERED]:
+            seen |= (1 << name) - 1
         if isinstance(self.register, int):
             return seen
         count = min(self.count + 1, self._X[self._o + OBJ_CAP])

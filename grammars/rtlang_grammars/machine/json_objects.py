@@ -35,6 +35,7 @@ from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.shapes import ObjectShape
+from rtlang_grammars.spec import PropertyOrder
 
 if TYPE_CHECKING:
     from rtlang_grammars.machine.json_values import ShapeTables
@@ -94,7 +95,10 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     # The description, its words and its leaves.
     leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in _name_spellings(name)})
     words = num_words or 2
-    description = tables.add_words(len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), 0)
+    is_ordered = build.style.order is PropertyOrder.DECLARED and not (forbidden and counts)
+    description = tables.add_words(
+        len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), is_ordered
+    )
     bits = (1 << BITS) - 1
     tables.words[description + 6] = tables.add_words(
         *(required >> (BITS * i) & bits for i in range(words)), *(forbidden >> (BITS * i) & bits for i in range(words))

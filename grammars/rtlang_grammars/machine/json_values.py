@@ -38,6 +38,7 @@ from rtlang_grammars.schema.shapes import (
     StringShape,
 )
 from rtlang_grammars.schema.values import Json
+from rtlang_grammars.spec import JsonStyle
 
 _MANY = 1 << 30
 Calls = list[tuple[bytes, int]]
@@ -48,13 +49,21 @@ class ShapeTables:
     """Builds the tables of a graph of shapes. Owned by one compile.
 
     Attributes:
-        tables, prelude, budget: what is built, with what, at whose cost.
+        tables, prelude, budget, style: what is built, with what, at whose cost, and how its values are written.
     """
 
-    def __init__(self, graph: ShapeGraph, budget: Budget) -> None:
-        self.prelude: Prelude = prelude()
+    def __init__(
+        self, graph: ShapeGraph, budget: Budget, style: JsonStyle | None = None, tables: Tables | None = None
+    ) -> None:
+        """Nothing yet.
+
+        Args:
+            tables: where to build, made from the prelude of this style; default: new ones.
+        """
+        self.style = style or JsonStyle()
+        self.prelude: Prelude = prelude(self.style.whitespace)
         self.budget = budget
-        self.tables = Tables(budget, self.prelude.tables)
+        self.tables = Tables(budget, self.prelude.tables) if tables is None else tables
         self._shapes: list[Shape] = list(graph.shapes)
         self._root = graph.root
         self._frames: dict[Alternative, int] = {}

@@ -56,7 +56,7 @@ NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
     OBJ_REQUIRED,  # offset of words of 30 bits in X; behind them as many of the names that count as seen from the start
     OBJ_LEAVES,  # offset of (name, state behind the name) pairs in X
     OBJ_NUM_LEAVES,
-    OBJ_SIZE,
+    OBJ_IS_ORDERED,  # names come in the order of their numbers
 ) = range(10)
 BITS = 30
 MAX_PACKED_NAMES = 60

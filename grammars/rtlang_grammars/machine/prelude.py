@@ -26,6 +26,7 @@ from rtlang_grammars.machine.layout import (
     ROW,
 )
 from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.spec import Whitespace
 
 QUOTE, BACKSLASH = 0x22, 0x5C
 BLANKS = b" \t\n\r"
@@ -120,7 +121,7 @@ class Prelude:
         tables: to copy from; not to be changed.
         end: a frame that has ended.
         blanks: called for the blanks of JSON.
-        blank_row: a row with only calls of the blanks.
+        blank_row: a row with only calls of the blanks, or with nothing where the text is compact.
         string: any JSON string; string_inner: behind its quote.
         number: any JSON number; integer: without exponent, and with no fraction but .0.
         words: null, true, false.
@@ -180,14 +181,20 @@ def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -
     return rows, rows + 1
 
 
+def prelude(whitespace: Whitespace = Whitespace.FREE) -> Prelude:
+    """The shared states; made once in a process for each kind of whitespace."""
+    return _prelude(whitespace)
+
+
 @functools.cache
-def prelude() -> Prelude:
-    """The shared states; made once in a process."""
+def _prelude(whitespace: Whitespace) -> Prelude:
     tables = Tables(Budget())
     end = tables.add_state(acc=ENDS)
     blanks = _add_blanks(tables, end)
     blank_row = tables.add_row()
-    tables.rows[blank_row, list(BLANKS)] = tables.action(CALL_NEXT, blanks, 0)
+    call_blanks = tables.action(CALL_NEXT, blanks, 0)
+    if whitespace is Whitespace.FREE:
+        tables.rows[blank_row, list(BLANKS)] = call_blanks
 
     body = string_body()
 

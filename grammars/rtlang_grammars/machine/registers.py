@@ -20,6 +20,7 @@ from rtlang_grammars.machine.layout import (
     NEW_OBJECT,
     OBJ_CAP,
     OBJ_IS_OPEN,
+    OBJ_IS_ORDERED,
     OBJ_LEAVES,
     OBJ_MAX,
     OBJ_MIN,
@@ -72,6 +73,21 @@ def slack(X, W, o, r):  # pragma: no cover
 
 
 @compiled()
+def is_in_order(X, W, o, r, name):  # pragma: no cover
+    """Whether an ordered object may go on with a name: no required one is passed over, and enough others are left behind it."""
+    last = name // BITS
+    for i in range(last + 1):
+        word = X[X[o + OBJ_REQUIRED] + i] & ~seen_word(X, W, o, r, i)
+        if i == last:
+            word &= (1 << (name % BITS)) - 1
+        if word != 0:
+            return False
+    if X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN] != 0:
+        return True
+    return W[r] + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
+
+
+@compiled()
 def may_come(X, W, o, r, low, high):  # pragma: no cover
     """Whether a name of the leaves low..high may still come."""
     free = slack(X, W, o, r)
@@ -79,7 +95,8 @@ def may_come(X, W, o, r, low, high):  # pragma: no cover
     for leaf in range(low, high):
         name = X[leaves + 2 * leaf]
         if not is_seen(X, W, o, r, name) and (free > 0 or is_required(X, o, name)):
-            return True
+            if X[o + OBJ_IS_ORDERED] == 0 or is_in_order(X, W, o, r, name):
+                return True
     return False
 
 
@@ -97,10 +114,12 @@ def may_close(X, W, o, r):  # pragma: no cover
 @compiled()
 def with_property(X, W, o, r, name, top):  # pragma: no cover
     """The register after one more property (`name` < 0: one that is not declared), and the new top of the arena; top 0: no space."""
-    num_words = X[o + OBJ_WORDS]
+    num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_IS_ORDERED] != 0
     if num_words == 0:
         if name >= 0:
             r |= np.int64(1) << np.int64(name)
+            if is_ordered:  # those before it have had their turn
+                r |= (np.int64(1) << np.int64(name)) - 1
         return r, top
     if top + num_words + 1 > W.shape[0]:
         return r, np.int64(0)
@@ -109,6 +128,10 @@ def with_property(X, W, o, r, name, top):  # pragma: no cover
     W[top] = min(W[top] + 1, X[o + OBJ_CAP])
     if name >= 0:
         W[top + 1 + name // BITS] |= np.int64(1) << np.int64(name % BITS)
+        if is_ordered:
+            for i in range(name // BITS):
+                W[top + 1 + i] = _WORD
+            W[top + 1 + name // BITS] |= (np.int64(1) << np.int64(name % BITS)) - 1
     return top, top + num_words + 1
 
 

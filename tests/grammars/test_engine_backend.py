@@ -1,0 +1,162 @@
+"""Our own engine behind the seam: styles of JSON, reports, errors with places, cancelling."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+import threading
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from rtlang_grammars.engine_backend import EngineBackend
+from rtlang_grammars.limits import Limits
+from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle, PropertyOrder, Whitespace
+from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+
+VOCABULARY = small_vocabulary()
+END = min(VOCABULARY.eos_token_ids)
+OBJECTS: list[dict[str, Any]] = [
+    {"properties": {"b": {"type": "null"}, "a": {"type": "null"}, "c": {"type": "null"}}, "required": ["a"]},
+    {
+        "properties": {"b": {"type": "null"}, "a": {"type": "null"}, "c": {"type": "null"}},
+        "required": ["c"],
+        "additionalProperties": False,
+    },
+    {
+        "properties": {name: {"type": "null"} for name in ("bb", "b", "a", "ab")},
+        "minProperties": 3,
+        "additionalProperties": False,
+    },
+    {
+        "properties": {name: {"type": "null"} for name in ("bb", "b", "a", "ab")},
+        "required": ["a"],
+        "maxProperties": 2,
+        "additionalProperties": False,
+    },
+    {"properties": {f"n{i}": {"type": "null"} for i in range(70)}, "required": ["n3", "n65"]},
+]
+for schema in OBJECTS:
+    schema["type"] = "object"
+
+
+@functools.cache
+def backend() -> EngineBackend:
+    return EngineBackend.create(VOCABULARY)
+
+
+def matcher_of(schema: Any, style: JsonStyle) -> MachineMatcher:
+    return backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema), style)).matcher()
+
+
+def accepts(schema: Any, text: str, style: JsonStyle) -> bool:
+    return matcher_of(schema, style).accepts([*spell(VOCABULARY, text), END])
+
+
+def mask(matcher: MachineMatcher) -> list[int]:
+    row = np.full(VOCABULARY.num_mask_words, -1, dtype=np.int32)
+    matcher.fill_bitmask(row)
+    return allowed_ids(row)
+
+
+def is_in_order(value: dict[str, Any], schema: dict[str, Any]) -> bool:
+    places = [list(schema["properties"]).index(name) for name in value if name in schema["properties"]]
+    return places == sorted(places)
+
+
+@pytest.mark.parametrize("schema", OBJECTS)
+def test_declared_order_is_kept_and_no_way_ends_dead(schema: dict[str, Any]) -> None:
+    rng = random.Random(3)
+    for whitespace in Whitespace:
+        for _ in range(6):
+            matcher, tokens = matcher_of(schema, JsonStyle(whitespace, PropertyOrder.DECLARED)), list[int]()
+            for _ in range(30):
+                allowed = mask(matcher)
+                assert allowed == [t for t in range(VOCABULARY.vocab_size) if matcher.fork().accept_token(t)]
+                closing = matcher.shortest_completion(400)
+                assert closing is not None, VOCABULARY.text_of(tokens)
+                assert matcher.accepts([*closing, END])
+                text = VOCABULARY.text_of([*tokens, *closing])
+                value = json.loads(text)
+                jsonschema.Draft202012Validator(schema).validate(value)
+                assert is_in_order(value, schema), text
+                joints = [t for t in allowed if VOCABULARY.token_bytes[t][:1] in b'"{},:']
+                drawn = [
+                    t
+                    for t in (joints if joints and rng.random() < 0.7 else allowed)
+                    if t not in VOCABULARY.eos_token_ids
+                ]
+                if not drawn:
+                    break
+                tokens.append(rng.choice(drawn))
+                assert matcher.accept_token(tokens[-1])
+
+
+@pytest.mark.parametrize("schema", OBJECTS[:4])
+def test_every_valid_object_is_accepted_exactly_in_the_orders_of_the_style(schema: dict[str, Any]) -> None:
+    rng = random.Random(4)
+    names = [*schema["properties"], "other"]
+    num_valid = 0
+    for _ in range(120):
+        value = dict.fromkeys(rng.sample(names, rng.randrange(len(names) + 1)))
+        text = json.dumps(value, separators=(",", ":"))
+        is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
+        num_valid += is_valid
+        for whitespace in Whitespace:
+            assert accepts(schema, text, JsonStyle(whitespace)) == is_valid, text
+            style = JsonStyle(whitespace, PropertyOrder.DECLARED)
+            assert accepts(schema, text, style) == (is_valid and is_in_order(value, schema)), text
+    assert num_valid > 10
+
+
+def test_free_whitespace_takes_what_json_dumps_writes_and_compact_takes_none() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array"}, "b": {}}}
+    value = {"a": [1, {"x": None}, []], "b": {"y": "a, b: c", "z": [True, 2]}}
+    compact = json.dumps(value, separators=(",", ":"))
+    for text in (json.dumps(value), compact, json.dumps(value, indent=2), json.dumps(value, indent="\t")):
+        assert accepts(schema, text, JsonStyle()), text
+        assert accepts(schema, text, JsonStyle(Whitespace.COMPACT)) == (text == compact)
+    assert not accepts(schema, '{"a":   []}', JsonStyle())
+    assert not accepts(schema, "{\n" + " " * 81 + '"a": []}', JsonStyle())
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "location"),
+    [
+        (ConstraintKind.REGEX, "(a", "1:1"),
+        (ConstraintKind.REGEX, "[a", "1:1"),
+        (ConstraintKind.JSON_SCHEMA, '{"type": "object",}', "1:19"),
+        (ConstraintKind.JSON_SCHEMA, '{"properties": {"a": {"type": "strin"}}}', "/properties/a"),
+        (ConstraintKind.JSON_SCHEMA, '{"items": {"pattern": "("}}', "/items"),
+        (ConstraintKind.CHOICE, '["a", 1', "1:8"),
+    ],
+)
+def test_errors_say_where(kind: ConstraintKind, source: str, location: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        backend().compile(Constraint(kind, source))
+    assert caught.value.location is not None
+    assert location in caught.value.location
+    assert caught.value.location in str(caught.value)
+
+
+def test_a_compile_can_be_stopped_and_what_is_made_later_cannot() -> None:
+    is_unwanted = threading.Event()
+    constraint = Constraint(ConstraintKind.REGEX, "[ab]*a[ab]{9}")
+    grammar = backend().compile(constraint, is_unwanted)
+    is_unwanted.set()
+    matcher = grammar.matcher()
+    for token in spell(VOCABULARY, "abbabababbabababbb"):
+        assert token in mask(matcher)
+        assert matcher.accept_token(token)
+    with pytest.raises(GrammarError, match="cancelled"):
+        backend().compile(constraint, is_unwanted)
+
+
+def test_limits_bound_a_compile() -> None:
+    small = EngineBackend.create(VOCABULARY, limits=Limits(max_source_bytes=100))
+    with pytest.raises(GrammarError, match="100 bytes"):
+        small.compile(Constraint(ConstraintKind.REGEX, "a" * 101))
