@@ -10,7 +10,7 @@ from rtlang.model.embedded.words import Draw, listing
 
 VERBS = words(
     "Extract|Pull out|Find|Get|Read|Collect|Give me|Return|Write down|Note|Output|Take|Identify|List|Show|Gather|Provide|"
-    "Report|Capture|Pick out|Fetch|Determine|Select",
+    "Report|Capture|Pick out|Fetch|Determine|Select|Tell me|Print|Copy|Hand over|Send back|Store|Save|Enter|Put down|Name",
     "|",
 )
 LABELS = words("Text Message Note Input Document Sentence Mail Source Content Passage Paragraph Email Letter Data")
@@ -27,45 +27,68 @@ DESCRIPTIONS = {
 
 ASKS = lines("""
 {verb} {keys} {json}.
-{verb} the fields {keys} {json}.
-{verb} the {kind} {json} with {keys}.
-{verb} {keys} from the {label} {json}.
-{verb} the {kind} {json}. Fields: {keys}.
-{verb} a JSON object with the keys {keys}.
-Turn this {kind} into JSON with {keys}.
+{verb} [the fields/the values of/these fields:/the keys] {keys} {json}.
+{verb} the {kind} {json} with [the fields /the keys /]{keys}.
+{verb} {keys} [from/out of/of] [the/this] {label} {json}.
+{verb} [the/this] {kind} {json}. [Fields/Keys/The fields/I need]: {keys}.
+{verb} a JSON object with [the keys /the fields /]{keys}.
+[Turn/Make/Change/Rewrite] this {kind} into JSON with {keys}.
 Fill in the {kind} form with {keys}.
-Make a JSON record of the {kind}: {keys}.
-JSON fields: {keys}.
+[Make/Build/Write/Create] a JSON record of the {kind}: {keys}.
+JSON [fields/keys/object with]: {keys}.
 {Json}: {keys}.
-What are {keys}? Answer {json}.
+What [are/is said about] {keys}? [Answer/Reply] {json}.
 Please {vb} {keys} {json}.
-Could you {vb} {keys} from this {label}? Answer {json}.
+Could you {vb} {keys} from this {label}? [Answer/Reply/Please answer] {json}.
 Can you {vb} {keys} {json}?
-I would like {keys} {json}.
-I want {keys} from the {label} below, {json}.
-Write JSON with {keys}.
+I would like [to have /]{keys} {json}[, please/].
+I [want/need/have to know] {keys} from the {label} [below/here], {json}.
+[Write/Give me/Return/Print] JSON with {keys}.
 JSON with {keys}, please.
-keys: {keys}
-Keys: {keys}. Output: JSON
-Fields to fill: {keys}
-Return only JSON with these keys: {keys}.
-Answer {json} and nothing else. Keys: {keys}.
-Read the {label} and {vb} {keys} {json}.
+[keys/fields/json]: {keys}
+[Keys/Fields]: {keys}. [Output/Format/Answer]: JSON
+Fields to [fill/find/copy]: {keys}
+Return only JSON with [these keys/these fields]: {keys}.
+Answer {json} and nothing else. [Keys/Fields/It has]: {keys}.
+[Read/Scan/Look at/Go through] the {label} and {vb} {keys} {json}.
 From the following {label}, {vb} {keys} {json}.
-Given the {label}, return {keys} {json}.
+[Given/For] [the/this] {label}, [return/print/give me] {keys} {json}.
 Summarize the {kind} {json} with the fields {keys}.
-Represent the {kind} {json} using the keys {keys}.
-The {label} tells about a {kind}. {verb} {keys} {json}.
-You get a {label}. Your task: {vb} {keys} {json}.
-Create a JSON object from the {label}. It has the fields {keys}.
-Use this schema: {keys}
-Schema: {keys}. {verb} the {kind} {json}.
-Which {keys} does the {label} mention? Reply {json}.
-Transform the {label} to JSON. Required: {keys}.
+[Represent/Express/Describe] the {kind} {json} using the keys {keys}.
+The {label} tells [about/of] a {kind}. {verb} {keys} {json}.
+You get a {label}. Your [task/job]: {vb} {keys} {json}.
+[Create/Build] a JSON object from the {label}. It [has/holds/consists of/contains] the fields {keys}.
+Use this [schema/template/structure]: {keys}
+[Schema/Template/Structure]: {keys}. {verb} the {kind} {json}.
+Which {keys} does the {label} [mention/tell/name]? Reply {json}.
+[Transform/Convert/Parse] the {label} to JSON. [Required/Needed/Expected]: {keys}.
 Complete the form ({keys}) {json}.
-{keys} -> JSON
+{keys} [->/=>/to/as] JSON
 Task: extraction. Fields: {keys}. Format: JSON.
-Save the {kind} {json} ({keys}).""")
+[Save/Store] the {kind} {json} ({keys}).
+[Structured data/Structured output/Machine-readable data], please: [the fields are /with ]{keys}.
+Data that a [program/machine/computer] can read: {keys}, {json}.
+[My program/The computer/Our system] [reads/takes/needs/wants] {keys} {json}.
+[A record/The record] [has/having/holding/with] {keys} is [expected/wanted/what I need], {json}.
+[Wanted/Expected/Needed]: {keys}. [Use JSON/Format: JSON/Please use JSON].
+Would you [enter/put/write] {keys} into [one JSON object/the JSON record/a JSON form]?
+[Entering/Putting] {keys} into the form is [the task/your job]. Answer {json}.
+[Do you mind/Would you mind] [finding/reading/looking up] {keys}? {Json}, please.
+[Let's/Let us] [extract/find/collect] {keys} {json}.
+First [read/scan] the {label}; {keys} [come/follow] afterwards, {json}.
+Print {json}, [once/as soon as] the {label} is read, {keys}.
+[Hand me/Give me back/Send me] a JSON object [having/holding] {keys}.
+Tell me {keys} of [what follows/the {kind}/the {label}], {json}.
+[Look at/Look into/Check] [the/this] {label}: {keys}? [Please use JSON/Use JSON/JSON].
+[Populate/Fill/Complete] a JSON [template/form/record] with {keys}.
+[I expect/We expect/My program expects] JSON with {keys}[, so copy them from the {label}/ back/].
+[Parse/Convert/Read] this {kind} into a record [of/with] {keys}[, as JSON/].
+The [following/wanted] keys: {keys}. [Hand over/Send back/Print] a JSON object.
+The facts [I want/needed/to find] are {keys}. Answer {json}.
+[No text, just/Only/Just] JSON, [please: /with ]{keys}.
+[Who, what, when? I mean/I ask for/I look for/I am interested in] {keys}, {json}.
+One JSON object[, please/]; its keys are {keys}.
+[In the {label} you find/The {label} tells/Somewhere in the {label} stand] {keys}. {verb} them {json}.""")
 HELD_ASKS = lines("""
 I need the following as structured data: {keys}.
 Look at what follows and tell me {keys}, please use JSON.
@@ -76,36 +99,51 @@ Scan this {label}; afterwards print {keys} {json}.
 Would you mind entering {keys} into a JSON object for me?
 Let's have {keys} as machine-readable JSON.""")
 BLOCK_ASKS = lines("""
-{verb} these fields {json}:
-{verb} the {kind} {json}. Fields:
-Return JSON with these keys:
+{verb} [these/the following/the] fields {json}:
+{verb} the {kind} {json}. [Fields/Keys/Template/Structure]:
+Return JSON with [these keys/these fields/the following keys]:
 Fill in the {kind} form:
-Please {vb} the following fields {json}:
-JSON fields:
-Fields:
-Keys:
+Please {vb} the following [fields/keys/values] {json}:
+JSON [fields/keys/template]:
+[Fields/Wanted fields/Expected fields/The fields]:
+[Keys/Wanted keys/Keys of the record]:
 Turn this {kind} into JSON with:
-I want these fields of the {kind} {json}:
-Use this schema:
-The answer is a JSON object with:
-Answer {json} with this structure:
-Output format:""")
+I want these [fields/values/facts] of the {kind} {json}:
+Use this [schema/template/structure/format]:
+The answer is a JSON object [with/holding/that holds]:
+Answer {json} with this [structure/template/schema]:
+Output [format/structure/template]:
+[Structured output/Structured answer/Data], {json}[, please/]:
+[Build/Make/Create] a JSON record which [consists of/is built from/has]:
+[Populate/Complete/Fill in] [the/a] JSON template [below/with these fields]:
+[I expect/My program expects/We want] [back /]a JSON object with:
+A record of the {kind} [consists of/has these parts]. {verb} it {json}:
+[Read the {label} and populate/Scan the {label} and fill in] these fields:
+What the [answer/record/object] [has to hold/should hold/consists of]:
+[Machine-readable/Structured] {kind}, {json}:
+[Could/Would] you {vb} [this/the following] {json}?""")
 HELD_BLOCK_ASKS = lines("""
 What I expect back is one JSON object holding:
 Structured data, please:
 The record to build consists of:
 Populate this template:""")
 BARE_ASKS = lines("""
-{verb} the {kind} {json}.
-Turn this {kind} into JSON.
+{verb} [the/this] {kind} {json}.
+[Turn/Make/Change] this {kind} into JSON.
 Give me the {kind} {json}.
-{kind} to JSON
+{kind} [to/as/in] JSON
 Fill in the form.
-Extract the data {json}.
-Read the {label} and answer {json}.
-What does the {label} say? Answer {json}.
+[Extract/Collect/Parse] the [data/facts/details] {json}.
+[Read/Scan/Parse] the {label} and answer {json}.
+What does the {label} say? [Answer/Reply] {json}.
 JSON, please.
-Convert this {label} to JSON.""")
+[Convert/Parse] this {label} to JSON.
+[The facts/All facts/All details] of [the/this] {kind} {json}[, please/].
+[I need/I want] [a machine-readable/a structured] {kind}: {json}.
+[Make/Build/Write] [a JSON record/a record in JSON] from this {label}.
+[Express/Say/Repeat] [it/that] {json}.
+[Could you parse/Please parse] the {kind}? I [want/expect] JSON.
+A [program/machine] has to read this {kind}, so answer {json}.""")
 HELD_BARE_ASKS = lines("""
 Make this machine-readable.
 Express the facts of this {label} {json}.
@@ -115,12 +153,18 @@ FRAMES = (
     "{text}\n\n{ask}", "{ask} {text}", '{ask} "{text}"', '{ask}\n"{text}"', "{ask}\n\n{Label}:\n{text}", "{ask}\n{Label}: {text}\nJSON:",
     "{Label}:\n{text}\n\n{ask}", "{ask}\n```\n{text}\n```", "<{label}>{text}</{label}>\n{ask}", "{ask}\n<{label}>\n{text}\n</{label}>",
     '{Label}: "{text}"\n\n{ask}', "# {Label}\n{text}\n\n# Task\n{ask}", "{Label} = {text}\n{ask}",
+    "{ask}\n***\n{text}\n***", "{ask}\n\n-- {Label} --\n{text}", "Here is the {label}: {text}\n{ask}", "{text} >> {ask}", "{ask} ({text})",
+    "[{text}] {ask}", "{ask}\n~~~\n{text}\n~~~", '"{text}" {ask}', "Task: {ask}\n{Label}: {text}", "## {Label}\n{text}\n## Question\n{ask}",
+    "{text} // {ask}", "{Label} - {text}\n\n{ask}", "{ask} Here it is:\n{text}", "The {label} comes here:\n{text}\n\n{ask}",
+    "{ask}\n\n[{Label}]\n{text}", "{{{text}}} {ask}", "'{text}'\n{ask}", "{ask} {Label}: {text}", "{Label}: {text}\n\nTask: {ask}",
 )  # fmt: skip
 HELD_FRAMES = (
     "{ask}\n---\n{text}\n---", "{ask}\n\n== {Label} ==\n{text}", "Here it comes: {text}\n{ask}", "{text} ### {ask}", "({text}) {ask}",
 )  # fmt: skip
 AS_JSON = words(
-    "as JSON|as JSON|as JSON|in JSON|as a JSON object|to JSON|as one JSON object|in JSON format|as valid JSON", "|"
+    "as JSON|as JSON|as JSON|in JSON|as a JSON object|to JSON|as one JSON object|in JSON format|as valid JSON|"
+    "as a JSON record|in the form of JSON|as structured JSON",
+    "|",
 )
 AS_ARRAY = words("as a JSON array|as a JSON list|as a JSON array of objects|as a list of JSON objects", "|")
 
@@ -152,10 +196,14 @@ def inline_fields(draw: Draw, record: Mapping[str, Value]) -> str:
     if draw.wordings == "test" and draw.chance(0.5):
         return draw.pick((" / ".join(keys), "; ".join(keys), " + ".join(keys), " | ".join(f"<{key}>" for key in keys)))
     style = draw.random.random()
-    if style < 0.45:
+    if style < 0.3:
         return ", ".join(keys)
-    if style < 0.58:
+    if style < 0.4:
         return listing(keys)
+    if style < 0.55:
+        return other_inline(draw, keys)
+    if style < 0.6:
+        return other_typed(draw, record)
     if style < 0.66:
         return ", ".join(f"{key} ({type_name(value, key)})" for key, value in record.items())
     if style < 0.71:
@@ -170,6 +218,28 @@ def inline_fields(draw: Draw, record: Mapping[str, Value]) -> str:
     if style < 0.95:
         return "{" + ", ".join(keys) + "}"
     return json.dumps(schema(record))
+
+
+def other_inline(draw: Draw, keys: list[str]) -> str:
+    """Names of fields in one line, joined or marked in ways that are less usual."""
+    joint = draw.pick((" & ", "|", " - ", " ", ",", " * ", " and ", " \u00b7 ", " > ", ":", ", and "))
+    start, end = draw.pick(
+        (("[", "]"), ("*", "*"), ("**", "**"), ("$", ""), ("@", ""), ("(", ")"), ("", "=?"), ("", ": ..."), ("_", "_"))
+    )
+    if draw.chance(0.5):
+        return joint.join(keys)
+    if draw.chance(0.3):
+        return ", ".join(f"{index}. {key}" for index, key in enumerate(keys, 1))
+    return draw.pick((", ", " ")).join(f"{start}{key}{end}" for key in keys)
+
+
+def other_typed(draw: Draw, record: Mapping[str, Value]) -> str:
+    """Names of fields in one line, with types or as an empty object."""
+    blank = draw.pick(('"..."', "...", '""', "null", "?"))
+    if draw.chance(0.4):
+        return "{" + ", ".join(f'"{key}": {blank}' for key in record) + "}"
+    left, right = draw.pick(((" [", "]"), (" as ", ""), ("=", ""), (" - ", ""), (":", ""), (" {", "}")))
+    return ", ".join(f"{key}{left}{type_name(value, key)}{right}" for key, value in record.items())
 
 
 def schema(record: Mapping[str, Value]) -> dict[str, object]:
@@ -193,6 +263,8 @@ def block_fields(draw: Draw, record: Mapping[str, Value]) -> str:
     if draw.wordings == "test" and draw.chance(0.5):
         return "\n".join(f"{index}) {key}" for index, key in enumerate(record, 1))
     style, mark = draw.random.random(), draw.pick(("- ", "* ", "- ", ""))
+    if draw.chance(0.25):
+        return other_block(draw, record)
     if style < 0.35:
         described = [f"{mark}{key}: {DESCRIPTIONS.get(key, type_name(value, key))}" for key, value in record.items()]
         return "\n".join(described)
@@ -205,6 +277,25 @@ def block_fields(draw: Draw, record: Mapping[str, Value]) -> str:
     if style < 0.93:
         return json.dumps({key: type_name(value, key) for key, value in record.items()}, indent=2)
     return "{ " + "; ".join(f"{key}: {type_name(value, key)}" for key, value in record.items()) + " }"
+
+
+def other_block(draw: Draw, record: Mapping[str, Value]) -> str:
+    """The fields of a record on lines of their own, in ways that are less usual."""
+    typed = {key: type_name(value, key) for key, value in record.items()}
+    return draw.pick(
+        (
+            "\n".join(f"{index}. {key}" for index, key in enumerate(typed, 1)),
+            "\n".join(f"{key} =" for key in typed),
+            "\n".join(f"{key}: ..." for key in typed),
+            "\n".join(f"[ ] {key}" for key in typed),
+            "| field | type |\n" + "\n".join(f"| {key} | {name} |" for key, name in typed.items()),
+            "{\n" + ",\n".join(f'  "{key}": "..."' for key in typed) + "\n}",
+            "class Record:\n" + "\n".join(f"    {key}: {name}" for key, name in typed.items()),
+            "interface Record {\n" + "\n".join(f"  {key}: {name};" for key, name in typed.items()) + "\n}",
+            "\n".join(f"+ {key}" for key in typed),
+            "\n".join(f"{key} <- {name}" for key, name in typed.items()),
+        )
+    )
 
 
 def ask_for(draw: Draw, kind: str, record: Mapping[str, Value], *, array: bool = False, named: float = 0.9) -> str:

@@ -66,17 +66,31 @@ Incidentally, {name} laughed about the {thing}.
 No further comments were made.
 It was {condition} outside when this was written.""")
 NULL_HINTS = words(
-    "Use null for missing values.|If something is not mentioned, use null.|Unknown fields are null.|Missing values: null.|"
-    "Write null where the text does not tell it.",
+    "[Use/Write/Put] null for [missing values/what is missing/anything missing].|"
+    "If [something/a value/a detail] is not [mentioned/told/there], [use/write/put] null.|"
+    "[Unknown/Missing/Absent] [fields/values/details] are null.|[Missing values/Missing/Not mentioned]: null.|"
+    "Write null where the text [does not tell it/says nothing/leaves it open].|"
+    "[A field/A key/What] that is [absent/left out/not told] [gets/becomes/is] null.|"
+    "Whenever the text [leaves out/does not tell] a field, its value is null.|null [means/stands for]: not [told/in the text/known].|"
+    "[Set/Make] a [field/value] null [whenever/if/when] [it is absent/it is missing/nobody tells it].",
     "|",
 )
 HELD_NULL_HINTS = words("Put null whenever a detail is absent.|null stands for anything left out.", "|")
-COMPACT_HINTS = words("Compact JSON.|No spaces in the JSON.|Use compact JSON without spaces.", "|")
-PRETTY_HINTS = words("Indent the JSON.|Pretty-print the JSON.|Indent with two spaces.", "|")
+COMPACT_HINTS = words(
+    "Compact JSON.|No [spaces/blanks] in the JSON.|Use compact JSON[ without spaces/].|[Write/Keep] the JSON [compact/without spaces].",
+    "|",
+)
+PRETTY_HINTS = words(
+    "Indent the JSON.|Pretty-print the JSON.|Indent with two spaces.|[Print/Write] the JSON [indented/on several lines].|"
+    "[Indented/Pretty] JSON, please.",
+    "|",
+)
 SYSTEM_EXTRACT = (
     "You extract data.", "You turn text into JSON.", "Answer with one JSON object.", "Answer only in JSON.",
     "You read short texts and fill in forms.", "You are a helpful assistant.", "Reply with JSON and nothing else.",
-    "You are a careful clerk who copies every word exactly.", "You are an extraction engine.",
+    "You are a careful clerk who copies every word exactly.", "You are an extraction engine.", "You read a text and answer with a record.",
+    "You fill in records for a program.", "Copy values exactly as the text spells them.", "You only speak JSON.", "Be exact and brief.",
+    "Your answers are read by a machine.", "You parse texts.", "Say what the text says, in JSON.",
 )  # fmt: skip
 
 
@@ -233,16 +247,25 @@ def extraction(draw: Draw) -> Messages:
         ask = joined(ask, draw.wording(NULL_HINTS, HELD_NULL_HINTS))
     answer, spelling = spelled(record), draw.random.random()
     if spelling < 0.04:
-        ask = joined(ask, draw.pick(COMPACT_HINTS))
+        ask = joined(ask, draw.spoken(draw.pick(COMPACT_HINTS)))
         answer = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     elif spelling < 0.07:
-        ask = joined(ask, draw.pick(PRETTY_HINTS))
+        ask = joined(ask, draw.spoken(draw.pick(PRETTY_HINTS)))
         answer = spelled(record, 2)
     place = draw.random.random()
     if place < 0.12:
         # The instruction stands in the system message, the text alone in the user's.
         keys = inline_fields(draw, record)
-        systems = (f"Extract {keys} as JSON.", f"Turn each message into JSON with {keys}.", f"JSON fields: {keys}.")
+        systems = (
+            f"Extract {keys} as JSON.",
+            f"Turn each message into JSON with {keys}.",
+            f"JSON fields: {keys}.",
+            f"For each message, answer with a JSON object that holds {keys}.",
+            f"You parse what users write. Fields: {keys}.",
+            f"Your output is one JSON record per message: {keys}.",
+            f"Whatever the user sends, reply in JSON with {keys}.",
+            f"Read {keys} from every text you get and print JSON.",
+        )
         if spelling >= 0.07 and draw.wordings == "train" and draw.chance(0.5):
             ask = draw.pick(systems)
         return [("system", ask), ("user", text), ("assistant", answer)]
