@@ -66,7 +66,7 @@ Complete the form ({keys}) {json}.
 {keys} [->/=>/to/as] JSON
 Task: extraction. Fields: {keys}. Format: JSON.
 [Save/Store] the {kind} {json} ({keys}).
-[Structured data/Structured output/Machine-readable data], please: [the fields are /with ]{keys}.
+[Structured data/Structured output/Machine-readable data] with [the fields /]{keys}, please.
 Data that a [program/machine/computer] can read: {keys}, {json}.
 [My program/The computer/Our system] [reads/takes/needs/wants] {keys} {json}.
 [A record/The record] [has/having/holding/with] {keys} is [expected/wanted/what I need], {json}.
@@ -82,7 +82,7 @@ Tell me {keys} of [what follows/the {kind}/the {label}], {json}.
 [Look at/Look into/Check] [the/this] {label}: {keys}? [Please use JSON/Use JSON/JSON].
 [Populate/Fill/Complete] a JSON [template/form/record] with {keys}.
 [I expect/We expect/My program expects] JSON with {keys}[, so copy them from the {label}/ back/].
-[Parse/Convert/Read] this {kind} into a record [of/with] {keys}[, as JSON/].
+[Parse/Convert/Read] the {kind} into a record [of/with] {keys}[, as JSON/].
 The [following/wanted] keys: {keys}. [Hand over/Send back/Print] a JSON object.
 The facts [I want/needed/to find] are {keys}. Answer {json}.
 [No text, just/Only/Just] JSON, [please: /with ]{keys}.
@@ -137,7 +137,8 @@ Fill in the form.
 [Read/Scan/Parse] the {label} and answer {json}.
 What does the {label} say? [Answer/Reply] {json}.
 JSON, please.
-[Convert/Parse] this {label} to JSON.
+Convert this {label} to JSON.
+Parse the {label} to JSON.
 [The facts/All facts/All details] of [the/this] {kind} {json}[, please/].
 [I need/I want] [a machine-readable/a structured] {kind}: {json}.
 [Make/Build/Write] [a JSON record/a record in JSON] from this {label}.

@@ -204,7 +204,7 @@ Send [this message/these words] to {to}: {text}.
 {to} should [know/hear/be told] that {text}.
 [Please inform/Inform] {to} [: {text}/that {text}].
 Message for {to}[, please/]. [It says/The text is]: {text}.
-held: Let {to} know that {text}.
+held: Please let {to} know at once that {text}.
 held: I want {to} to hear this from me: {text}.
 
 send_email/write_email(to/address/recipient:email, subject/title/topic:phrase): write an email
@@ -290,7 +290,7 @@ Go to {url}
 Show me {url} in the browser.
 [Visit/Load] [the page /the site /]{url}
 [I want/I need] to [see/read/visit] {url}
-[Take me to the page/Bring me to the site] {url}
+[Bring/Take] me, please, to [the page/the site] {url}
 Browser: {url}
 held: Take me to {url}
 held: What is there to read on {url} today?
