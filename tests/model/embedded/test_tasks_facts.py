@@ -1,109 +1,170 @@
-"""Questions about facts, answered again by a reader with patterns of its own."""
+"""Questions about facts, answered again by a reader of the wordings, which knows nothing of what was drawn."""
 
 import re
 
 import pytest
 
-from rtlang.model.embedded.tasks_facts import UNKNOWN, facts
-from rtlang.model.embedded.words import Draw, Split
+from rtlang.model.embedded.lexicon import FIRST_NAMES
+from rtlang.model.embedded.relations import PEOPLE, PLACES, THINGS, Relation
+from rtlang.model.embedded.tasks_facts import CHECKS, HELD_CHECKS, MALE, UNKNOWN, Fact, facts
+from rtlang.model.embedded.words import Draw, Messages, Split
+from tests.support.spoken import ways
 
-PERSON = r"(?P<s>\S+)"
-THING = r"(?P<s>[^.?]+?)"
-# Relation: how it is told, then how its value, its owner and its truth are asked for.
-READERS: dict[str, tuple[str, str, str, str]] = {
-    "city": (r"(?P<s>\S+) lives in (?P<v>.+)|The home of (?P<s2>\S+) is (?P<v2>.+)", r"Where does \S+ live|city does \S+ live",
-             r"Who lives in (.+)", r"Does (\S+) live in (.+)"),
-    "job": (r"(?P<s>\S+) (?:is|works as) an? (?P<v>.+)", r"job|work as", r"Who (?:is|works as) an? (.+)", r"Is (\S+) an? (.+)"),
-    "pet": (r"(?P<s>\S+) has an? .+ called (?P<v>.+)", r"What is (?:the|his|her) \S+ (?:of \S+ )?called|name of the \S+ of (?!.*river)",
-            r"Who has an? .+ called (.+)", r"Does (\S+) have an? .+ called (.+)"),
-    "age": (r"(?P<s>\S+) is (?P<v>\d+) years old|The age of (?P<s2>\S+) is (?P<v2>\d+)", r"How old|What is the age|What age",
-            r"Who is (\d+) years old", r"Is (\S+) (\d+) years old"),
-    "hobby": (r"(?P<s>\S+) likes (?P<v>.+)|The hobby of (?P<s2>\S+) is (?P<v2>.+)", r"What does \S+ like|hobby", r"Who likes (.+)",
-              r"Does (\S+) like (.+)"),
-    "favorite": (r"The favorite color of (?P<s>\S+) is (?P<v>.+)", r"is (?:the|his|her) favorite color|is the favorite of",
-                 r"Whose favorite color is (.+)", r"Is (?P<v>.+) the favorite color of (?P<s>\S+)"),
-    "work": (r"(?P<s>\S+) works at the (?P<v>.+)", r"Where does \S+ work|which place does", r"Who works at the (.+)",
-             r"Does (\S+) work at the (.+)"),
-    "friend": (r"The best friend of (?P<s>\S+) is (?P<v>.+)", r"(?:Who|What) is (?:the|his|her) best friend", r"Whose best friend is (.+)",
-               r"Is (?P<v>.+) the best friend of (?P<s>\S+)"),
-    "room": (r"(?P<s>\S+) is in room (?P<v>.+)", r"(?:which|Which|What) room", r"Who is in room (.+)", r"Is (\S+) in room (.+)"),
-    "born": (r"(?P<s>\S+) was born on (?P<v>.+)", r"When was|which day was", r"Who was born on (.+)", r"Was (\S+) born on (.+)"),
-}  # fmt: skip
+FIELDS = {"{s}": r"(?P<s>[^.?]+?)", "{v}": r"(?P<v>[^.?]+?)", "{a}": r"an? (?P<v>[^.?]+?)", "{k}": r"an? [a-z]+", "{n}": "[a-z]+",
+          "{he}": r"(?:he|she|it)", "{his}": r"(?:his|her|its)"}  # fmt: skip
+RELATIONS = (*PEOPLE, *THINGS, *PLACES)
 
 
-def read(story: str) -> dict[tuple[str, str], str]:
-    """(relation, subject) to value."""
-    found = {}
-    for sentence in re.split(r"(?<=\.) ?", story):
-        for relation, (told, *_) in READERS.items():
-            match = re.fullmatch(f"(?:{told})\\.", sentence)
-            if match:
-                groups = match.groupdict()
-                found[relation, groups["s"] or groups["s2"]] = groups["v"] or groups["v2"]
-                break
+def patterns(templates: tuple[str, ...]) -> list[re.Pattern[str]]:
+    """What every way of every template matches; a sentence may begin with a capital that the field does not have."""
+    found = []
+    for template in (text for each in templates for text in ways(each)):
+        made = re.escape(template).replace(r"\\{", "{").replace(r"\\}", "}").replace(r"\{", "{").replace(r"\}", "}")
+        for field, pattern in FIELDS.items():
+            made = made.replace(field, pattern)
+        found.append(re.compile(made))
     return found
 
 
-def parts(messages: list[tuple[str, str]]) -> tuple[str, list[tuple[str, str]]]:
+TOLD = {index: patterns(relation.told) for index, relation in enumerate(RELATIONS)}
+VALUE = {index: patterns((*relation.ask, *relation.held_ask)) for index, relation in enumerate(RELATIONS)}
+PRONOUN = {index: patterns(relation.ask_pronoun) for index, relation in enumerate(RELATIONS)}
+OWNER = {index: patterns(relation.ask_owner) for index, relation in enumerate(RELATIONS)}
+WHETHER = {index: patterns(relation.ask_whether) for index, relation in enumerate(RELATIONS)}
+
+
+def read(text: str, table: dict[int, list[re.Pattern[str]]]) -> list[tuple[int, dict[str, str]]]:
+    """The relations that the text may be about, with what stands in the fields."""
+    found = []
+    for index, of_relation in table.items():
+        for pattern in of_relation:
+            if match := pattern.fullmatch(text):
+                found.append((index, match.groupdict()))
+    return found
+
+
+def parts(messages: Messages) -> tuple[str, list[tuple[str, str]]]:
     """The story and the turns."""
     if messages[0][0] == "system":
         turns = messages[1:]
         return messages[0][1], list(zip((c for _, c in turns[::2]), (c for _, c in turns[1::2]), strict=True))
     whole = messages[0][1]
     story = whole[: whole.rindex(". ") + 1] if "\n" not in whole else whole.rsplit("\n", 1)[0]
-    asked = [whole[len(story) :].strip().removeprefix("Question: "), *(c for _, c in messages[2::2])]
+    asked = [whole[len(story) :].strip(), *(c for _, c in messages[2::2])]
     return story, list(zip(asked, (c for _, c in messages[1::2]), strict=True))
 
 
+def known_facts(story: str) -> dict[tuple[int, str], set[str]]:
+    """(relation, subject) to the values that the story may give; sentences of an opening are not of any relation."""
+    found: dict[tuple[int, str], set[str]] = {}
+    for sentence in re.split(r"(?<=\.) ?", re.sub(r"^[^.]*?: |^Answer from these facts\. ", "", story)):
+        for index, groups in read(sentence, TOLD):
+            found.setdefault((index, groups["s"]), set()).add(groups["v"])
+    return found
+
+
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_answers_about_people_follow_from_the_facts(split: Split) -> None:
-    draw, num_checked, kinds = Draw(1, split), 0, set()
-    for _ in range(2500):
+def test_answers_follow_from_the_facts(split: Split) -> None:
+    draw, kinds = Draw(1, split), dict.fromkeys(("whether", "owner", "pronoun", "value", "unknown"), 0)
+    for _ in range(400):
         messages = facts(draw)
-        if messages[0][0] == "text":
+        if (
+            messages[0][0] == "text"
+            or "xplain" in str(messages)
+            or "first" in str(messages)
+            or "Quote" in str(messages)
+        ):
             continue
         story, turns = parts(messages)
-        story = re.sub(r"^(?:Read these facts: |Facts: |Read: |Answer from these facts\. )", "", story)
-        known = read(story)
-        if len(known) != len(re.findall(r"\.(?: |$)", story)):
-            continue  # about things or places
-        last = None
+        known, last = known_facts(story), None
         for asked, said in turns:
-            ask = asked.rstrip("?")
-            named = [s for _, s in known if re.search(rf"(?:^|\s){re.escape(s)}(?:\s|$)", ask)]
-            for relation, (_, value, owner, whether) in READERS.items():
-                if match := re.fullmatch(whether, ask):
-                    groups = match.groupdict() or dict(zip("sv", match.groups(), strict=True))
-                    if groups["s"] not in [s for _, s in known] or said not in ("yes", "no"):
-                        continue
-                    assert (said == "yes") == (known.get((relation, groups["s"])) == groups["v"]), (asked, story)
-                    kinds.add("whether")
-                    last = groups["s"]
-                elif match := re.fullmatch(owner, ask):
-                    owners = [s for (of, s), v in known.items() if of == relation and v == match[1]]
-                    assert owners == [said], (asked, story)
-                    kinds.add("owner")
-                    last = said
-                elif re.search(value, ask) and (pronoun := re.search(r"\b(?:he|she|his|her)\b", ask)) is not None:
-                    assert last is not None, (pronoun, asked)
-                    assert known[relation, last] == said, (asked, story)
-                    kinds.add("pronoun")
-                elif re.search(value, ask) and named:
-                    subjects = {subject for subject in named if known.get((relation, subject), UNKNOWN) == said}
-                    assert subjects, (asked, said, story)
-                    kinds.add("unknown" if said == UNKNOWN else "value")
-                    last = named[0]
+            ask = asked.split(": ")[-1] if ": " in asked else asked
+            if hits := [hit for hit in read(ask, WHETHER) if (hit[0], hit[1]["s"]) in known]:
+                assert said in [
+                    ("yes" if groups["v"] in known[index, groups["s"]] else "no") for index, groups in hits
+                ], (ask, story)
+                kinds["whether"] += 1
+                last = hits[0][1]["s"]
+            elif owners := {
+                s
+                for (of, s), values in known.items()
+                for at, groups in read(ask, OWNER)
+                if of == at and groups["v"] in values
+            }:
+                assert said in owners, (ask, story)
+                kinds["owner"] += 1
+                last = said
+            elif (hits := read(ask, PRONOUN)) and last is not None:
+                assert any(said in known.get((index, last), ()) for index, _ in hits), (ask, last, story)
+                kinds["pronoun"] += 1
+            else:
+                hits = read(ask, VALUE)
+                assert hits, ask
+                if said == UNKNOWN:
+                    assert any((index, groups["s"]) not in known for index, groups in hits), (ask, story)
                 else:
-                    continue
-                num_checked += 1
-                break
-    assert num_checked > 2500
-    assert kinds == {"whether", "owner", "pronoun", "value", "unknown"}
+                    assert any(said in known.get((index, groups["s"]), ()) for index, groups in hits), (
+                        ask,
+                        said,
+                        story,
+                    )
+                kinds["unknown" if said == UNKNOWN else "value"] += 1
+                last = hits[0][1]["s"]
+    assert min(kinds.values()) > 30, kinds
+
+
+def test_an_explained_answer_quotes_the_story_and_is_no_for_half() -> None:
+    draw, said = Draw(5), []
+    checks = patterns((*CHECKS, *HELD_CHECKS))
+    assert len(checks) > 4
+    for _ in range(1500):
+        messages = facts(draw)
+        for role, content in messages:
+            if role == "assistant" and (match := re.fullmatch(r"(.+\.) (yes|no)", content)):
+                assert match[1] in messages[0][1]
+                said.append(match[2])
+    assert len(said) > 300
+    assert 0.4 < said.count("no") / len(said) < 0.6
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.told[0])
+def test_a_relation_is_told_and_asked_for_in_many_ways(relation: Relation) -> None:
+    assert len({text for each in relation.told for text in ways(each)}) >= 5
+    assert len({text for each in relation.ask for text in ways(each)}) >= 4
+    assert len(relation.held_ask) == 2
+    slots = {"s": "Ada", "v": "blue", "a": "a blue", "k": "a cat", "n": "cat", "he": "she", "his": "her"}
+    every = (*relation.told, *relation.ask, *relation.ask_pronoun, *relation.ask_owner, *relation.ask_whether)
+    assert all("{" not in Fact(relation, slots).fill(text) for each in every for text in ways(each))
+
+
+def test_no_told_sentence_is_of_two_relations() -> None:
+    draw = Draw(7)
+    for _ in range(2000):
+        index = draw.number(0, len(RELATIONS) - 1)
+        relation, value = RELATIONS[index], RELATIONS[index].value(draw)
+        slots = {
+            "s": draw.first_name(),
+            "v": value,
+            "a": f"a {value}",
+            "k": "a cat",
+            "n": "cat",
+            "he": "he",
+            "his": "his",
+        }
+        told = Fact(relation, slots).fill(draw.spoken(draw.pick(relation.told)))
+        family = next(kind for kind in (PEOPLE, THINGS, PLACES) if relation in kind)
+        hits = [(RELATIONS[of], groups["v"]) for of, groups in read(told, TOLD) if groups["s"] == slots["s"]]
+        assert {of for of, said in hits if of in family and " color " not in f" {said}"} == {relation}, told
+
+
+def test_the_names_of_men_are_names_and_some_are_not_theirs() -> None:
+    assert len(MALE & set(FIRST_NAMES)) > 100
+    assert not MALE & {"Ada", "Andrea", "Mina", "Sofia", "Wei", "Mei"}
 
 
 def test_the_documented_prompt_is_trained() -> None:
     draw = Draw(2)
-    asked = [messages[0][1] for messages in (facts(draw) for _ in range(2000)) if messages[0][0] == "user"]
+    asked = [messages[0][1] for messages in (facts(draw) for _ in range(4000)) if messages[0][0] == "user"]
     claims = (
         r"\S+ lives in \w+\.",
         r"\S+ is a \w+\.",

@@ -13,8 +13,10 @@ from tests.support.spoken import occurs_in
 
 LABELS = {label for family in FAMILIES for label in family.labels}
 # The sentences of facts and claims, wherever they stand.
-SENTENCES = r"\S+ (?:(?:lives in|comes from|works in) \S+?|is \d+ years old|(?:is|has) an? [a-z]+(?: [a-z]+)*?|"
+SENTENCES = (
+    r"\S+ (?:(?:lives in|comes from|works in) \S+?|is \d+ years old|(?:is|has) an? [a-z]+(?: [a-z]+)*?|"
     r"(?:likes|loves) [a-z ]+?)(?=[.?])"
+)
 SPLITS: tuple[Split, ...] = ("train", "test")
 
 
