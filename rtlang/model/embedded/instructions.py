@@ -1,7 +1,9 @@
 """Wordings that ask for a record of a text as JSON: how fields are listed, how the request is put, where the text stands."""
 
 import json
+import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from rtlang.model.embedded.extras import Value
 from rtlang.model.embedded.kinds import lines
@@ -299,6 +301,13 @@ def other_block(draw: Draw, record: Mapping[str, Value]) -> str:
     )
 
 
+@lru_cache(maxsize=None)
+def for_arrays(asks: tuple[str, ...]) -> tuple[str, ...]:
+    """The requests that do not speak of one object, and say `as an array` where any of them do."""
+    fitting = tuple(ask for ask in asks if not re.search(r"\b(object|record|form)\b", ask))
+    return tuple(ask for ask in fitting if "{json}" in ask.lower()) or fitting
+
+
 def ask_for(draw: Draw, kind: str, record: Mapping[str, Value], *, array: bool = False, named: float = 0.9) -> str:
     """The request for a record, without the text. `named` is how often the fields are listed."""
     verb = draw.pick(VERBS)
@@ -308,9 +317,11 @@ def ask_for(draw: Draw, kind: str, record: Mapping[str, Value], *, array: bool =
     if draw.chance(1 - named):
         return draw.wording(BARE_ASKS, HELD_BARE_ASKS).format_map(parts)
     if draw.chance(0.25):
-        return draw.wording(BLOCK_ASKS, HELD_BLOCK_ASKS).format_map(parts) + "\n" + block_fields(draw, record)
+        blocks = (for_arrays(BLOCK_ASKS), for_arrays(HELD_BLOCK_ASKS)) if array else (BLOCK_ASKS, HELD_BLOCK_ASKS)
+        return draw.wording(*blocks).format_map(parts) + "\n" + block_fields(draw, record)
     parts["keys"] = inline_fields(draw, record)
-    return draw.wording(ASKS, HELD_ASKS).format_map(parts)
+    asks = (for_arrays(ASKS), for_arrays(HELD_ASKS)) if array else (ASKS, HELD_ASKS)
+    return draw.wording(*asks).format_map(parts)
 
 
 def framed(draw: Draw, ask: str, text: str) -> str:
