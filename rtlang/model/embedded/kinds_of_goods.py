@@ -36,8 +36,8 @@ The brand {brand} [offers/sells] {a_product} ({code}) for {price} {money}. It is
 [Discover/Have a look at] the {product} with the number {code}. {brand} crafts it [from/out of] {material}. On the scales it shows \
 {weight} grams, and the tag says {price} {money}.
 Price: {price} {money}. Weight: {weight} g. Brand: {brand}. Code: {code}. Product: {product}. Material: {material}.
-[How much is/What is the price of] the {product} from {brand}? It goes for {price} {money}. Its code is {code}, its weight {weight} \
-grams, its material {material}.
+[How much is/What is the price of] the {product} from {brand}? It [sells/is on sale] for {price} {money}. Its code is {code}, its \
+weight {weight} grams, its material {material}.
 The label [reads/says] {code}. Inside you find {a_product} of {material}, {weight} grams in weight, [made/crafted] by {brand} and \
 [priced at/sold for] {price} {money}.
 [Hello/Hi], I am looking for code {code}. It should be {a_product} by {brand}, made of {material}, {weight} grams, for {price} {money}.
@@ -60,7 +60,7 @@ Look for {code} on the label: {brand} offers {a_product}, {price} {money}, all {
 [The product is/This article is/It is/We sell/Here comes] {a_product}.
 [Product/Article/Item/What it is/Name of the product]: {product}.
 [I bought/I am looking for/Do you need/You get/Our shop has] {a_product}[./ and I like it./, as the label says.]
-[The brand is/The maker is/It is made by/It comes from the brand/The label names the brand] {brand}.
+[The brand is/The maker is/It is made by/It comes from the brand/The label names the brand/The brand that made it is] {brand}.
 [Brand/Maker/Made by/From the house of]: {brand}.
 {brand} [made it/is the brand/is the maker/stands on the label as the maker].
 [It is made of/The material is/It is crafted from/You see and feel/All of it is] {material}.
@@ -68,8 +68,9 @@ Look for {code} on the label: {brand} offers {a_product}, {price} {money}, all {
 [The maker uses/They work with/They chose] {material} [as material/as the material/for it].
 [It weighs/The weight is/It has a weight of/On the scales it shows/It weighs only] {weight} grams.
 [Weight/Weight in grams]: {weight}[./ grams./ g]
+Weighing {weight} grams, it [fits in a bag/is easy to send/can be carried].
 [With/At] {weight} grams it is [easy/not hard] to [send/carry/lift].
-[It costs/The price is/It goes for/It is yours for/The tag says] {price} {money}.
+[It costs/The price is/It is yours for/The tag says] {price} {money}.
 [Price/Cost/Price tag/To pay]: {price} {money}.
 [I paid/They ask/We take/You pay/It is sold for/It is priced at] {price} {money}.
 [The code is/The article code is/The number is/Order it as/The label reads] {code}.
@@ -104,7 +105,7 @@ match = Kind(
 {winner} [beat/defeated/won against] {loser} {winner_score} to {loser_score} in {sport} on {date}.
 {sport}, {date}: {winner} [won against/beat/defeated] {loser}, {winner_score}:{loser_score}.
 On {date} {winner} won the {sport} [match/game] against {loser} with {winner_score} to {loser_score}.
-{loser} [lost to/had to admit defeat to] {winner} by {loser_score} to {winner_score} in {sport} on {date}.
+{loser} [lost to/was beaten by] {winner} by {loser_score} to {winner_score} in {sport} on {date}.
 The {sport} [game/match] of {date} ended {winner_score}-{loser_score} for {winner} against {loser}.
 Result ({sport}, {date}): winner {winner} {winner_score}, loser {loser} {loser_score}
 {winner} scored {winner_score} and {loser} scored {loser_score}, so {winner} won at {sport} on {date}.
@@ -118,8 +119,7 @@ In the {sport} league, {winner} [beat/defeated] {loser} on {date}. The score was
 They played {sport} on {date}. {winner} had {winner_score} points and {loser} had {loser_score}, [so/and so] {winner} [won/was the \
 winner].
 [Winner/Won by]: {winner} ({winner_score}). [Loser/Lost by]: {loser} ({loser_score}). Sport: {sport}. Date: {date}.
-We [watched/saw] {sport} on {date}. {loser} was not strong enough and lost, {loser_score} points [against/to] the {winner_score} of \
-{winner}.
+We [watched/saw] {sport} on {date}. {loser} was not strong enough and lost with {loser_score} to {winner_score} points against {winner}.
 What a [triumph/day]! {winner} scored {winner_score} on {date}, {loser} only {loser_score}. The sport was {sport}.
 {loser} scored {loser_score}, [which was not enough/too few], for {winner} scored {winner_score} and won. [Sport/Game]: {sport}. Played \
 on {date}.
@@ -135,7 +135,7 @@ Loser: {loser}, {loser_score}. Winner: {winner}, {winner_score}. Played: {sport}
 {winner} celebrated a {winner_score} to {loser_score} {sport} triumph at the expense of {loser} on {date}.
 {loser} had to admit defeat in {sport} on {date}: {loser_score} points against the {winner_score} of {winner}.
 When {sport} was played on {date}, {winner} ({winner_score}) proved stronger than {loser} ({loser_score}).
-Only {loser_score} for {loser} in {sport} on {date}, while {winner} got {winner_score} and won.
+Only {loser_score} for {loser} on {date}; in this game of {sport}, {winner} got {winner_score} and won.
 {date} saw {winner} score {winner_score} points; the defeat in {sport} went to {loser} with {loser_score}."""),
     (),
     lines("""
@@ -144,7 +144,7 @@ Only {loser_score} for {loser} in {sport} on {date}, while {winner} got {winner_
 [{winner} won/{winner} was stronger/{winner} took the game/{winner} celebrated a triumph/{winner} won the match].
 [The loser is/The loser was/The game was lost by/Defeat for/It was a sad day for] {loser}.
 [Loser/Lost by/Losing team/Second]: {loser}.
-[{loser} lost/{loser} was not strong enough/{loser} lost the game/{loser} had to admit defeat/{loser} lost the match].
+[{loser} lost/{loser} was not strong enough/{loser} lost the game/The team that had to admit defeat is {loser}/{loser} lost the match].
 [The winner scored/The winner had/The winning team got/The winners scored] {winner_score}[./ points.]
 [Score of the winner/Points of the winner/Winner score/Winning score]: {winner_score}[./]
 [The better team scored/The stronger team had/The score of the winner was] {winner_score}[./ points.]
@@ -156,15 +156,16 @@ Only {loser_score} for {loser} in {sport} on {date}, while {winner} got {winner_
 [The fans love/The teams met to play/This is news about] {sport}.
 [The date was/The game was on/The match took place on/They met on/It was played on] {date}.
 [Date/Day/Played on/Day of the match]: {date}.
-[We watched it on/The teams played on/It happened on] {date}.
+[We watched it on/The teams played on/It happened on/When did they play? It was on] {date}.
 {winner} [beat/defeated/won against/proved stronger than/triumphed over] {loser}.
-{loser} [lost to/lost against/had to admit defeat to/was beaten by/was defeated by] {winner}.
+{loser} [lost to/lost against/was beaten by/was defeated by] {winner}.
+{winner} won, at the cost and expense of {loser}.
 {winner} won with {winner_score}[./ points.]
 {winner} [won and had/was the winner and scored/won, scoring] {winner_score}[./ points.]
 {loser} lost with {loser_score}[./ points.]
 {loser} [lost and had/was the loser and scored/lost, scoring] [only /just /]{loser_score}[./ points.]
 [The score was/It ended/The final score is/The result was] {winner_score} to {loser_score} [for the winner/for the winning team].
-[On {date} they played {sport}/They played {sport} on {date}/The {sport} match was on {date}/{sport} was played on {date}].
+[On {date} they played {sport}/They played {sport} on {date}/The {sport} match was on {date}].
 {winner} [won/celebrated a win/was the winner] on {date}.
 {winner} [won/is the winner/was stronger] in {sport}.
 {loser} [lost/was defeated/was the loser] on {date}.
@@ -224,12 +225,14 @@ Among the {genre} books of {year}, "{title}" is famous; its {pages} pages are th
 [Have you read/Do you know/Did you like] "{title}"?
 [The author is/It was written by/The book is by/It is the work of/The writer is called] {author}.
 [Author/Written by/By/Writer]: {author}.
+This book made {author} [famous/happy/known to everybody].
 {author} [wrote it/is the author/wrote the book/is the writer/became famous with it].
 [It was published in/It came out in/It was printed in/It is from the year/It appeared in/It was released in] {year}.
 [Year/Published in/Printed in/Released in/Year of release]: {year}[./]
 [The year was/The first print is from/The book was finished in/People have known it since] {year}.
 [It is {a_genre}/The book is {a_genre}/The genre is {genre}/It counts as {genre}/The library lists it under {genre}].
 [Genre/Kind of book/Type]: {genre}.
+[It is among the {genre} books/You find it among the {genre} books/Its genre is {genre}].
 [Do you like {genre} books?/If you like {genre} books, read it./This {genre} is worth reading.]
 [It has/It fills/The book has/It took me a week to read/The story needs] {pages} pages.
 [Pages/Number of pages/Length in pages]: {pages}[./]
@@ -260,15 +263,15 @@ house = Kind(
     "listing", words("listing|house ad|offer", "|"), draw_house,
     lines("""
 For rent: {kind} with {rooms} rooms and {area} square meters at {address}, {city}. Rent: {rent} [a/per] month.
-This {kind} at {address} in {city} [has/offers] {rooms} rooms, {area} square meters and costs {rent} [per/each/a] month.
-{address}, {city}: {kind}, {rooms} rooms, {area} [m2/square meters], {rent} per month
+This {kind} at {address} in {city} [has/offers] {rooms} rooms on {area} square meters and costs {rent} [per/each/a] month.
+{address}, {city}: {kind}, {area} [m2/square meters], {rooms} rooms, {rent} per month
 In {city} you can [rent/move into/get] {a_kind} of {area} square meters. It has {rooms} rooms and costs {rent}. Address: {address}.
 The {kind} costs {rent} a month, has {rooms} rooms on {area} square meters and [is/lies/is located] at {address} in {city}.
 [Kind/Type]: {kind}. Address: {address}. City: {city}. Rooms: {rooms}. [Area/Size]: {area}. Rent: {rent}.
 We rent out our {kind} in {city}. Rooms: {rooms}. [Size/Area]: {area} square meters. Rent: {rent}. It is at {address}.
-[Nice/Quiet/Sunny/Bright] {kind} in {city}, {address}. {rooms} rooms, {area} square meters. The rent is {rent}.
+[Nice/Quiet/Sunny/Bright] {kind} in {city}, {address}. {rooms} rooms on {area} square meters. The rent is {rent}.
 For {rent} a month you [get/rent] {rooms} rooms and {area} square meters in this {kind} at {address}, {city}.
-{rooms} rooms, {area} square meters, {rent} [a month/monthly/per month]: {kind} at {address} in {city}.
+{rooms} rooms with {area} square meters for {rent} [a month/monthly/per month]: {kind} at {address} in {city}.
 [There is {a_kind}/We have {a_kind}] with {rooms} rooms free in {city}. You find it at {address}. It has {area} square meters and the \
 rent is {rent}.
 My {kind} at {address} has {area} square meters and {rooms} rooms. It is in {city} and I [ask/want] {rent} per month.
@@ -285,16 +288,16 @@ rooms, and the monthly rent is {rent}.
 The landlord asks {rent} per month. [In return/For that], tenants get {a_kind} in {city} with {rooms} rooms. Size: {area} square \
 meters. Address: {address}.
 How much is the {kind} in {city}? The rent of {address} is {rent} a month, [and/but] you get {area} square meters and {rooms} rooms.
-{rooms} rooms are [waiting/free] in {city}: {a_kind} of {area} square meters, located at {address}. It [costs/is] {rent} monthly.
+{rooms} rooms are [waiting/free] in {city}: {a_kind} at {address} with {area} square meters. It [costs/is] {rent} monthly.
 Move in [today/soon/next month]: {a_kind}, {area} square meters in size. {rooms} rooms, {rent} per month, {address}, {city}.
 [Visit/See] {address} in {city}. The {kind} there measures {area} square meters. Number of rooms: {rooms}. [Rent/Price] per month: {rent}.
-{kind} | {city} | {address} | {rooms} rooms | {area} square meters | {rent} per month"""),
+{kind} | {city} | {address} | {area} square meters | {rooms} rooms | {rent} per month"""),
     lines("""
 Move into {a_kind} in {city}: {address} offers {area} square meters split into {rooms} rooms for {rent} monthly.
 {rent} per month buys you this {kind} ({rooms} rooms, {area} square meters) located at {address}, {city}.
 Tenants wanted for {address}, {city}, {a_kind}; {rooms} rooms, {area} square meters, {rent} monthly.
 Split into {rooms} rooms, the {kind} located in {city} at {address} measures {area} square meters; tenants pay {rent}.
-{city} has {a_kind} free at {address}: monthly {rent}, size {area} square meters, number of rooms {rooms}."""),
+{city} has {a_kind} free at {address}: {rooms} is the number of rooms, {area} square meters the size, monthly {rent}."""),
     (
         PHONE, EMAIL,
         FURNISHED,
@@ -319,6 +322,7 @@ Split into {rooms} rooms, the {kind} located in {city} at {address} measures {ar
 [It is {area} square meters in size/There are {area} square meters to live on/With {area} square meters it is just right].
 [The rent is/It costs/We ask/The landlord asks/Tenants pay] {rent} [a month/per month/monthly].
 [Rent/Monthly rent/Rent per month/Price per month]: {rent}[./]
+{rent} [buys you one month/is the rent/is what a month costs].
 [It is yours for/You pay/You can have it for] {rent} [a month/per month/monthly].
 [The {kind} is/This {kind} is/We have {a_kind}] in {city}.
 [The {kind} is/The {kind} is located/The {kind} stands] at {address}.
@@ -327,7 +331,7 @@ The {kind} [has/measures/offers] {area} square meters.
 The {kind} [costs/is/goes for] {rent} [a month/per month/monthly].
 [It is at/You find it at/It is located at] {address} in {city}.
 [{rooms} rooms on/{rooms} rooms and] {area} square meters.
-[Rent {a_kind}/Move into {a_kind}] in {city}.
+[Rent {a_kind}/Have a look at {a_kind}] in {city}.
 [{area} square meters/All {area} square meters] for {rent} [a month/per month/monthly]."""),
     aliases={"a_kind": "kind"},
 )  # fmt: skip

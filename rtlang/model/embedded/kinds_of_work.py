@@ -37,14 +37,14 @@ For {salary} a year you can [work/start] as {a_job} at {company} in {city} if yo
 {title} wanted in {city} ({company}). [Skills/Skills needed]: {comma}. [Salary/Pay] {salary}.
 Our team in {city} needs {a_job} with knowledge of {needs}. {company} [offers/pays/grants] {salary}.
 {company} [seeks/needs/wants] {a_job}. Skills: {needs}. Location: {city}. Yearly [salary/pay]: {salary}.
-[Good news/Great news] for everybody who [masters/knows] {needs}: {company} wants {a_job}. The office is in {city} and the salary \
-{salary}.
+[Good news/Great news] for [everybody who knows/those who know/those who master] {needs}: {company} wants {a_job}. The office is in \
+{city} and the salary {salary}.
 I [read/heard] that {company} pays {salary} a year in {city}. They [want/need] {a_job}, and you have to know {needs}.
 The salary is {salary}. The job is in {city}. The employer is {company}. [The title is/You work as] {title}. You bring {comma}.
 [Location/City]: {city}; [employer/company]: {company}; position: {title}; salary: {salary}; skills: {comma}
 [Dear applicant/Hello], thank you for your interest. {company} would pay you {salary} as {a_job} in {city}, but {needs} must be known \
 to you.
-Become {a_job}! {company} is [growing/getting bigger] and has room for new people in {city}. Bring {needs} and take home {salary}.
+Become {a_job}! {company} is [growing/getting bigger] and has room for new people in {city}. Bring {needs} and earn {salary}.
 [Vacant/Open/New] since today: {title} at {company}, {city}. Whoever applies must master {needs}. [We pay/The pay is] {salary}.
 Who knows {needs}? That person can earn {salary} with {company}. The place of work is {city}, and the [job/title] is {title}.
 [Looking for work/Tired of your old job]? Move to {city} and work for {company} as {a_job}. {salary} per year, skills: {comma}.
@@ -56,10 +56,10 @@ Work with us at {company}: as {a_job} in {city} you bring {needs} and take home 
 Vacant in {city}: {title}. The employer {company} grants {salary} to those who master {needs}.
 Whoever masters {needs} can become {a_job} with {company}, {city}, at {salary} per year.
 {salary} yearly awaits {a_job} in {city}; apply to {company} if {needs} are your skills.
-Hired by {company} as {a_job}, you would earn {salary} and need {needs}. Place of work is {city}."""),
+Hired by {company} as {a_job}, you would earn {salary} and need {needs}. The work is in {city}."""),
     (EMAIL, PHONE, WEBSITE, REMOTE),
     lines("""
-[The company is/The employer is/You will work for/Please apply at/The job is with] {company}.
+[Get hired by/The company is/The employer is/You will work for/Please apply at/The job is with] {company}.
 [Company/Employer/Firm/Offered by/Apply at]: {company}.
 [We are/This is/Join our team at/Come and work at/Become part of] {company}.
 {company} is [hiring/looking for new people/growing and needs help].
@@ -69,13 +69,13 @@ Hired by {company} as {a_job}, you would earn {salary} and need {needs}. Place o
 [Are you/Do you want to become/Would you like to work as/Could you imagine being] {a_job}? [Read on./Come to us./You are right here.]
 [The job is in/The place of work is/You will work in/The office is in/It is located in] {city}.
 [City/Location/Place of work/Town/Office]: {city}.
-[You should live near/We are based in/Our team sits in/You would move to] {city}.
+[A job awaits you in/You should live near/We are based in/Our team sits in/You would move to] {city}.
 [The salary is/The pay is/You earn/You get/The yearly salary is] {salary}.
 [Salary/Pay/Yearly salary/Salary per year/Pay per year]: {salary}[./ a year.]
 [We pay/We offer/They grant/You take home/The job pays] {salary} [a year/per year].
 [You know/You should know/You must know/You have to know/You master] {needs}.
 [Skills/Required skills/Needed/Required/Skills needed/You bring]: {comma}.
-[We ask for/The job needs skills in/It takes knowledge of/We expect skills in/You bring] {needs}.
+[Whoever already masters this can apply:/We ask for/The job needs skills in/It takes knowledge of/We expect skills in/You bring] {needs}.
 [Do you know/Do you have skills in/Can you offer/Do you master] {needs}? [Apply now./That is what we need./Perfect.]
 {company} [needs/seeks/wants/is looking for/would like to hire] {a_job}.
 {company} [pays/offers/grants] {salary} [a year/per year].
@@ -120,13 +120,13 @@ Our supplier {company} from {city} [asks for/wants/charges] {total} {currency} b
 Invoice no. {number}, {company} of {city}, [is/is over] {total} {currency} and must be paid by {due}.
 A bill from {city} came in: {company} [wants/asks for/charges] {total} {currency} until {due}. Number {number}.
 {number}: {company} ({city}) - {total} {currency} - due {due}
-[Reminder/Last reminder]: {company} is [still/] waiting for {total} {currency}. The invoice has the number {number}, was due on {due}, \
+[Reminder/Last reminder]: {company} [still waits/waits] for {total} {currency}. The invoice has the number {number}, was due on {due}, \
 and came from {city}.
 The firm {company} is located in {city}. It [charges/billed] us {total} {currency} with invoice {number}, and we [pay/settle it] before \
 {due}.
 [Currency/Paid in]: {currency}. Total: {total} {currency}. Due: {due}. Number: {number}. [Vendor/Supplier]: {company}, {city}.
 [Hello/Good morning], this is {company} in {city}. [Have you seen/Did you get] our bill {number}? You [owe/still owe] us {total} \
-{currency}, payable no later than {due}.
+{currency}, to be paid no later than {due}.
 Before {due} [comes/passes], {total} {currency} should [reach/go to] {company}, {city}. The number of the invoice is {number}.
 [For our books/To be filed]: bill {number}, supplier {company}, town {city}, {total} {currency}, due {due}.
 How much do we owe {company} in {city}? It is {total} {currency}, [due on/until] {due}, as invoice {number} [says/shows].
@@ -146,16 +146,18 @@ Until {due} we can settle what {company} of {city} wants: {total} {currency}, bi
 [The invoice number is/The number of the invoice is/This is invoice/It is about invoice/The bill has the number] {number}.
 [Invoice/Invoice number/Invoice no./Number/Bill number]: {number}[./]
 [Please find attached invoice/We received invoice/See invoice/Please look at bill/Kindly settle invoice] {number}.
-[The vendor is/The invoice is from/The supplier is/The bill came from/The money goes to] {company} in {city}.
+[The vendor is/The invoice is from/The supplier is/The bill came from/The firm that is waiting for the money is] {company} in {city}.
 [Vendor/Supplier/From/Sent by/Seller]: {company}, {city}.
-[We bought from/The goods came from/Please pay/We owe the money to/The firm is] {company} ({city}).
-{company} [is a supplier in/from/of] {city} [sent the bill/wrote the invoice/wants to be paid/is waiting for the money].
+[We bought from/The money goes to/The goods came from/Please pay/We owe the money to/The firm is] {company} ({city}).
+{company} [is a supplier in/from/of] {city} [sent the bill/wrote the invoice/wants to be paid].
 [The total is/The amount is/It comes to/The sum is/The bill is over] {total}.
 [Total/Amount/Sum/To pay]: {total}[./]
 [We have to pay/We owe/They charge/They ask for/They billed] {total} [in all/in total/altogether].
+[An amount of/A sum of] {total} [is to be paid/has to be sent/is still open].
 [The currency is/All amounts are in/Payment is in/It is billed in/Please pay in] {currency}.
 [Currency/Paid in/Currency of the invoice]: {currency}[./]
-[It is due on/It is payable by/Pay it by/Settle it by/The due date is/The last day to pay is] {due}.
+[What is the currency? It is/In what currency? In/They want the money in/The price is given in] {currency}.
+[It is due on/It is payable by/Pay it by/Settle it by/The due date is/The last day of payment is/We can pay until] {due}.
 [Due/Due date/Payable by/Pay by/Due on]: {due}.
 [The money must arrive by/It has to be paid before/Payment is due on/We must pay no later than/It is payable until] {due}.
 [The total is/The amount is/It comes to/We owe/The bill is over] {total} {currency}.
@@ -164,7 +166,7 @@ Until {due} we can settle what {company} of {city} wants: {total} {currency}, bi
 Invoice {number} is [due on/payable by/to be paid by] {due}.
 [Invoice/Bill] {number} [came from/is from/was sent by] {company}, {city}.
 [Invoice/Bill] {number} [is over/is for/comes to/has a total of] {total} {currency}.
-{company} in {city} [wants/asks for/charges/is waiting for] {total} {currency}.
+{company} in {city} [wants/asks for/charges] {total} {currency}.
 {total} {currency} [must be paid by/are due on/should be sent by] {due}.
 [Bill/Invoice] {number} is [billed/to be paid] in {currency}."""),
     aliases={"company": "vendor", "city": "vendor"},
@@ -215,14 +217,14 @@ Whoever rings {phone} gets {name} on the line. The firm is called {company}, its
 The card says {name}, {company}, and below {street}, {zip} {city}; dial {phone} or try {email}
 Visit {name} at {street} in {zip} {city}, home of {company}, after ringing {phone} or mailing {email}
 {email} and {phone} belong to {name}, employed by {company}, {street}, {zip} {city}.
-Letters for {name} reach {company} at {street}, {zip} {city}. By phone it is {phone}, by email {email} .
-{company} put {name} on the phone: {phone}. You may also mail {email} or walk to {street}, {zip} {city}."""),
+Letters to {name}: {street}, {zip} {city}, the home of {company}. By phone try {phone}, by email {email} .
+{company} has {name} on the phone: {phone}. You may also mail {email} or walk to {street}, {zip} {city}."""),
     (WEBSITE, DEPARTMENT),
     lines("""
-[The name is/My name is/Ask for/The person to talk to is/Your contact is] {name}.
+[The name is/The card says/Ask for/The person to talk to is/Your contact is] {name}.
 [Name/Contact/Person/Contact person]: {name}.
-[I met/I talked to/This is the card of/Here are the details of/Best regards,] {name}.
-[The company is/The company is called/The firm is/The employer is/I work for] {company}.
+[I met/I talked to/This is the card of/Here are the details of] {name}.
+[The company is/The company is called/The firm is/The employer is] {company}.
 [Company/Employer/Firm/Works for]: {company}.
 [We are/The office belongs to/The card is from/Letters go to the firm] {company}.
 [The phone number is/The number to dial is/The telephone number is/By phone it is] {phone}.
@@ -230,10 +232,11 @@ Letters for {name} reach {company} at {street}, {zip} {city}. By phone it is {ph
 [You can call/Please call/Just ring/Dial/Try] {phone}[./ for questions./ in the morning.]
 [The email address is/The email is/Mails go to/Please mail/Please write to] {email} .
 [Email/Mail/E-mail/Email address]: {email} .
-[For questions write to/By email it is/You may also mail/Send an email to] {email} .
+[For questions write to/By email it is/You may mail/Also try/Send an email to] {email} .
 [The address is/The office is at/You find the office at/Letters go to/We have moved to] {street}, {zip} {city}.
 [Address/Office/New address/Postal address/Location]: {street}, {zip} {city}.
-[Please visit/Come to/Send the parcel to/Walk to/Meet us at] {street} in {zip} {city}.
+[Please visit/Come to/Send the parcel to/Walk to] {street} in {zip} {city}.
+[Meet us at/The address below is right:/Below you see the address:] {street}, {zip} {city}.
 [Street: {street}. City: {zip} {city}./Street: {street}. Zip: {zip}. City: {city}./Street: {street}, zip code: {zip}, town: {city}.]
 {name} [works for/works at/is employed by/is with/belongs to] {company}.
 [Call/Ring/Phone] {name} [on/at] {phone}.
@@ -241,8 +244,29 @@ Letters for {name} reach {company} at {street}, {zip} {city}. By phone it is {ph
 [Mail/Write to] {name} at {email} .
 {company} [is at/has its office at/can be found at/sits at/has moved to] {street}, {zip} {city}.
 [Call/Dial/Try/Ring] {phone} or [write to/mail] {email} .
+[Ringing {phone} is the fastest way/After ringing {phone} you get an answer at once].
+[Mailing/Writing to] {email} [works at any time/is fine, too/is easy].
+{phone} and {email} belong to {name}.
 {name} ({company})[./ is the one to ask./ will help you.]
 [You can reach/Please contact] {company} at {phone}."""),
+    first_person=lines("""
+[My name is/I am/This is/Best regards,/Yours,] {name}.
+[Hello/Hi], [my name is/this is/I am] {name}.
+[Please ask for me,/You can call me/On my card you read the name] {name}.
+[I work for/I am employed by/I am with/I work at/My company is/My employer is] {company}.
+[The firm I work for is/Letters to me go to the firm/My office belongs to] {company}.
+[My phone number is/Call me on/You reach me at/Please ring me on/My telephone is] {phone}.
+[Phone me:/The number of my phone is/If you want to talk to me, dial/I answer the phone at] {phone}.
+[My email is/My email address is/Write to me at/Mail me at/Send me an email:] {email} .
+[I read all mails to/The address for emails to me is/By email you reach me at] {email} .
+[My address is/My office is at/Visit me at/Letters reach me at/I work at] {street}, {zip} {city}.
+[My new office is/You find me at/Come and see me at/I have moved to] {street}, {zip} {city}.
+[My company/Company/My employer/Firm]: {company}.
+[My phone/Phone/Tel./My number]: {phone}.
+[My email/Email/Mail to me]: {email} .
+[My address/Address/My office]: {street}, {zip} {city}.
+[I am/My name is] {name} [and I work for/from/and I am with] {company}.
+[Call me on/Reach me at/My contact data are] {phone} or {email} ."""),
     aliases={"street": "address", "zip": "address", "city": "address"},
 )  # fmt: skip
 
@@ -295,25 +319,25 @@ With {medicine} from {doctor}, {patient} went home on {date}. Aged {age}, this p
 {symptom} brought {patient}, {age}, to the office of {doctor} on {date}; {medicine} should help."""),
     (PHONE, URGENT_OF_CASE),
     lines("""
-[The patient is/The name of the patient is/My name is/The note is about/This is the visit of] {patient}.
+[The patient is/The name of the patient is/The note is about/This is the visit of] {patient}.
 [Patient/Name/Patient name/Name of the patient]: {patient}.
 [We saw/We treated/In the office today:/Next in line:] {patient}.
 [The patient is {age}/The patient is {age} years old/The patient is aged {age}/At {age} years of age, the patient is careful].
 [Age/Age of the patient/Years of age]: {age}[./]
-[I am {age} years old/I turned {age} this year/I am {age}].
+[The patient turned {age} this year/The card gives the age of the patient as {age}/The patient has reached the age of {age}].
 [The doctor is/The doctor was/The patient was seen by/The visit was with/The note was written by] {doctor}.
 [Doctor/Seen by/Treated by/Note by/Appointment with]: {doctor}.
-[I went to/I saw/I turned to/They sent me to/The office belongs to] {doctor}.
+[The office belongs to/The one who helped was/The patient turned to] {doctor}.
 [The visit was on/The date of the visit is/The appointment was on/It was on/The patient came on] {date}.
 [Date/Date of the visit/Visit on/Appointment/Seen on]: {date}.
-[I was there on/I came on/The doctor wrote this on/I had an appointment on] {date}.
+[The doctor wrote this on/This is a note of/The appointment took place on] {date}.
 [The complaint is/The complaint was/The reason of the visit is/It is about] {complaint}.
 [Complaint/Reason/Reason of the visit/Trouble/Problem]: {complaint}.
 [The patient has/The patient suffers from/The patient is troubled by/The patient reports/The patient complains of] {symptom}.
-[I have/I suffer from/I am bothered by/I came because of] {symptom}.
 [The medicine is/The doctor prescribed/The treatment is/The doctor chose/It is treated with] {medicine}.
 [Medicine/Treatment/Prescribed/To take/Now on]: {medicine}.
-[Please take/I now take/The patient got/The patient should take/The patient went home with] {medicine}[./ every day./ in the evening.]
+[Please take/The patient now takes/The patient got/The patient should take/The patient went home with] {medicine}[./ every day./ in the \
+evening.]
 {patient} [is {age} years old/is {age}/is aged {age}/turned {age}].
 {patient} [has/suffers from/reports/is troubled by/complains of] {symptom}.
 {patient} [saw/went to/turned to/was seen by/was treated by] {doctor}.
@@ -322,6 +346,30 @@ With {medicine} from {doctor}, {patient} went home on {date}. Aged {age}, this p
 {doctor} [prescribed/chose/handed out/recommends/wrote down] {medicine}.
 {doctor} [noted this/saw the patient/wrote this note] on {date}.
 [Visit/Appointment] on {date} with {doctor}.
-[Against/Because of/For] {symptom} the doctor [chose/gave/prescribed] {medicine}."""),
+[Against/Because of/For] {symptom} the doctor [chose/gave/prescribed] {medicine}.
+[Still suffering from/Troubled by/Because of] {symptom}, the patient [came in/asked for help].
+It was {symptom} that brought [the patient here/the patient in]."""),
+    first_person=lines("""
+[My name is/I am/This is] {patient}[./ and I am the patient./ and I am not well.]
+[Hello/Hi/Good morning], [my name is/this is/I am] {patient}.
+[The card with my name says/On the card they wrote my name,/Regards,] {patient}.
+[I am {age} years old/I turned {age} this year/I am {age} years of age].
+[My age is/I am now/At the moment my age is] {age}.
+[I went to/I saw/I turned to/They sent me to/I was seen by/I was treated by] {doctor}.
+[My doctor is/My appointment was with/The doctor who helped me is] {doctor}.
+[I was there on/I came on/I had an appointment on/I was seen on] {date}.
+[My visit was on/The date of my visit was/My appointment was on] {date}.
+[I have/I suffer from/I am bothered by/I came because of/I am troubled by] {symptom}.
+[My complaint is/My problem is/I told them about my] {complaint}.
+[I now take/I was given/I got/I have to take/They gave me/I went home with] {medicine}.
+[My medicine is/The doctor prescribed me/My treatment is/I should take] {medicine}[./ every day.]
+[My age/Age/My years]: {age}.
+[My doctor/Doctor/Who saw me]: {doctor}.
+[Date of my visit/Date/My appointment]: {date}.
+[My complaint/Complaint/What troubles me]: {complaint}.
+[My medicine/Medicine/What I take]: {medicine}.
+[I went to/I saw/I visited] {doctor} on {date}.
+[I have/I had] {symptom} and [take/got/was given] {medicine}.
+[I saw/I went to] {doctor} because of {symptom}."""),
     aliases={"symptom": "complaint"},
 )  # fmt: skip
