@@ -17,6 +17,7 @@ from rtlang.model.embedded.train import (
     PLAIN_ANSWER_TOKENS,
     PROMPT_LOSS_WEIGHT,
     Encoder,
+    Gradients,
     Optimizer,
     answer_weight,
     loss_of,
@@ -108,6 +109,25 @@ def test_an_optimizer_restored_from_its_state_takes_the_same_step(encoder: Encod
         torch.testing.assert_close(first.masters[name], second.masters[name])
 
 
+def test_two_processes_give_the_mean_gradient_of_their_microbatches(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")  # in the other process; compiling would take longer than the test
+    network, alone = Network(SMALL, seed=1).bfloat16(), Network(SMALL, seed=1)
+    counts = Gradients(network, TINY, 30, 2).step()
+    batches = [next(microbatches(encoder, seed)) for seed in (30, 30 + 500_009)]
+    losses = [loss_of(alone, *batch) for batch in batches]
+    weight = sum(float(total) for _, total in losses)
+    assert counts.num_tokens == sum(token_ids.numel() for token_ids, _ in batches)
+    assert counts.weight == pytest.approx(weight)
+    torch.autograd.backward((losses[0][0] + losses[1][0]) / weight)
+    for ours, right in zip(network.parameters(), alone.parameters(), strict=True):
+        assert ours.grad is not None
+        assert right.grad is not None
+        cosine = torch.nn.functional.cosine_similarity(ours.grad.float().flatten(), right.grad.flatten(), dim=0)
+        assert cosine > 0.99 or right.grad.norm() < 1e-6
+
+
 def test_wrong_numbers_and_folders_are_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +138,7 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
     for name, value in (
         ("--minutes", "0"),
         ("--minutes", "nan"),
-        ("--threads", "0"),
+        ("--processes", "0"),
         ("--state", str(tmp_path / "file")),
         ("--output", str(tmp_path / "file" / "below")),
     ):
@@ -128,8 +148,8 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
         said = capsys.readouterr().err.splitlines()[-1]
         assert name in said or value in said
     assert not begun
-    training.main(["--threads", str(torch.get_num_threads()), *(part for pair in good.items() for part in pair)])
-    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1)]
+    training.main(["--processes", "2", *(part for pair in good.items() for part in pair)])
+    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2)]
     assert not list((tmp_path / "output").iterdir())
 
 
@@ -141,8 +161,7 @@ def test_an_interrupted_training_says_how_to_go_on(
 
     monkeypatch.setattr(training, "train", interrupted)
     state = tmp_path / "state"
-    threads = str(torch.get_num_threads())
     with pytest.raises(SystemExit) as ended:
-        training.main(["--threads", threads, "--state", str(state), "--output", str(tmp_path / "output")])
+        training.main(["--state", str(state), "--output", str(tmp_path / "output")])
     assert ended.value.code == 130
     assert f"last saved in {state}" in capsys.readouterr().err
