@@ -107,6 +107,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     ),
     "rtlang/model/embedded/kinds_more.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
     "rtlang/model/embedded/lexicon.py": ("tests/model/embedded/test_words.py", "lists that it draws from"),
+    "rtlang/model/embedded/relations.py": ("tests/model/embedded/test_tasks_facts.py", "wordings of that task"),
     "rtlang/model/embedded/spelling.py": ("tests/model/embedded/test_words.py", "random words that it draws"),
     "rtlang/model/embedded/tokenizer_training.py": (
         "tests/model/embedded/test_tiny.py",

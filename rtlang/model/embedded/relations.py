@@ -141,7 +141,7 @@ PEOPLE = (
     Relation(
         ("{s} was born on {v}.", "The birthday of {s} is {v}.", "{s} came into the world on {v}.",
          "{s} has a birthday on {v}.", "{v} is the birthday of {s}.",
-         "On {v} {s} was born."),
+         "On {v}, {s} was born."),
         ("When was {s} born?", "When is the birthday of {s}?", "What is the birthday of {s}?",
          "On [what/which] date was {s} born?", "When does {s} have a birthday?"),
         ("On which day was {s} born?", "Which day is the birthday of {s}?"),

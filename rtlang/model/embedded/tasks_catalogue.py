@@ -1,25 +1,27 @@
 """Corpus task: a shop's list in the system message and several turns about it.
 
-Every question has one right answer, spelled in one way. `it` is the article that the turn before was about.
+Every question has one right answer, spelled in one way. `it` is the product that the turn before was about.
 """
 
 import json
 from dataclasses import dataclass
 
 from rtlang.model.embedded.lexicon import COLORS
-from rtlang.model.embedded.tasks_arithmetic import wording
 from rtlang.model.embedded.tasks_lookup import distinct
 from rtlang.model.embedded.words import Draw, Messages, article, listing, plural
 
 HEADINGS = (
     "You work in a shop. Catalog:",
-    "You work in a shop. Catalog:",
-    "Catalog:",
-    "You are a shop assistant. We sell:",
-    "Price list:",
-    "Our goods:",
+    "[You work in a shop/You run a small shop/You are the clerk of a shop/You help customers]. [Catalog/Stock/Goods/Prices/List]:",
+    "[Catalog/Price list/Our goods/Stock list/Goods/In the shop]:",
+    "You are a shop assistant. [We sell/Our list/In stock]:",
+    "[Answer questions/Tell customers] about [our goods/this list]:",
 )
-HELD_HEADINGS = ("You are a shop assistant. Catalog:", "You work in a shop. We sell:")
+HELD_HEADINGS = (
+    "You are a shop assistant. Catalog:",
+    "You work in a shop. We sell:",
+    "You help in a shop with these goods:",
+)
 ROWS = (
     "- {name}: {price} dollars, {color}, {left} in stock",
     "- {name}: {price} dollars, {color}, {left} in stock",
@@ -29,30 +31,85 @@ ROWS = (
 TABLE_HEAD = "name | price | color | stock"
 TABLE_ROW = "{name} | {price} | {color} | {left}"
 
-# Questions about one article, with the share of each; `{noun}` is `the lamp` or `it`.
+# Questions about one product, with the share of each; `{noun}` is `the lamp` or `it`.
 ASK = {
     "price": (
-        ("How much is {noun}?", "What does {noun} cost?", "What is the price of {noun}?", "How much does {noun} cost?"),
+        (
+            "How much [is/costs] {noun}?",
+            "[What/How much] does {noun} cost?",
+            "[What/Which] is the price of {noun}?",
+            "The price of {noun}?",
+            "[Tell me/I want to know] the price of {noun}.",
+            "How many dollars do I pay for {noun}?",
+            "[What/How much] do you ask for {noun}?",
+        ),
         ("How many dollars is {noun}?", "What price is {noun}?"),
     ),
     "color": (
-        ("What color is {noun}?", "Which color does {noun} have?", "What color does {noun} have?"),
-        ("Which color is {noun}?", "What is the color of {noun}?"),
+        (
+            "What color is {noun}?",
+            "Which color does {noun} have?",
+            "What color does {noun} have?",
+            "What is the color of {noun}?",
+            "The color of {noun}?",
+            "[Tell me/I want to know] the color of {noun}.",
+            "In [which/what] color does {noun} come?",
+        ),
+        ("Which color is {noun}?", "Of what color is {noun}?"),
     ),
     "stock": (
-        ("Is {noun} in stock?", "Do you have {noun} in stock?", "Is {noun} sold out?"),
+        (
+            "Is {noun} in stock?",
+            "Do you have {noun} in stock?",
+            "Is {noun} sold out?",
+            "Is {noun} [there/available] and in stock?",
+            "[Is/Was] {noun} sold out [now/already/today]?",
+            "Can I get {noun} from stock?",
+            "Do you still have {noun} in stock?",
+        ),
         ("Is {noun} still in stock?",),
     ),
-    "color?": (("Is {noun} {shade}?",), ("Is {noun} {shade}? yes or no",)),
-    "buy": (("I take {noun}.", "I would like to buy {noun}.", "I buy {noun}."), ("I would like {noun}.",)),
+    "color?": (
+        (
+            "Is {noun} {shade}?",
+            "Does {noun} come in {shade}?",
+            "Is the color of {noun} {shade}?",
+            "Is it right that {noun} is {shade}?",
+            "Is {noun} [really/the color] {shade}?",
+        ),
+        ("Would you say {noun} is {shade}?", "Is {shade} right for {noun}?"),
+    ),
+    "buy": (
+        (
+            "I [take/buy/want] {noun}.",
+            "I would like to [buy/have/order] {noun}.",
+            "I will take {noun}[, please/ then/].",
+            "[Please give/Give] me {noun}.",
+            "I want to buy {noun}.",
+        ),
+        ("I think I will buy {noun}.", "Yes, I take {noun}."),
+    ),
 }
 COUNT = (
-    ("How many {nouns} do you have?", "How many {nouns} are in stock?", "How many {nouns} are left?"),
-    ("How many {nouns} do you have in stock?",),
+    (
+        "How many {nouns} do you have?",
+        "How many {nouns} are in stock?",
+        "How many {nouns} are left?",
+        "How many {nouns} [are there/can I get]?",
+        "How many {nouns} does the shop have?",
+    ),
+    ("How many {nouns} do you have in stock?", "How many {nouns} does the shop have left?"),
 )
 SOLD = (
-    ("Do you sell {one}?", "Do you have {one}?", "Can I buy {one} here?"),
-    ("Do you sell {one} here?",),
+    (
+        "Do you sell {one}?",
+        "Do you have {one}?",
+        "Can I [buy/get] {one} here?",
+        "Do you [also/really] sell {one}?",
+        "Is there {one} in the shop?",
+        "I look for {one}. Do you have one?",
+    ),
+    ("Do you sell {one} here?", "Can I find {one} in the shop?"),
 )
 SINGLE_KINDS = (
     "price", "price", "price", "color", "color", "color", "stock", "stock", "stock", "count", "count",
@@ -64,7 +121,7 @@ LIST_KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class Product:
     """One row of the list; the price in whole dollars, what is left in pieces."""
 
     name: str
@@ -73,21 +130,23 @@ class Article:
     left: int
 
 
-def stock_list(draw: Draw) -> list[Article]:
-    """Three to ten articles with different names and prices."""
-    count = draw.number(3, 10) if draw.chance(0.6) else draw.number(2, 5)
-    names = distinct(draw, lambda source: source.made_up() if source.chance(0.35) else source.item(0), count)
+def stock_list(draw: Draw) -> list[Product]:
+    """Two to twelve products with different names and prices."""
+    count = draw.number(3, 12) if draw.chance(0.6) else draw.number(2, 5)
+    names = distinct(
+        draw, lambda source: source.made_up() if source.chance(0.35) else source.item(0), count, frozenset(COLORS)
+    )
     prices = draw.sample(range(2, 100), count)
     colors = draw.sample(COLORS, min(len(COLORS), draw.number(3, 8)))
     return [
-        Article(name, price, draw.pick(colors), 0 if draw.chance(0.25) else draw.number(1, 40))
+        Product(name, price, draw.pick(colors), 0 if draw.chance(0.25) else draw.number(1, 40))
         for name, price in zip(names, prices, strict=True)
     ]
 
 
-def written(draw: Draw, goods: list[Article]) -> str:
+def written(draw: Draw, goods: list[Product]) -> str:
     """The list as the system message spells it."""
-    heading, kind = wording(draw, HEADINGS, HELD_HEADINGS), draw.random.random()
+    heading, kind = draw.wording(HEADINGS, HELD_HEADINGS), draw.random.random()
     rows = [{"name": each.name, "price": each.price, "color": each.color, "left": each.left} for each in goods]
     if kind < 0.66:
         row = draw.pick(ROWS)
@@ -98,18 +157,18 @@ def written(draw: Draw, goods: list[Article]) -> str:
     return f"{heading}\n{json.dumps(named)}"
 
 
-def about_one(draw: Draw, kind: str, noun: str, each: Article) -> tuple[str, str]:
-    """A question about one article on the list, and the answer."""
+def about_one(draw: Draw, kind: str, noun: str, each: Product) -> tuple[str, str]:
+    """A question about one product on the list, and the answer."""
     if kind == "sold":
         return (
-            wording(draw, *SOLD).format(one=article(each.name)),
+            draw.wording(*SOLD).format(one=article(each.name)),
             f"Yes, the {each.name} costs {each.price} dollars.",
         )
     if kind == "count":
-        ask = "How many do you have?" if noun == "it" else wording(draw, *COUNT).format(nouns=plural(each.name))
+        ask = "How many do you have?" if noun == "it" else draw.wording(*COUNT).format(nouns=plural(each.name))
         return ask, f"We have {each.left} in stock." if each.left else f"The {each.name} is sold out."
     shade = each.color if draw.chance(0.5) else draw.pick(COLORS)
-    ask = wording(draw, *ASK[kind]).format(noun=noun, shade=shade)
+    ask = draw.wording(*ASK[kind]).format(noun=noun, shade=shade)
     if kind == "price":
         return ask, f"The {each.name} costs {each.price} dollars."
     if kind == "color":
@@ -125,42 +184,50 @@ def about_one(draw: Draw, kind: str, noun: str, each: Article) -> tuple[str, str
     return ask, f"Yes, we have {each.left} in stock." if each.left else f"No, the {each.name} is sold out."
 
 
-def about_all(draw: Draw, kind: str, goods: list[Article]) -> tuple[str, str]:
-    """A question about the whole list or two of its articles, and the answer."""
+def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
+    """A question about the whole list or two of its products, and the answer."""
     if kind == "all":
-        ask = wording(draw, ("What do you sell?", "What do you have?"), ("What can I buy here?",))
+        ask = draw.wording(
+            (
+                "What do you sell?",
+                "What do you have?",
+                "What [goods/things] do you sell?",
+                "What can I get here?",
+                "What is on the list?",
+            ),
+            ("What can I buy here?",),
+        )
         return ask, f"We sell {listing([each.name for each in goods])}."
     if kind == "cheapest":
         best = min(goods, key=lambda each: each.price)
-        ask = wording(draw, ("What is the cheapest?", "Which is the cheapest?"), ("What costs the least?",))
+        ask = draw.wording(("What is the cheapest?", "Which is the cheapest?"), ("What costs the least?",))
         return ask, f"The {best.name} is the cheapest, at {best.price} dollars."
     if kind == "dearest":
         best = max(goods, key=lambda each: each.price)
-        ask = wording(draw, ("What is the most expensive?", "Which is the most expensive?"), ("What costs the most?",))
+        ask = draw.wording(("What is the most expensive?", "Which is the most expensive?"), ("What costs the most?",))
         return ask, f"The {best.name} is the most expensive, at {best.price} dollars."
     if kind == "shade":
         shade = draw.pick(COLORS if draw.chance(0.15) else [each.color for each in goods])
-        ask = wording(draw, ("Which is {shade}?", "What do you have in {shade}?"), ("What is {shade}?",))
+        ask = draw.wording(("Which is {shade}?", "What do you have in {shade}?"), ("What is {shade}?",))
         return ask.format(shade=shade), those_that_are([each.name for each in goods if each.color == shade], shade)
     if kind == "out":
-        ask = wording(draw, ("What is sold out?", "Which is sold out?"), ("What do you not have in stock?",))
+        ask = draw.wording(("What is sold out?", "Which is sold out?"), ("What do you not have in stock?",))
         return ask, those_that_are([each.name for each in goods if not each.left], "sold out")
     if kind == "kinds":
-        ask = wording(draw, ("How many kinds of goods do you sell?",), ("How many kinds of goods do you have?",))
+        ask = draw.wording(("How many kinds of goods do you sell?",), ("How many kinds of goods do you have?",))
         return ask, f"We sell {len(goods)} kinds."
     if kind == "costs":
         each = draw.pick(goods)
-        ask = wording(
-            draw, ("What costs {price} dollars?", "Which costs {price} dollars?"), ("What is {price} dollars?",)
+        ask = draw.wording(
+            ("What costs {price} dollars?", "Which costs {price} dollars?"), ("Which product is {price} dollars?",)
         )
         return ask.format(price=each.price), f"The {each.name} costs {each.price} dollars."
     first, second = draw.sample(goods, 2)
     if kind == "dearer":
-        ask = wording(draw, ("Which costs more, the {a} or the {b}?",), ("What costs more, the {a} or the {b}?",))
+        ask = draw.wording(("Which costs more, the {a} or the {b}?",), ("What costs more, the {a} or the {b}?",))
         more = first if first.price > second.price else second
         return ask.format(a=first.name, b=second.name), f"The {more.name} costs more."
-    ask = wording(
-        draw,
+    ask = draw.wording(
         ("How much are the {a} and the {b} together?", "What do the {a} and the {b} cost together?"),
         ("What is the price of the {a} and the {b} together?",),
     )
@@ -172,21 +239,21 @@ def about_all(draw: Draw, kind: str, goods: list[Article]) -> tuple[str, str]:
 
 
 def those_that_are(names: list[str], what: str) -> str:
-    """The sentence that the named articles, or nothing, are `what`."""
+    """The sentence that the named products, or nothing, are `what`."""
     if not names:
         return f"Nothing is {what}."
     return f"{'The ' + listing([names[0], *('the ' + name for name in names[1:])])} {'is' if len(names) == 1 else 'are'} {what}."
 
 
-def not_sold(draw: Draw, goods: list[Article]) -> str:
-    """An article that is not on the list, at times with a name like one that is."""
+def not_sold(draw: Draw, goods: list[Product]) -> str:
+    """A product that is not on the list, at times with a name like one that is."""
     names = {each.name for each in goods}
     while True:
         name = draw.made_up() if draw.chance(0.3) else draw.item(0)
         like = draw.pick(goods).name
         if draw.chance(0.2) and len(like) > 3:
             name = like[: len(like) // 2] + name[len(name) // 2 :]
-        if name not in names and plural(name) not in names:
+        if name not in names and name not in COLORS and plural(name) not in names:
             return name
 
 
@@ -194,16 +261,14 @@ def catalogue(draw: Draw) -> Messages:
     """A shop's list in the system message and one to eight turns about it."""
     goods = stock_list(draw)
     messages: Messages = [("system", written(draw, goods))]
-    last: Article | None = None
+    last: Product | None = None
     asked: set[tuple[str, str]] = set()
     for _ in range(draw.pick((1, 3, 4, 5, 6, 7, 8))):
         kind = draw.random.random()
         if kind < 0.16:
             other = not_sold(draw, goods)
             ask = (
-                wording(draw, *SOLD)
-                if draw.chance(0.7)
-                else wording(draw, *ASK[draw.pick(("price", "color", "stock"))])
+                draw.wording(*SOLD) if draw.chance(0.7) else draw.wording(*ASK[draw.pick(("price", "color", "stock"))])
             )
             turn = ask.format(one=article(other), noun=f"the {other}"), f"Sorry, we do not sell {article(other)}."
             last = None

@@ -10,7 +10,7 @@ from rtlang.model.embedded.tasks_facts import CHECKS, HELD_CHECKS, MALE, UNKNOWN
 from rtlang.model.embedded.words import Draw, Messages, Split
 from tests.support.spoken import ways
 
-FIELDS = {"{s}": r"(?P<s>[^.?]+?)", "{v}": r"(?P<v>[^.?]+?)", "{a}": r"an? (?P<v>[^.?]+?)", "{k}": r"an? [a-z]+", "{n}": "[a-z]+",
+FIELDS = {"{s}": r"(?P<s>[^.,?]+?)", "{v}": r"(?P<v>[^.,?]+?)", "{a}": r"an? (?P<v>[^.,?]+?)", "{k}": r"an? [a-z]+", "{n}": "[a-z]+",
           "{he}": r"(?:he|she|it)", "{his}": r"(?:his|her|its)"}  # fmt: skip
 RELATIONS = (*PEOPLE, *THINGS, *PLACES)
 
@@ -68,12 +68,8 @@ def test_answers_follow_from_the_facts(split: Split) -> None:
     draw, kinds = Draw(1, split), dict.fromkeys(("whether", "owner", "pronoun", "value", "unknown"), 0)
     for _ in range(400):
         messages = facts(draw)
-        if (
-            messages[0][0] == "text"
-            or "xplain" in str(messages)
-            or "first" in str(messages)
-            or "Quote" in str(messages)
-        ):
+        explained = any(role == "assistant" and re.search(r"\. (?:yes|no)$", content) for role, content in messages)
+        if messages[0][0] == "text" or explained:
             continue
         story, turns = parts(messages)
         known, last = known_facts(story), None
@@ -109,7 +105,8 @@ def test_answers_follow_from_the_facts(split: Split) -> None:
                         story,
                     )
                 kinds["unknown" if said == UNKNOWN else "value"] += 1
-                last = hits[0][1]["s"]
+                subjects = {subject for _, subject in known}
+                last = next(groups["s"] for _, groups in hits if groups["s"] in subjects)
     assert min(kinds.values()) > 30, kinds
 
 
@@ -154,7 +151,7 @@ def test_no_told_sentence_is_of_two_relations() -> None:
         told = Fact(relation, slots).fill(draw.spoken(draw.pick(relation.told)))
         family = next(kind for kind in (PEOPLE, THINGS, PLACES) if relation in kind)
         hits = [(RELATIONS[of], groups["v"]) for of, groups in read(told, TOLD) if groups["s"] == slots["s"]]
-        assert {of for of, said in hits if of in family and " color " not in f" {said}"} == {relation}, told
+        assert {of for of, said in hits if of in family and said == value} == {relation}, told
 
 
 def test_the_names_of_men_are_names_and_some_are_not_theirs() -> None:
