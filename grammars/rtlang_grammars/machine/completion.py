@@ -221,13 +221,12 @@ class Completion:
         tables = self._tables
         if state in tables.makers:
             self._grammar.complete_row(state)
-        row = tables.rows[tables.state(state, ROW)][self._order]
-        values, first = np.unique(row, return_index=True)
-        liked = np.argsort(first)
-        pairs = {int(values[i]): int(self._order[first[i]]) for i in liked}
-        byte = tables.state(state, BYTE)
-        if byte < 256:
-            pairs.setdefault(tables.state(state, TARGET), byte)
+        row, byte = tables.rows[tables.state(state, ROW)], tables.state(state, BYTE)
+        if byte < 256:  # it goes before what the row says of this byte
+            row = row.copy()
+            row[byte] = tables.state(state, TARGET)
+        values, first = np.unique(row[self._order], return_index=True)
+        pairs = {int(values[i]): int(self._order[first[i]]) for i in np.argsort(first)}
         pairs.pop(NONE, None)
         edges = tuple((byte, value) for value, byte in pairs.items())
         self._edges[state] = edges
