@@ -11,11 +11,16 @@ Record = dict[str, Value]
 Extra = Callable[[Draw], tuple[str, Value, str]]  # key, value, and the sentence that tells it
 
 
+def ways(text: str) -> tuple[str, ...]:
+    """The sentences of a text, a line each."""
+    return words(text.strip(), "\n")
+
+
 def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str) -> Extra:
-    """An extra field that is true or false; the sentences of each, separated by `|`."""
+    """An extra field that is true or false; the sentences of each, a line each."""
     known, held = (
-        {True: words(yes, "|"), False: words(no, "|")},
-        {True: words(held_yes, "|"), False: words(held_no, "|")},
+        {True: ways(yes), False: ways(no)},
+        {True: ways(held_yes), False: ways(held_no)},
     )
 
     def extra(draw: Draw) -> tuple[str, Value, str]:
@@ -26,8 +31,8 @@ def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str) -> Extra:
 
 
 def told(key: str, make: Callable[[Draw], str | int], known: str, held: str) -> Extra:
-    """An extra field with a value; its sentences, separated by `|`, have a place `{}` for it."""
-    known_texts, held_texts = words(known, "|"), words(held, "|")
+    """An extra field with a value; its sentences, a line each, have a place `{}` for it."""
+    known_texts, held_texts = ways(known), ways(held)
 
     def extra(draw: Draw) -> tuple[str, Value, str]:
         value = make(draw)
@@ -38,169 +43,256 @@ def told(key: str, make: Callable[[Draw], str | int], known: str, held: str) -> 
 
 URGENT = yes_no(
     "urgent",
-    "This is urgent.|It is urgent!|Please hurry, it is urgent.|We need it as soon as possible, it is urgent.",
-    "It is not urgent.|There is no hurry.|Take your time, this is not urgent.|No rush at all.",
-    "Marked as urgent.|Top urgency, please act at once.",
-    "Not urgent in any way.|No need to rush.",
+    """
+[This/It/The matter/All this] is [really/very/quite/] urgent[./!]
+[Please hurry,/Hurry up,/Be quick,] it is urgent.
+We need it as soon as possible, [it is urgent/this is urgent/because it is urgent].
+[Urgent: yes./An urgent case./Urgent!]
+[It cannot wait./This cannot wait until tomorrow./We cannot wait any longer.]
+[Please act at once/Please do it at once/Please be fast], the matter is [urgent/very urgent].
+""",
+    """
+[This/It/The matter] is not [urgent/very urgent/urgent at all].
+There is no [hurry/rush/need to hurry].
+Take your time[, this is not urgent/, it can wait/].
+No rush[ at all/, please/, we can wait/].
+[Urgent: no./Nothing urgent./It can wait./This can wait until next week.]
+[We are not in a hurry./Whenever you have time./I am in no hurry.]
+""",
+    "Marked as urgent.\nTop urgency, please act at once.",
+    "Not urgent in any way.\nNo need to rush.",
 )
 PHONE = told(
     "phone",
     Draw.phone,
-    "Phone: {}.|You can call {}.|Call {} for questions.|The phone number is {}.|Tel. {}",
-    "Reachable at {}.|Ring {}.",
+    """
+[Phone/Phone number/Tel./Telephone/Mobile]: {}[./]
+[You can/You may/Please/Feel free to] call {}[./ at any time./ for questions.]
+Call {} [for questions/for more/if you have questions/before noon].
+[The/My/Our] phone number is {}.
+Tel. {}
+[Questions?/Any questions?/More?] [Call/Dial/Ring us on] {}.
+[Reach us/You reach us/You can reach me] [on/at/by phone on] {}.
+The number to [call/dial/ring] is {}.
+""",
+    "Reachable at {}.\nRing {}.",
 )
 EMAIL = told(
     "email",
     Draw.email,
-    "Write to {} with questions.|Email: {}|The email address is {} .|Contact: {}",
-    "Mail goes to {} please.|E-mail {}",
+    """
+[Write/Please write/You can write/Send a mail] to {} [with questions./for details./for more./.]
+[Email/E-mail address/Mail/Email address]: {}
+The email address is {} .
+[Contact/For contact]: {}
+[My/Our/The] mail address is {} .
+[Questions/Answers/Details/Messages] [go/should go/please] to {} .
+[You can/Please/You may] mail {} [for details/any time/for questions].
+[Reply to/Answer to/Drop a line to] {} [please/, please/].
+""",
+    "Mail goes to {} please.\nE-mail {}",
 )
 WEBSITE = told(
     "website",
     Draw.url,
-    "See {} for more.|More at {}|Website: {}|Find out more on {} .",
-    "The web page is {}|Visit {} .",
+    """
+[See/Look at/Check/Go to] {} for [more/details/pictures/everything else].
+[More/Details/Pictures/Everything] at {}
+[Website/Web/Homepage/Web page/Link]: {}
+Find out more on {} .
+[The/Our/My] [website/homepage/web address] is {}
+[You find us at/We are online at/On the web:] {}
+[Read more/Learn more]: {}
+""",
+    "The web page is {}\nVisit {} .",
 )
 NOTE_CODE = told(
     "reference",
     Draw.any_code,
-    "Reference: {}.|The reference is {}.|Please quote {} as reference.|Our reference: {}.",
-    "Refer to {}.|Ref. {}.",
-)
-EXPRESS = yes_no(
-    "express",
-    "Express delivery, please.|Send it by express.|Express shipping was chosen.",
-    "Normal delivery is fine.|No express shipping needed.|Standard shipping, not express.",
-    "It should go by express mail.",
-    "Regular mail will do, no express.",
-)
-GIFT = yes_no(
-    "gift",
-    "It is a gift.|Please wrap it as a gift.|This is meant as a gift.",
-    "It is not a gift.|No gift wrapping.|Not meant as a gift.",
-    "It will be given as a gift.",
-    "It is no gift.",
-)
-FREE = yes_no(
-    "free",
-    "Entry is free.|Admission is free.|It costs nothing to attend.|It is free of charge.",
-    "Entry is not free.|There is an entry fee.|You need to buy a ticket.|It is not free.",
-    "Nobody has to pay.",
-    "Visitors have to pay.",
-)
-GUESTS = told(
-    "guests",
-    lambda d: d.number(5, 400),
-    "About {} guests are expected.|There is room for {} guests.|{} people will come.",
-    "{} visitors have signed up.|The list has {} guests.",
-)
-MARRIED = yes_no(
-    "married",
-    "Married.|Marital status: married.|The family status is married.",
-    "Not married.|Unmarried.|Still single, not married.",
-    "Has been married for years.",
-    "Never married.",
-)
-EMPLOYER = told(
-    "employer",
-    Draw.company,
-    "The employer is {}.|Works for {}.|Employer: {}.",
-    "On the payroll of {}.|{} is the employer.",
-)
-RESOLVED = yes_no(
-    "resolved",
-    "The problem is solved.|It has been resolved.|Fixed in the meantime.",
-    "It is not solved yet.|Still not resolved.|The problem remains open.",
-    "All fine again by now, resolved.",
-    "Nobody has resolved it so far.",
-)
-VEGAN = yes_no(
-    "vegan",
-    "The dish is vegan.|It is vegan.|Vegan: yes.",
-    "It is not vegan.|The dish is not vegan.|Vegan: no.",
-    "Suits vegan guests.",
-    "Unfit for vegan guests.",
-)
-AUTHOR = told(
-    "author",
-    Draw.full_name,
-    "Recipe by {}.|The recipe comes from {}.|Author: {}.",
-    "Written down by {}.|Thanks to {} for the recipe.",
-)
-DIFFICULTY = told(
-    "difficulty",
-    lambda d: d.pick(("easy", "medium", "hard")),
-    "The difficulty is {}.|Difficulty: {}.|This is rated as {}.",
-    "Level: {}.|It counts as {}.",
+    """
+[Reference/Reference number/Our reference/Your reference]: {}.
+The reference [is/number is/code is] {}.
+Please [quote/use/mention/give] {} as [the reference/reference/a reference].
+[It has/We use/It got] the reference {}.
+[The code/The number] {} is [the reference/your reference/our reference].
+[We filed it/It is stored/You find it] under the reference {}.
+""",
+    "Refer to {}.\nRef. {}.",
 )
 WINDOW_SEAT = yes_no(
     "window_seat",
-    "It is a window seat.|Window seat: yes.",
-    "It is not a window seat.|No window seat.",
+    """
+It is a window seat.
+[Window seat: yes./A window seat./A seat by the window.]
+[The seat is/You sit/It is] [next to/by/right by] the window.
+[With a view:/As requested,/Good news:] a window seat.
+""",
+    """
+It is not a window seat.
+[No window seat./Window seat: no./Not a window seat.]
+[It is/The seat is/You sit] [on the aisle/in the middle], [not at the window/no window seat/not by the window].
+[Sorry,/This time,/Sadly,] no window seat[./ was left.]
+""",
     "The seat is at the window.",
     "The seat is away from the window.",
 )
 BREAKFAST = yes_no(
     "breakfast",
-    "Breakfast is included.|With breakfast.|Breakfast: yes.",
-    "Breakfast is not included.|Without breakfast.|No breakfast.",
+    """
+Breakfast is [included/part of the price/included in the price].
+[With breakfast./Breakfast: yes./Breakfast included.]
+[The price/The rate/The room] [includes/comes with] breakfast.
+[Every morning there is/You get/They serve] breakfast[, it is included/ at no extra cost].
+""",
+    """
+Breakfast is not [included/part of the price].
+[Without breakfast./No breakfast./Breakfast: no.]
+[The price/The rate/The room] [does not include/comes without] breakfast.
+[Breakfast costs extra/You pay extra for breakfast], [it is not included/so it is not included].
+""",
     "The rate covers breakfast.",
     "Guests bring their own food, breakfast is extra.",
 )
 REMOTE = yes_no(
     "remote",
-    "Remote work is possible.|The job is remote.|You can work from home.",
-    "No remote work.|The job is not remote.|You work on site.",
+    """
+Remote work is [possible/fine/allowed].
+[The job/The work/The position] is [remote/fully remote].
+You [can/may] work from home[./ if you like./ all week.]
+[Remote: yes./A remote job./Work from home./Fully remote.]
+""",
+    """
+[No remote work./Remote: no./Remote work is not possible./No work from home.]
+[The job/The work/The position] is not remote.
+You [work/have to work/must work] [on site/in the office/in our office].
+[On site only/Only in the office/All days in the office], no remote work.
+""",
     "Home office is welcome.",
     "Presence in the office is a must.",
 )
 PAID = yes_no(
     "paid",
-    "It is already paid.|The invoice has been paid.|Paid: yes.",
-    "It is not paid yet.|Not paid so far.|Paid: no.",
+    """
+It [is already/has already been/is] paid.
+The [invoice/bill/amount] has been paid[./ on time./ last week.]
+[Paid: yes./Status: paid./Already paid./Paid in full.]
+[We/They] [paid it/have paid it/paid] [last week/yesterday/already/on time].
+[The money arrived/The payment is done/The bank sent the money], it is paid.
+""",
+    """
+It [is not/has not been] paid [yet/so far].
+[Not paid so far./Paid: no./Status: not paid./Unpaid./Still not paid.]
+The [invoice/bill/amount] has not been paid[ yet/ so far/].
+[We/They] have not paid [it/] yet.
+[The money did not arrive/No money came/We wait for the payment], it is not paid.
+""",
     "The money has been sent, so it is paid.",
     "Payment is still missing.",
 )
 DEPARTMENT = told(
     "department",
     lambda d: d.pick(lex.DEPARTMENTS),
-    "Department: {}.|The department is {}.|In charge of {}.",
-    "Assigned to {}.|The unit in charge is {}.",
+    """
+[Department/Dept./Unit/Team]: {}.
+The department is {}.
+In charge of {}.
+[Works in/Part of/A member of/Sits in] the {} department.
+[You find the desk in/The door says/The team is called] {}.
+The {} [department/team/unit] [is the right place/is in charge/will help].
+""",
+    "Assigned to {}.\nThe unit in charge is {}.",
 )
 COLOR = told(
-    "color", lambda d: d.pick(lex.COLORS), "The color is {}.|Color: {}.|It comes in {}.", "Painted {}.|Colored {}."
+    "color",
+    lambda d: d.pick(lex.COLORS),
+    """
+[The color is/Its color is/The color of it is] {}.
+[Color/Colour]: {}.
+It [comes in/is/is sold in/is available in] {}.
+[Only/Now also/We have it] in {}.
+[The surface/The outside/All of it] is {}.
+[We painted it/They made it/You get it in] {}.
+""",
+    "Painted {}.\nColored {}.",
 )
 IN_STOCK = yes_no(
     "in_stock",
-    "It is in stock.|In stock: yes.|We have it in stock.",
-    "It is out of stock.|In stock: no.|Not in stock at the moment.",
+    """
+It is in stock[./ now./ and ready to go.]
+[In stock: yes./In stock./Available, in stock.]
+We have [it/some/many] in stock.
+[Our shop has/The store has] it in stock.
+[You can have it today/We can ship it today], it is in stock.
+""",
+    """
+It is [out of stock/not in stock/sold out][./ now.]
+[In stock: no./Out of stock./Sold out./Not in stock at the moment.]
+We [do not have it/have none/have nothing] in stock.
+[You have to wait/Sorry/Come back later], it is [out of stock/not in stock].
+""",
     "There are still some in stock.",
     "The stock is empty.",
 )
 URGENT_OF_CASE = yes_no(
     "urgent",
-    "The case is urgent.|This is urgent.|Urgent: yes.",
-    "The case is not urgent.|This is not urgent.|Urgent: no.",
+    """
+[The case/This/It/The matter] is [urgent/very urgent/really urgent].
+[Urgent: yes./An urgent case./Urgent!]
+[This/The case/It] cannot wait[./ any longer.]
+[It must be treated/The patient must be seen/It has to be looked at] at once, it is urgent.
+""",
+    """
+[The case/This/It/The matter] is not [urgent/very urgent].
+[Urgent: no./Not an urgent case./No hurry./Not urgent.]
+[This/The case/It] can wait[./ until next week./, it is not urgent.]
+[There is time./There is no hurry with this./No need to hurry.]
+""",
     "Treat it as urgent.",
     "There is nothing urgent about it.",
 )
 PUBLISHER = told(
     "publisher",
     Draw.company,
-    "Publisher: {}.|The publisher is {}.|Published by {}.",
-    "{} brought it out.|Printed at {}.",
+    """
+[Publisher/Published by/Publishing house]: {}.
+The [publisher/publishing house] is {}.
+[Published/Sold/Brought to the shops] by {}.
+[It was/The title was] published [by/at/with] {}.
+{} [published it/is the publisher/prints and sells it].
+""",
+    "{} brought it out.\nPrinted at {}.",
 )
 FURNISHED = yes_no(
     "furnished",
-    "It is furnished.|Furnished: yes.|The rooms are furnished.",
-    "It is not furnished.|Furnished: no.|Unfurnished.",
+    """
+It is [furnished/fully furnished].
+[Furnished: yes./Furnished./Fully furnished.]
+The [rooms/place/flat] [are/comes/is] furnished.
+[It comes with/There are/You get] [beds and tables/all the furniture], it is furnished.
+""",
+    """
+It is not furnished[./ at all.]
+[Furnished: no./Unfurnished./Not furnished.]
+The [rooms are/place is/flat is] [not furnished/unfurnished/empty, not furnished].
+[There is no furniture/You need your own beds/It has no furniture], it is [not furnished/unfurnished].
+""",
     "Furniture is included, so it is furnished.",
     "You bring your own furniture, it is not furnished.",
 )
 PETS = yes_no(
     "pets",
-    "Pets are allowed.|Pets: yes.|You may bring pets.",
-    "Pets are not allowed.|No pets.|Pets: no.",
+    """
+Pets are [allowed/fine/no problem/accepted].
+[Pets: yes./Pets allowed./With pets? Yes.]
+You may [bring/keep/have] pets.
+[Your cat/Your dog/A cat/A dog] may [come/move in] too, pets are [allowed/accepted].
+""",
+    """
+Pets are [not allowed/not accepted/forbidden].
+[No pets./Pets: no./Sorry, no pets./Pets? No.]
+You [may not/cannot] [bring/keep/have] pets.
+[The owner does not want/Nobody may keep/We allow no] pets.
+""",
     "Pets are welcome.",
     "We do not accept pets.",
 )

@@ -19,6 +19,14 @@ def lines(text: str) -> tuple[str, ...]:
     return words(text.strip(), "\n")
 
 
+def joined(told: list[str]) -> str:
+    """The sentences in a line; two values never meet between them without a full stop."""
+    nexts = [*told[1:], ""]
+    return " ".join(
+        f"{one}." if one[-1] == "}" and two[:1] == "{" else one for one, two in zip(told, nexts, strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class Kind:
     """Records of one kind. Called with a draw, it gives its name, a text and the record that the text tells."""
@@ -52,7 +60,7 @@ class Kind:
         assert not left, f"no sentence of {self.name} tells {left} alone"
         shape = draw.random.random()
         if shape < 0.7:
-            return " ".join(told)
+            return joined(told)
         if shape < 0.85:
             return draw.pick(("\n", "\n", "\n- ", "\n* ", "\n\n")).join(told)
         return draw.pick(("; ", ", ", " / ", " - ")).join(sentence.rstrip(".") for sentence in told)

@@ -1,7 +1,8 @@
 """Kinds of records of occasions: an event, and a recipe."""
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.extras import AUTHOR, DIFFICULTY, EMAIL, FREE, GUESTS, PHONE, VEGAN, WEBSITE, Record
+from rtlang.model.embedded.extras import EMAIL, PHONE, WEBSITE, Record
+from rtlang.model.embedded.extras_more import AUTHOR, DIFFICULTY, FREE, GUESTS, VEGAN
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw, article, listing

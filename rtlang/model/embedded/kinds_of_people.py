@@ -1,7 +1,8 @@
 """Kinds of records about people: a person, and the ticket of somebody with a problem."""
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.extras import EMAIL, EMPLOYER, MARRIED, PHONE, RESOLVED, URGENT, Record
+from rtlang.model.embedded.extras import EMAIL, PHONE, URGENT, Record
+from rtlang.model.embedded.extras_more import EMPLOYER, MARRIED, RESOLVED
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw, article
@@ -73,7 +74,8 @@ Fond of {hobby} and {age} by now, {name} is employed in {city}; the profession i
 [Name/Full name/Person]: {name}[./]
 {name} is [the name/a good friend/new here/our neighbor/the person I mean].
 [Do you know/Have you met/Who is] {name}?
-[People/Friends/We] [know/found/met] {name} [last year/long ago/at work].
+[People/Friends/We] [found/met/saw] {name} [last year/long ago/at work].
+[People/Friends/We] [know/like/talk about] {name}.
 {first} is {age}[ years old/ years of age/].
 [Age/Years/Years of age]: {age}[./]
 [The age is/The age of {first} is/Aged/At the age of] {age}.

@@ -1,7 +1,8 @@
 """Kinds of records of trade: an order of one article, and a basket of several."""
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.extras import EMAIL, EXPRESS, GIFT, NOTE_CODE, PHONE, URGENT, Record
+from rtlang.model.embedded.extras import EMAIL, NOTE_CODE, PHONE, URGENT, Record
+from rtlang.model.embedded.extras_more import EXPRESS, GIFT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw, listing, plural
@@ -173,7 +174,7 @@ basket = Kind(
     "order", words("order|purchase|shopping list", "|"), draw_basket,
     lines("""
 {customer} [from/in/of] {city} [wants/needs/would like/ordered/takes/is buying] {goods}.
-[Please ship/Please send/Kindly deliver/Deliver/Send] {goods} to {customer} [in/, who lives in/, city of] {city}.
+[Please ship/Please send/Kindly deliver/Deliver/Send] {goods} to {customer}[ in/, who lives in/, city of] {city}.
 [Order by/Purchase of/Request by/Shopping list of] {customer}: {goods}. [Deliver to/Ship to/Send it to/Goes to] {city}.
 [Hi/Hello/Good morning/Hey], {customer} here. [I need/I would like/I want/Please get me] {goods}, [sent/shipped/delivered/brought] to \
 {city}.

@@ -1,0 +1,168 @@
+"""More optional fields: those of orders, events, people, tickets and recipes."""
+
+from rtlang.model.embedded.extras import told, yes_no
+from rtlang.model.embedded.words import Draw
+
+EXPRESS = yes_no(
+    "express",
+    """
+Express [delivery/shipping/mail], please.
+[Send/Ship/Deliver] it by express[./, please.]
+Express [shipping/delivery] was [chosen/booked/paid for].
+[Express: yes./With express delivery./It goes by express.]
+[We pay extra for/The customer wants/I would like] express [shipping/delivery].
+""",
+    """
+[Normal/Standard/Regular] delivery is fine.
+No express [shipping/delivery] [needed/, please/was chosen].
+Standard [shipping/delivery], not express.
+[Express: no./Without express delivery./It need not go by express.]
+[It can go by normal mail/The normal way is fast enough/Slow shipping will do], no express[, please/].
+""",
+    "It should go by express mail.",
+    "Regular mail will do, no express.",
+)
+GIFT = yes_no(
+    "gift",
+    """
+It is a [gift/birthday gift/gift for a friend].
+Please wrap it [as a gift/in gift paper, it is a gift].
+[This/All of it/The parcel] is meant as a gift.
+[Gift: yes./With gift wrapping, please./A gift!]
+[We want to give it away/I give it to my mother/It goes to a friend] as a gift.
+""",
+    """
+[It/This] is not a gift[./, by the way.]
+No gift [wrapping/paper][, please/ needed/].
+Not [meant as/sent as/bought as] a gift.
+[Gift: no./Without gift wrapping./No gift.]
+[I keep it myself/It is for the office/We use it ourselves], [it is not/so it is not/not] a gift.
+""",
+    "It will be given as a gift.",
+    "It is no gift.",
+)
+FREE = yes_no(
+    "free",
+    """
+[Entry/Admission/Everything/The whole evening] is [free/free of charge/free for all].
+It costs nothing to [attend/come/get in].
+It is free[ of charge/ for everybody/].
+[Free: yes./Free entry./Free admission!]
+[You need no ticket/You do not have to pay/Nobody pays for a ticket], [it is free/entry is free/all is free].
+""",
+    """
+[Entry/Admission] is not free[./, sorry.]
+There is [an entry fee/a fee/a charge at the door].
+You [need to/have to/must] buy a ticket.
+It is not free[ of charge/].
+[Free: no./No free entry./Tickets cost money.]
+[Everybody pays/All guests pay/You pay] [at the door/for a ticket/a small fee].
+""",
+    "Nobody has to pay.",
+    "Visitors have to pay.",
+)
+GUESTS = told(
+    "guests",
+    lambda d: d.number(5, 400),
+    """
+[About/Around/Some/] {} [guests/people/visitors] are expected.
+There is [room/space] for {} [guests/people].
+{} [people/guests] will come.
+[Guests/Number of guests/Guests expected]: {}.
+We [expect/invited/hope for/wait for] {} guests.
+The [number of guests/guest list] [is/counts/stands at] {}.
+""",
+    "{} visitors have signed up.\nThe list has {} guests.",
+)
+MARRIED = yes_no(
+    "married",
+    """
+Married[./ with two children./ for some time.]
+[Marital status/Family status/Status]: married.
+The [family/marital] status is married.
+[Married: yes./Happily married./Got married last year./Now married.]
+[By now,/Since last summer,] married.
+""",
+    """
+[Not married./Not married yet./Not yet married.]
+[Unmarried./Single./Still single, not married.]
+[Marital status/Family status/Status]: [single/not married/unmarried].
+[Married: no./Lives alone, not married./Single and not married.]
+The [family/marital] status is [single/unmarried].
+""",
+    "Has been married for years.",
+    "Never married.",
+)
+EMPLOYER = told(
+    "employer",
+    Draw.company,
+    """
+The [employer/company/name of the employer] is {}.
+[Works/Working/Has worked] for {}[./ for years./ since May.]
+[Employer/Company/Firm/Works for]: {}.
+[Employed/Hired] by {}.
+[The salary is paid by/The job is at/The work is done for] {}.
+[Has a desk/Has a job/Works] at {}.
+""",
+    "On the payroll of {}.\n{} is the employer.",
+)
+RESOLVED = yes_no(
+    "resolved",
+    """
+The [problem/trouble/case] [is solved/has been solved/is resolved].
+It [has been/is/was] [resolved/solved/fixed][./ now./ this morning.]
+[Fixed in the meantime./Solved in the meantime./It works again, resolved.]
+[Resolved: yes./Status: resolved./Solved: yes.]
+[All is fine again/Everything works again/We repaired it], so it is [resolved/solved].
+""",
+    """
+It is not [solved/resolved/fixed] yet.
+[Still not resolved./Still not solved./Not fixed so far.]
+The [problem/case/trouble] [remains open/is still open/is not solved].
+[Resolved: no./Status: open./Status: not resolved./Solved: no.]
+[Nobody fixed it yet/It still happens/We still work on it], so it is not [resolved/solved].
+""",
+    "All fine again by now, resolved.",
+    "Nobody has resolved it so far.",
+)
+VEGAN = yes_no(
+    "vegan",
+    """
+[The dish/The meal/The recipe/It/All of it] is vegan[./!]
+[Vegan: yes./A vegan dish./Vegan!/Good for vegan friends.]
+[Everything in it is/You can call it/It is completely] vegan.
+""",
+    """
+[The dish/The meal/The recipe/It] is not vegan.
+[Vegan: no./Not vegan./No vegan dish./Not for vegan friends.]
+[Not everything in it is/You cannot call it/Sorry, it is not] vegan.
+""",
+    "Suits vegan guests.",
+    "Unfit for vegan guests.",
+)
+AUTHOR = told(
+    "author",
+    Draw.full_name,
+    """
+[Recipe/A recipe/Written] by {}.
+The recipe [comes from/is by/was written by/was sent in by] {}.
+[Author/Written by/By]: {}.
+The author [is/of the recipe is] {}.
+{} [wrote the recipe/is the author/wrote this down/gave us the recipe].
+[I got/We got/I have] the recipe from {}.
+[Thank you/Thanks], {}, for [writing the recipe/the recipe].
+""",
+    "Written down by {}.\nThanks to {} for the recipe.",
+)
+DIFFICULTY = told(
+    "difficulty",
+    lambda d: d.pick(("easy", "medium", "hard")),
+    """
+The [difficulty/level of difficulty] is {}.
+[Difficulty/Difficulty level/How difficult?]: {}.
+[This is/It is/The recipe is] rated as {}.
+[The cooks say it is/Most people find it/We rate it] {}.
+[The difficulty of the recipe/Its difficulty] is {}.
+""",
+    "Level: {}.\nIt counts as {}.",
+)
