@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 
 from rtlang.model.embedded.extras import Value
 from rtlang.model.embedded.kinds import lines
@@ -301,7 +301,7 @@ def other_block(draw: Draw, record: Mapping[str, Value]) -> str:
     )
 
 
-@lru_cache(maxsize=None)
+@cache
 def for_arrays(asks: tuple[str, ...]) -> tuple[str, ...]:
     """The requests that do not speak of one object, and say `as an array` where any of them do."""
     fitting = tuple(ask for ask in asks if not re.search(r"\b(object|record|form)\b", ask))
