@@ -21,11 +21,12 @@ from rtlang_grammars.machine.layout import (
     SLICE,
     WIDTH,
 )
-from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE, plain_body
+from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.tables import Tables
 
-_MAX_EXPLORED = 400
 _MAX_COUNTED = 1000
+FREE_LENGTH = 16
+"""Where so many plain characters may follow, most tokens need no walk: all but 1 % of those of Qwen2 are shorter."""
 
 
 class ByteAutomaton(Protocol):
@@ -44,6 +45,12 @@ class ByteAutomaton(Protocol):
 
     def after_character(self, state: int) -> list[int]:
         """The states that one character leads to, from a state between characters."""
+
+    def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
+        """The states that can follow, -1 for none, and for each byte which of them, [256]."""
+
+    def free_length(self, state: int, limit: int) -> int | None:
+        """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
 
 
 class Embedding:
@@ -80,10 +87,11 @@ class Embedding:
 
     def _make_row(self, number: int) -> None:
         tables = self._tables
-        targets, inverse = np.unique(self._automaton.row(self._locals[number]), return_inverse=True)
-        values = np.array([self.state(target) if target >= 0 else NONE for target in targets.tolist()], dtype=np.int32)
+        targets, index = self._automaton.ways(self._locals[number])
+        states = self._states
+        values = [NONE if at < 0 else states[at] if at in states else self.state(at) for at in targets]
         place = tables.add_row()
-        tables.rows[place] = values[inverse.reshape(-1)]
+        tables.rows[place] = np.array(values, dtype=np.int32)[index]
         tables.set_state(number, ROW, place)
 
 
@@ -115,23 +123,23 @@ class QuotedEmbedding:
         self._tables, self._automata, self._ends, self._block = tables, automata, ends, block
         self._states: dict[_Local, int] = {}
         self._locals: dict[int, _Local] = {}
-        self._rows: dict[_Local, tuple[list[_Local | None], NDArray[np.intp]]] = {}
-        self._free: dict[_Local, bool] = {}
         self._is_free = is_free
 
     def start(self) -> int:
         """The state behind the opening quote."""
         return self.state(tuple(automaton.start for automaton in self._automata))
 
-    def is_free(self, number: int) -> bool:
-        """Whether any plain text may follow in this state, where a character begins, to whatever length."""
+    def free_length(self, number: int) -> int | None:
+        """How many plain characters may follow in this state, where a character begins, whichever they are; None where it never ends."""
         if self._is_free:
-            return True
-        local = self._locals[number]
-        found = self._free.get(local)
-        if found is None:
-            found = self._explore(local)
-        return found
+            return None
+        best = 0
+        for at, automaton in zip(self._locals[number], self._automata, strict=True):
+            length = automaton.free_length(at, FREE_LENGTH) if at >= 0 else 0
+            if length is None:
+                return None
+            best = max(best, length)
+        return best
 
     def state(self, local: _Local) -> int:
         """The machine's number of a state."""
@@ -143,55 +151,29 @@ class QuotedEmbedding:
             at, automaton = next((at, a) for at, a in zip(local, self._automata, strict=True) if at >= 0)
             if automaton.is_between_characters(at):
                 tables.set_state(found, SLICE, EMBEDDED_SLICE)
-                tables.embedded[found] = self.is_free
+                tables.embedded[found] = self.free_length
         return found
 
-    def _row(self, local: _Local) -> tuple[list[_Local | None], NDArray[np.intp]]:
+    def _ways(self, local: _Local) -> tuple[list[_Local], NDArray[np.intp] | NDArray[np.uint8]]:
         """The states that follow, and for each byte which of them."""
-        found = self._rows.get(local)
-        if found is None:
-            nothing = np.full(256, -1, dtype=np.int32)
-            rows = [a.row(at) if at >= 0 else nothing for at, a in zip(local, self._automata, strict=True)]
-            if len(rows) == 1:
-                each, inverse = np.unique(rows[0], return_inverse=True)
-                columns = [(at,) for at in each.tolist()]
-            else:
-                each, inverse = np.unique(np.stack(rows), axis=1, return_inverse=True)
-                columns = [tuple(column) for column in each.T.tolist()]
-            targets: list[_Local | None] = [column if max(column) >= 0 else None for column in columns]
-            found = self._rows[local] = (targets, inverse.reshape(-1))
-        return found
+        if len(local) == 1:
+            targets, index = self._automata[0].ways(local[0])
+            return [(at,) for at in targets], index
+        nothing = np.full(256, -1, dtype=np.int32)
+        rows = [a.row(at) if at >= 0 else nothing for at, a in zip(local, self._automata, strict=True)]
+        each, inverse = np.unique(np.stack(rows), axis=1, return_inverse=True)
+        return [tuple(column) for column in each.T.tolist()], inverse.reshape(-1)
 
     def _make_row(self, number: int) -> None:
-        tables, local = self._tables, self._locals[number]
-        targets, inverse = self._row(local)
-        values = np.array([NONE if each is None else self.state(each) for each in targets], dtype=np.int32)
+        tables, local, states = self._tables, self._locals[number], self._states
+        targets, index = self._ways(local)
+        values = [states[each] if each in states else NONE if max(each) < 0 else self.state(each) for each in targets]
         place = tables.add_row()
-        tables.rows[place] = values[inverse]
+        tables.rows[place] = np.array(values, dtype=np.int32)[index]
         for at, automaton, end in zip(local, self._automata, self._ends, strict=True):
             if at >= 0 and automaton.is_accepting(at):
                 tables.rows[place, QUOTE] = end
         tables.set_state(number, ROW, place)
-
-    def _explore(self, start: _Local) -> bool:
-        """Follow every plain text from a state; note those found free on the way."""
-        body = plain_body()
-        seen = {(start, 0)}
-        waiting = [(start, 0)]
-        while waiting:
-            local, place = waiting.pop()
-            targets, inverse = self._row(local)
-            for byte in np.flatnonzero(body[place] >= 0).tolist():
-                following = targets[inverse[byte]]
-                if following is None or len(seen) > _MAX_EXPLORED:
-                    self._free[start] = False
-                    return False
-                pair = (following, int(body[place, byte]))
-                if pair not in seen and not (pair[1] == 0 and self._free.get(following)):
-                    seen.add(pair)
-                    waiting.append(pair)
-        self._free.update((local, True) for local, place in seen if place == 0)
-        return True
 
 
 def distances(automaton: ByteAutomaton) -> dict[int, int] | None:
@@ -259,10 +241,13 @@ class CountedEmbedding:
     def _make_row(self, number: int) -> None:
         tables, automaton, local = self._tables, self._automaton, self._locals[number]
         begins = automaton.is_between_characters(local)
-        targets, inverse = np.unique(automaton.row(local), return_inverse=True)
+        targets, index = automaton.ways(local)
         values = np.full(len(targets), NONE, dtype=np.int32)
-        for i, target in enumerate(targets.tolist()):
-            if target >= 0:
+        made: dict[int, int] = {}
+        for i, target in enumerate(targets):
+            if target in made:
+                values[i] = made[target]
+            elif target >= 0:
                 room = self._most - self._near(target)
                 if begins:
                     if room > 0:
@@ -271,8 +256,9 @@ class CountedEmbedding:
                     values[i] = self._state(target)
                 elif room >= 0:
                     values[i] = tables.action(AT_MOST, self._state(target), room)
+                made[target] = int(values[i])
         place = tables.add_row()
-        tables.rows[place] = values[inverse.reshape(-1)]
+        tables.rows[place] = values[index]
         if automaton.is_accepting(local):
             tables.rows[place, QUOTE] = tables.action(AT_LEAST, self._end, self._least)
         tables.set_state(number, ROW, place)

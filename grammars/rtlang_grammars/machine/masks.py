@@ -159,11 +159,15 @@ class Masks:
                 continue
             if slice_id == COUNTED_SLICE and S[state, WIDTH] - count < engine.max_depth:
                 continue
+            found = engine.slices[slice_id]
             if slice_id == EMBEDDED_SLICE:
                 with self._steps.tables.lock:
-                    if not self._steps.tables.embedded[state](state):
+                    length = self._steps.tables.embedded[state](state)
+                if length is not None:
+                    short = engine.short(length)
+                    if short is None:
                         continue
-            found = engine.slices[slice_id]
+                    found = short
             return found.mask.copy(), found.others
         return np.zeros(engine.num_words, dtype=np.uint32), engine.trie.nodes
 

@@ -63,7 +63,8 @@ class Tables:
     Attributes:
         makers: of states whose rows are open.
         closers: of states from which the end of the frame is known.
-        embedded: of states inside strings with patterns, whether any plain text may follow; to be called under the lock.
+        embedded: of states inside strings with patterns, how many plain characters may follow (None: without end); to be called under
+            the lock.
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -76,7 +77,7 @@ class Tables:
         self.lock = threading.RLock()
         self.makers: dict[int, RowMaker] = {}
         self.closers: dict[int, Closer] = {}
-        self.embedded: dict[int, Callable[[int], bool]] = {}
+        self.embedded: dict[int, Callable[[int], int | None]] = {}
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)
@@ -169,14 +170,17 @@ class Tables:
         return number
 
     def publish(self) -> Snapshot:
-        """The arrays for compiled code. Only open rows may be made from here on, by `complete`."""
-        size, slack = self.num_states, 64 if self.makers else 0
-        S = np.empty((size + 8 * slack + 1, STATE_WORDS), dtype=np.int32)
-        S[:size] = np.array(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((self.num_rows + size // 8 * bool(slack) + slack, 256), dtype=np.int32)
-        rows[: self.num_rows] = self.rows
+        """The arrays for compiled code, with room to grow. Only open rows may be made from here on, by `complete`."""
+        size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
+        grows = bool(self.makers)
+        S = np.empty((size + grows * max(512, size // 2) + 1, STATE_WORDS), dtype=np.int32)
+        S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
+        rows = np.empty((num_rows + grows * max(64, num_rows // 2), 256), dtype=np.int32)
+        rows[:num_rows] = self.rows
         self._rows = rows
-        self.snapshot = Snapshot(S, rows.reshape(-1), np.array(self.words if len(self.words) else [0], dtype=np.int32))
+        X = np.empty(num_words + grows * max(256, num_words // 2) + 1, dtype=np.int32)
+        X[:num_words] = np.frombuffer(self.words, dtype=np.int32)
+        self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot
 
     def complete(self, state: int) -> Snapshot:
@@ -194,11 +198,13 @@ class Tables:
             self.budget = self.budget.renewed()
             self.makers[state](state)
             assert self.state(state, 0) != UNKNOWN_ROW, "the maker has to make the row"
-            if num_words != len(self.words) or rows is not self._rows or self.num_states > len(snapshot.S):
+            del self.makers[state]
+            if rows is not self._rows or self.num_states > len(snapshot.S) or len(self.words) > len(snapshot.X):
                 return self.publish()
+            if len(self.words) > num_words:
+                snapshot.X[num_words : len(self.words)] = self.words[num_words:]
             if self.num_states > num_states:
                 added = np.array(self.states[num_states * STATE_WORDS :], dtype=np.int32)
                 snapshot.S[num_states : self.num_states] = added.reshape(-1, STATE_WORDS)
             snapshot.S[state, 0] = self.state(state, 0)  # last: from now on readers see the row
-            del self.makers[state]
             return snapshot

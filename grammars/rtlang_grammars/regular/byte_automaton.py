@@ -14,17 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.branching import Branching, uniform_branching
 from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton
-from rtlang_grammars.regular.code_points import MAX_CODE_POINT
-from rtlang_grammars.regular.spellings import (
-    ESCAPE,
-    UTF8_LEADS,
-    Place,
-    branches,
-    code_point_ranges,
-    lead_place,
-    shape,
-)
+from rtlang_grammars.regular.spellings import ESCAPE, Place, shape
 from rtlang_grammars.spec import GrammarError
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
@@ -68,11 +60,8 @@ class ByteAutomaton:
         self._inside: list[tuple[Place, tuple[int, ...] | int] | None] = []
         self._between: dict[int, int] = {NO_STATE: NO_STATE}
         self._within: dict[tuple[object, ...], int] = {}
-        self._classes: dict[Place, tuple[int, ...]] = {}
-        self._high_rows: dict[tuple[int, ...], NDArray[np.int32]] = {}
-        partition = automaton.partition
-        self._ascii = np.array([partition.class_of(byte) for byte in range(128)], np.intp)
-        self._beyond_ascii = tuple(sorted(partition.classes_within(0x80, MAX_CODE_POINT)))
+        self._branchings = automaton.branchings
+        self._high: dict[tuple[int, ...], list[int]] = {}
         self._lock = threading.Lock()
         self.start = self._state_between(automaton.start)
 
@@ -106,14 +95,32 @@ class ByteAutomaton:
         Raises:
             GrammarError: the automaton outgrew the limits of its budget; the time of one row counts for itself.
         """
+        targets, index = self.ways(state)
+        row: NDArray[np.int32] = np.array(targets, np.int32)[index]
+        return row
+
+    def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
+        """The states that can follow, some perhaps twice or -1 for none, and for each byte which of them: [256].
+
+        Raises:
+            GrammarError: as `row`.
+        """
         with self._lock:
             limit = self._budget.limits.max_states
             if len(self._codes) + self._automaton.num_states > 2 * limit:
                 raise GrammarError(f"too complex: more than {limit} states are needed")
             inside = self._inside[state]
             if inside is not None:
-                return self._row_within(*inside)
-            return self._row_between(self._automaton.moves(self._codes[state], self._budget.renewed()))
+                return self._ways_within(*inside)
+            return self._ways_between(self._automaton.moves(self._codes[state], self._budget.renewed()))
+
+    def free_length(self, state: int, limit: int) -> int | None:
+        """How many plain characters may follow a state between characters, whichever they are: up to `limit`, None where it never ends.
+
+        Plain are all but control characters, the quote, the backslash, U+2028 and U+2029. Low where more states would have to be made.
+        """
+        with self._lock:
+            return self._automaton.free_length(self._codes[state], limit, self._budget.renewed())
 
     def _state_between(self, code: int) -> int:
         state = self._between.get(code)
@@ -123,71 +130,64 @@ class ByteAutomaton:
             self._inside.append(None)
         return state
 
-    def _row_between(self, moves: tuple[int, ...]) -> NDArray[np.int32]:
-        row = np.empty(256, np.int32)
-        targets = np.array([self._state_between(code) for code in moves], np.int32)
-        row[:128] = targets[self._ascii]
-        beyond = tuple([moves[number] for number in self._beyond_ascii])
-        high_row = self._high_rows.get(beyond)
-        if high_row is None:
-            high_row = self._high_rows[beyond] = self._high_row(moves)
-        row[128:] = high_row
-        if self._is_json_string:
-            row[:0x20] = NO_STATE
-            row[_QUOTE] = NO_STATE
-            row[_BACKSLASH] = self._state_within(ESCAPE, moves)
-        return row
+    def _ways_between(self, moves: tuple[int, ...]) -> tuple[list[int], NDArray[np.uint8]]:
+        """Classes of ASCII, then the places behind lead bytes of UTF-8, then what follows the backslash."""
+        layout = self._branchings.between(self._is_json_string)
+        targets = [self._state_between(moves[number]) for number in layout.classes]
+        beyond = tuple([moves[number] for number in layout.beyond])
+        high = self._high.get(beyond)
+        if high is None:
+            if len(set(beyond)) == 1:
+                high = [self._state_within(place, beyond[0]) for place in layout.leads]
+            else:
+                high = [
+                    self._state_at(place, classes, moves)
+                    for place, classes in zip(layout.leads, layout.lead_classes, strict=True)
+                ]
+            self._high[beyond] = high
+        targets += high
+        targets.append(self._state_at(ESCAPE, layout.all_classes, moves) if self._is_json_string else NO_STATE)
+        targets.append(NO_STATE)
+        return targets, layout.index
 
-    def _high_row(self, moves: tuple[int, ...]) -> NDArray[np.int32]:
-        """The row from 0x80 on, where UTF-8 begins characters beyond ASCII."""
-        row = np.full(128, NO_STATE, np.int32)
-        for low, high, run in UTF8_LEADS:
-            codes = {moves[number] for number in self._classes_of(run)}
-            if len(codes) == 1:
-                row[low - 128 : high - 127] = self._state_within(lead_place(low, low, run), codes.pop())
-                continue
-            for byte in range(low, high + 1):
-                row[byte - 128] = self._state_within(lead_place(low, byte, run), moves)
-        return row
-
-    def _state_within(self, place: Place, moves: tuple[int, ...] | int) -> int:
-        """The state at a place, given the moves of the state before the character, or the one state that all of them lead to."""
-        if isinstance(moves, int):
-            if moves == NO_STATE:
-                return NO_STATE
-            key: tuple[object, ...] = (shape(place), moves)
-        else:
-            codes = [moves[number] for number in self._classes_of(place)]
-            if codes.count(codes[0]) == len(codes):
-                return self._state_within(place, codes[0])
-            key = (place, *codes)
+    def _state_at(self, place: Place, classes: tuple[int, ...], moves: tuple[int, ...]) -> int:
+        """The state at a place, given the moves of the state before the character and the classes that are possible there."""
+        codes = [moves[number] for number in classes]
+        if codes.count(codes[0]) == len(codes):
+            return self._state_within(place, codes[0])
+        key: tuple[object, ...] = (place, *codes)
         state = self._within.get(key)
         if state is None:
-            state = self._within[key] = len(self._codes)
-            self._codes.append(NO_STATE)
-            self._inside.append((place, moves))
+            state = self._add_within(key, place, moves)
         return state
 
-    def _row_within(self, place: Place, moves: tuple[int, ...] | int) -> NDArray[np.int32]:
-        row = np.full(256, NO_STATE, np.int32)
-        for low, high, below, first in branches(place):
-            if below is not None:
-                row[low : high + 1] = self._state_within(below, moves)
-            elif isinstance(moves, int):
-                row[low : high + 1] = self._state_between(moves)
-            else:
-                for range_first, range_last, number in self._automaton.partition.ranges_within(
-                    first, first + high - low
-                ):
-                    state = self._state_between(moves[number])
-                    row[low + range_first - first : low + range_last - first + 1] = state
-        return row
+    def _state_within(self, place: Place, code: int) -> int:
+        """The state at a place from which all characters lead to one state."""
+        if code == NO_STATE:
+            return NO_STATE
+        key = (shape(place), code)
+        state = self._within.get(key)
+        if state is None:
+            state = self._add_within(key, place, code)
+        return state
 
-    def _classes_of(self, place: Place) -> tuple[int, ...]:
-        classes = self._classes.get(place)
-        if classes is None:
-            found: set[int] = set()
-            for first, last in code_point_ranges(place):
-                found |= self._automaton.partition.classes_within(first, last)
-            classes = self._classes[place] = tuple(sorted(found))
-        return classes
+    def _add_within(self, key: tuple[object, ...], place: Place, moves: tuple[int, ...] | int) -> int:
+        state = self._within[key] = len(self._codes)
+        self._codes.append(NO_STATE)
+        self._inside.append((place, moves))
+        return state
+
+    def _ways_within(self, place: Place, moves: tuple[int, ...] | int) -> tuple[list[int], NDArray[np.uint8]]:
+        targets = [NO_STATE]
+        if isinstance(moves, int):
+            branching: Branching = uniform_branching(place)
+            for below, _ in branching.ways:
+                targets.append(self._state_between(moves) if below is None else self._state_within(below, moves))
+            return targets, branching.index
+        branching = self._branchings.at(place)
+        for below, classes in branching.ways:
+            if below is None:
+                targets.append(self._state_between(moves[classes[0]]))
+            else:
+                targets.append(self._state_at(below, classes, moves))
+        return targets, branching.index

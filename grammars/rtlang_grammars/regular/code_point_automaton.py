@@ -11,20 +11,22 @@ from collections.abc import Iterable
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, syntax
+from rtlang_grammars.regular.branching import branchings_of
 from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.dead_ends import DeadEnds, Situation
 from rtlang_grammars.regular.derivatives import Derivatives, Moves
-from rtlang_grammars.regular.partition import Partition
 from rtlang_grammars.regular.terms import NOTHING, Terms
 
 NO_STATE = -1
+_MAX_EXPLORED = 1000
+"""States; with more than these, no state is made only to find out how long any text may follow."""
 
 
 class CodePointAutomaton:
     """States are numbered from 0 as they are met. Safe to share between threads.
 
     Attributes:
-        partition: the classes of code points.
+        partition, branchings: the classes of code points, and their spellings.
         start: the first state; NO_STATE where the language is empty.
     """
 
@@ -35,7 +37,8 @@ class CodePointAutomaton:
             GrammarError: the budget ran out.
         """
         budget.check_depth(tree.depth)
-        self.partition = Partition([code_points.ALL, *_sets_of(tree)])
+        self.branchings = branchings_of(frozenset([code_points.ALL, *_sets_of(tree)]))
+        self.partition = self.branchings.partition
         self._terms = Terms(self.partition, budget)
         self._derivatives = Derivatives(self._terms)
         self._dead_ends = DeadEnds(self._terms, self._following, self._accepts)
@@ -71,6 +74,32 @@ class CodePointAutomaton:
                     mask ^= low
             vector = self._vectors[state] = tuple(targets)
         return vector
+
+    def free_length(self, state: int, limit: int, budget: Budget) -> int | None:
+        """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        plain = self.branchings.plain()
+        seen, level = {state}, [state]
+        for length in range(limit):
+            following: list[int] = []
+            for each in level:
+                if len(self._vectors) > _MAX_EXPLORED and self._vectors[each] is None:
+                    return length
+                moves = self.moves(each, budget)
+                for number in plain:
+                    target = moves[number]
+                    if target == NO_STATE:
+                        return length
+                    if target not in seen:
+                        seen.add(target)
+                        following.append(target)
+            if not following:
+                return None
+            level = following
+        return limit
 
     def is_accepting(self, state: int) -> bool:
         """Whether the text so far is in the language."""

@@ -83,6 +83,13 @@ class Partition:
             at += 1
         return found
 
+    def sorted_classes_within(self, first: int, last: int) -> tuple[int, ...]:
+        """The classes that occur in an interval, ascending; most intervals lie within one range."""
+        at = max(bisect_right(self.firsts, first) - 1, 0)
+        if self.firsts[at] <= first and last <= self.lasts[at]:
+            return (self.classes[at],)
+        return tuple(sorted(self.classes_within(first, last)))
+
     def classes_within(self, first: int, last: int) -> frozenset[int]:
         """The classes that occur in an interval."""
         return frozenset(number for _, _, number in self.ranges_within(first, last))

@@ -1,0 +1,168 @@
+r"""Which bytes lead where within the spelling of a character, for the classes of a partition.
+
+This depends on the partition alone and not on what a state does with its classes, so it is worked out once for each place and kept with
+the partition; patterns with the same classes of characters share it. A row is then the state of each way, looked up by the byte.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.regular.code_points import MAX_CODE_POINT, CodePoints
+from rtlang_grammars.regular.partition import Partition
+from rtlang_grammars.regular.spellings import UTF8_LEADS, Place, branches, code_point_ranges, lead_place, shape
+
+_QUOTE, _BACKSLASH = 0x22, 0x5C
+_MAX_KEPT = 4096
+"""Places kept for one partition; a partition of the whole of Unicode meets some hundred."""
+
+
+class Branching(NamedTuple):
+    """Byte b leads to way index[b] - 1, where it is 0 to a dead end.
+
+    Attributes:
+        index: uint8 [256].
+        ways: the place below, None where the character is complete, and the classes that are possible there.
+    """
+
+    index: NDArray[np.uint8]
+    ways: tuple[tuple[Place | None, tuple[int, ...]], ...]
+
+
+class Between(NamedTuple):
+    """Where the bytes between two characters lead.
+
+    Attributes:
+        index: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
+        classes: of ASCII characters.
+        leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there.
+        beyond, all_classes: classes beyond ASCII, and of all characters.
+    """
+
+    index: NDArray[np.uint8]
+    classes: tuple[int, ...]
+    leads: tuple[Place, ...]
+    lead_classes: tuple[tuple[int, ...], ...]
+    beyond: tuple[int, ...]
+    all_classes: tuple[int, ...]
+
+
+class Branchings:
+    """The branchings of one partition, remembered. Safe to share between threads.
+
+    Attributes:
+        partition: of all code points.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self._kept: dict[Place, Branching] = {}
+        self._between: dict[bool, Between] = {}
+        self._plain: tuple[int, ...] | None = None
+
+    def at(self, place: Place) -> Branching:
+        """What follows at a place."""
+        found = self._kept.get(place)
+        if found is None:
+            found = self._make(place)
+            if len(self._kept) < _MAX_KEPT:
+                self._kept[place] = found
+        return found
+
+    def between(self, is_json_string: bool) -> Between:
+        """What follows between two characters."""
+        found = self._between.get(is_json_string)
+        if found is None:
+            found = self._between[is_json_string] = self._make_between(is_json_string)
+        return found
+
+    def plain(self) -> tuple[int, ...]:
+        """The classes with a plain character: no control character, no quote, no backslash, not U+2028 or U+2029."""
+        if self._plain is None:
+            found: set[int] = set()
+            for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x2027), (0x202A, MAX_CODE_POINT)):
+                found |= self.partition.classes_within(first, last)
+            self._plain = tuple(sorted(found))
+        return self._plain
+
+    def _classes_of(self, place: Place) -> tuple[int, ...]:
+        partition = self.partition
+        ranges = code_point_ranges(place)
+        if len(ranges) == 1:
+            return partition.sorted_classes_within(*ranges[0])
+        found: set[int] = set()
+        for first, last in ranges:
+            found.update(partition.sorted_classes_within(first, last))
+        return tuple(sorted(found))
+
+    def _make(self, place: Place) -> Branching:
+        index = np.zeros(256, np.uint8)
+        numbers: dict[object, int] = {}
+        ways: list[tuple[Place | None, tuple[int, ...]]] = []
+        for low, high, below, first in branches(place):
+            if below is None:
+                for start, stop, number in self.partition.ranges_within(first, first + high - low):
+                    way = numbers.get(number)
+                    if way is None:
+                        way = numbers[number] = len(numbers) + 1
+                        ways.append((None, (number,)))
+                    index[low + start - first : low + stop - first + 1] = way
+                continue
+            classes = self._classes_of(below)
+            key: object = (shape(below), classes) if len(classes) == 1 else below
+            way = numbers.get(key)
+            if way is None:
+                way = numbers[key] = len(numbers) + 1
+                ways.append((below, classes))
+            index[low : high + 1] = way
+        return Branching(index, tuple(ways))
+
+    def _make_between(self, is_json_string: bool) -> Between:
+        partition = self.partition
+        by_byte = [partition.class_of(byte) for byte in range(128)]
+        classes = tuple(sorted(set(by_byte)))
+        leads, lead_classes, lead_index = [], [], np.zeros(128, np.intp)
+        for low, high, run in UTF8_LEADS:
+            in_run = self._classes_of(run)
+            for byte in range(low, high + 1):
+                place = lead_place(low, byte, run)
+                if byte == low or len(in_run) > 1:
+                    leads.append(place)
+                    lead_classes.append(self._classes_of(place))
+                lead_index[byte - 128] = len(leads)
+        dead = len(classes) + len(leads) + 1
+        index = np.full(256, dead, np.uint8)
+        index[:128] = [classes.index(number) for number in by_byte]
+        index[128:] = np.where(lead_index > 0, len(classes) + lead_index - 1, dead)
+        if is_json_string:
+            index[:0x20] = index[_QUOTE] = dead
+            index[_BACKSLASH] = dead - 1
+        beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
+        everything = partition.sorted_classes_within(0, MAX_CODE_POINT)
+        return Between(index, classes, tuple(leads), tuple(lead_classes), beyond, everything)
+
+
+@lru_cache(maxsize=64)
+def branchings_of(sets: frozenset[CodePoints]) -> Branchings:
+    """Those of the partition that some sets make."""
+    return Branchings(Partition(sets))
+
+
+@lru_cache(maxsize=4096)
+def uniform_branching(place: Place) -> Branching:
+    """What follows at a place where all characters are of one class."""
+    index = np.zeros(256, np.uint8)
+    numbers: dict[object, int] = {}
+    ways: list[tuple[Place | None, tuple[int, ...]]] = []
+    for low, high, below, _ in branches(place):
+        key = None if below is None else shape(below)
+        way = numbers.get(key)
+        if way is None:
+            way = numbers[key] = len(numbers) + 1
+            ways.append((below, ()))
+        index[low : high + 1] = way
+    return Branching(index, tuple(ways))
