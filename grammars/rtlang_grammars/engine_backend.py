@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from rtlang_grammars.context_free.cfg import Cfg
+from rtlang_grammars.context_free.folding import regular_languages
+from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.completion import Completion
@@ -20,9 +25,9 @@ from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.machine.forcing import ForcedText
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.json_values import ShapeTables
-from rtlang_grammars.machine.lark_source import read_lark
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.prelude import prelude
+from rtlang_grammars.machine.rules import Grammar
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
@@ -30,6 +35,7 @@ from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.spelling import TokenTable
+from rtlang_grammars.value_checks import ValueCheck, value_check
 from rtlang_grammars.vocabulary import Vocabulary
 
 
@@ -46,14 +52,14 @@ class EngineBackend:
         limits: Limits | None = None,
         *,
         schema_options: SchemaOptions | None = None,
-        allow_checked: bool = True,
+        allow_checked: bool = False,
     ) -> None:
         """Put a vocabulary to use.
 
         Args:
             schema_options: how JSON schemas are read.
-            allow_checked: compile schemas with keywords that must be checked on the finished value (`EngineGrammar.report` names them):
-                whoever follows the matchers then has to do that. False: such schemas are refused.
+            allow_checked: compile schemas with keywords that masks cannot hold in full: whoever follows the matchers then has to put
+                finished values to `EngineGrammar.value_check`. False: such schemas are refused.
         """
         self._engine, self._limits = engine, limits or Limits()
         self._schema_options, self._allow_checked = schema_options, allow_checked
@@ -62,7 +68,12 @@ class EngineBackend:
 
     @classmethod
     def create(
-        cls, vocabulary: Vocabulary, cache_dir: Path | None = None, limits: Limits | None = None
+        cls,
+        vocabulary: Vocabulary,
+        cache_dir: Path | None = None,
+        limits: Limits | None = None,
+        *,
+        allow_checked: bool = False,
     ) -> EngineBackend:
         """Index the vocabulary, or read the index from the cache on disk, and have all code ready.
 
@@ -70,7 +81,7 @@ class EngineBackend:
         """
         engine = Engine(vocabulary, cache_dir)
         cls(engine)._warm_up()
-        return cls(engine, limits)
+        return cls(engine, limits, allow_checked=allow_checked)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
         """See `GrammarBackend.compile`."""
@@ -78,12 +89,16 @@ class EngineBackend:
         budget.check()
         budget.check_source(constraint.source)
         report: Report | None = None
+        check: ValueCheck | None = None
         match constraint.kind:
             case ConstraintKind.JSON_SCHEMA:
-                graph = compile_shapes(_schema(constraint.source), options=self._schema_options, budget=budget)
+                schema = _schema(constraint.source)
+                graph = compile_shapes(schema, options=self._schema_options, budget=budget)
                 report = graph.report
-                if not self._allow_checked:
-                    report.refuse_checked()
+                if not report.is_exact:
+                    if not self._allow_checked:
+                        report.refuse_checked()
+                    check = value_check(schema, self._schema_options)
                 build = ShapeTables(graph, budget, constraint.style)
                 start = build.build()
                 tables = build.tables
@@ -93,12 +108,14 @@ class EngineBackend:
             case ConstraintKind.CHOICE:
                 tables, start = _choice_tables(constraint.source, budget)
             case ConstraintKind.LARK:
-                rules = GrammarTables(read_lark(constraint.source, budget), budget)
-                start = rules.build()
-                tables = rules.tables
+                tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
+            case ConstraintKind.GBNF:
+                tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
+            case ConstraintKind.EBNF:
+                tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
         tables.publish()
         budget.detach()
-        return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report)
+        return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report, check)
 
     def _warm_up(self) -> None:
         """Pass once through everything that numba compiles."""
@@ -115,11 +132,19 @@ class EngineGrammar:
 
     Attributes:
         report: what became of every keyword; None but for JSON Schema.
+        value_check: what a finished text must still pass; None where the masks hold everything.
         machine: the tables and masks.
     """
 
-    def __init__(self, machine: MachineGrammar, forcing: ForcedText, table: TokenTable, report: Report | None) -> None:
-        self.machine, self.report = machine, report
+    def __init__(
+        self,
+        machine: MachineGrammar,
+        forcing: ForcedText,
+        table: TokenTable,
+        report: Report | None = None,
+        value_check: ValueCheck | None = None,
+    ) -> None:
+        self.machine, self.report, self.value_check = machine, report, value_check
         self._completion = Completion(machine)
         self._forcing, self._table = forcing, table
 
@@ -138,6 +163,15 @@ def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
         raise GrammarError("no text matches the pattern")
     tables = Tables(budget, prelude().tables)
     return tables, Embedding(tables, language.automaton(budget)).start(is_called=False)
+
+
+def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
+    language = regular_languages(cfg, budget).get(cfg.start)
+    if language is not None:  # one automaton, however ambiguous the rules are
+        return _language_tables(language, budget)
+    grammar, tables = Grammar(), Tables(budget, prelude().tables)
+    grammar.start = grammar.add(without_left_recursion(cfg, budget), budget)
+    return tables, GrammarTables(grammar, tables, budget).build()
 
 
 def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:

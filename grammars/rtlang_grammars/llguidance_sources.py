@@ -61,7 +61,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
                 raise GrammarError(f"the grammar has {len(source)} characters; at most {MAX_LARK_CHARS} are allowed")
             _check_lark(source)
             return str(matcher_class.grammar_from_lark(source))
-    raise GrammarError(f"kind {constraint.kind!r}: allowed are {', '.join(ConstraintKind)}")
+    raise GrammarError(f"llguidance takes no constraint of kind {constraint.kind}; the backend rtlang does")
 
 
 def read_error(constraint: Constraint, message: str) -> GrammarError:

@@ -24,6 +24,8 @@ class ConstraintKind(StrEnum):
     REGEX = "regex"
     CHOICE = "choice"
     LARK = "lark"
+    GBNF = "gbnf"
+    EBNF = "ebnf"
 
 
 class Whitespace(StrEnum):
@@ -55,7 +57,8 @@ class Constraint:
     Attributes:
         kind: the language of `source`.
         source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX),
-            a JSON array of strings (CHOICE), or the text of a Lark grammar (LARK).
+            a JSON array of strings (CHOICE), or the text of a grammar: as Lark reads it (LARK), as llama.cpp does (GBNF), or in the
+            EBNF of the W3C (EBNF).
         style: of JSON_SCHEMA: how values are written.
     """
 

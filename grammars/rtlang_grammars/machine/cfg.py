@@ -22,48 +22,10 @@ from rtlang_grammars.machine.layout import (
     OPEN,
     ROW,
 )
-from rtlang_grammars.machine.prelude import prelude
+from rtlang_grammars.machine.rules import Frame, Grammar, Rule
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec import GrammarError
-
-
-@dataclass(slots=True)
-class Grammar:
-    """Rules and terminals by number.
-
-    Attributes:
-        rules: for each rule its positions; see `Rule`.
-        terminals: their languages, none of them containing the empty text.
-        ignored: terminals that may come before any other, and at the end.
-        start: a rule.
-    """
-
-    rules: list[Rule]
-    terminals: list[Language]
-    ignored: list[int]
-    start: int = 0
-
-
-@dataclass(slots=True)
-class Rule:
-    """A nondeterministic automaton over symbols; position 0 is the first, position 1 the last.
-
-    Attributes:
-        name: for messages.
-        moves: by position, symbols and next positions. A symbol is a terminal (its number) or a rule (-1 - its number).
-        empty: by position, next positions without a symbol.
-    """
-
-    name: str
-    moves: list[list[tuple[int, int]]] = field(default_factory=lambda: [[], []])
-    empty: list[list[int]] = field(default_factory=lambda: [[], []])
-
-    def position(self) -> int:
-        """A new position."""
-        self.moves.append([])
-        self.empty.append([])
-        return len(self.moves) - 1
 
 
 @dataclass(slots=True)
@@ -82,22 +44,25 @@ class _State:
 
 
 _Set = frozenset[int]
-_MAX_LOOKED_AT = 64  # states of a terminal
+_MAX_LOOKED_AT = 4096  # states of a terminal
 
 
 class GrammarTables:
     """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables."""
 
-    def __init__(self, grammar: Grammar, budget: Budget) -> None:
-        self._grammar, self._budget = grammar, budget
-        self.tables = Tables(budget, prelude().tables)
+    def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
+        """Nothing yet.
+
+        Args:
+            tables: where to build, which hold the frames of the grammar already.
+        """
+        self._grammar, self.tables, self._budget = grammar, tables, budget
         self._nullable: set[int] = set()
         self._states: list[list[_State]] = []
-        self._embeddings: list[Embedding] = []
+        self._embeddings: dict[int, Embedding] = {}
         self._first: dict[int, int] = {}
         self._follow: dict[int, int] = {}
         self._starts: dict[int, int] = {}
-        self._blank_first = 0
 
     def build(self) -> int:
         """Fill the tables; the start state.
@@ -108,26 +73,21 @@ class GrammarTables:
         grammar, tables, budget = self._grammar, self.tables, self._budget
         self._find_nullable()
         self._states = [self._subsets(rule) for rule in grammar.rules]
+        self._join_repeats()
         self._prune()
         start_symbol = -1 - grammar.start
         if not self._states[grammar.start]:
             raise GrammarError(f"nothing can be derived from {grammar.rules[grammar.start].name}")
         self._find_first()
         self._find_follow()
-        acc = [ENDS if not self._continues(i) else ENDS_OR_GOES_ON for i in range(len(grammar.terminals))]
-        self._embeddings = [
-            Embedding(tables, language.automaton(budget), is_deterministic=acc[i] == ENDS)
-            for i, language in enumerate(grammar.terminals)
-        ]
-        is_empty = grammar.start in self._nullable
-        root_acc = ENDS_OR_GOES_ON if is_empty else OPEN
-        if not grammar.ignored:
-            calls = {start_symbol: -1}
-            return tables.leave_open(lambda number: self._make_row(number, calls, number), acc=root_acc)
-        behind = tables.leave_open(lambda number: self._make_row(number, {}, number), acc=ENDS_OR_GOES_ON)
-        return tables.leave_open(
-            lambda number: self._make_row(number, {start_symbol: behind}, behind if is_empty else None), acc=root_acc
-        )
+        for i, terminal in enumerate(grammar.terminals):
+            if isinstance(terminal, Language):
+                is_deterministic = not self._continues(i, terminal)
+                automaton = terminal.automaton(budget)
+                self._embeddings[i] = Embedding(tables, automaton, is_deterministic=is_deterministic)
+        root_acc = ENDS_OR_GOES_ON if grammar.start in self._nullable else OPEN
+        calls = {start_symbol: -1}
+        return tables.leave_open(lambda number: self._make_row(number, calls), acc=root_acc)
 
     # The automata of the rules
 
@@ -182,10 +142,44 @@ class GrammarTables:
                 states[at].following[symbol] = number
         return states
 
+    def _join_repeats(self) -> None:
+        """Where a terminal may follow itself any number of times and that gives only texts of its own, let one of them do."""
+        loops = {
+            symbol
+            for states in self._states
+            for at, state in enumerate(states)
+            for symbol, to in state.following.items()
+            if to == at and symbol >= 0
+        }
+        joined = {symbol for symbol in loops if self._is_closed(symbol)}
+        for states in self._states:
+            for at in range(len(states)):
+                for symbol in joined & states[at].following.keys():
+                    if states[at].following[symbol] != at:
+                        continue
+                    rest = {each: to for each, to in states[at].following.items() if each != symbol}
+                    states.append(_State(rest, states[at].is_end))
+                    for state in states[:-1]:
+                        if state.following.get(symbol) == at:
+                            state.following[symbol] = len(states) - 1
+
+    def _is_closed(self, terminal: int) -> bool:
+        """Whether two texts of a terminal after one another are a text of it."""
+        language = self._grammar.terminals[terminal]
+        if isinstance(language, Frame) or not language.automaton(self._budget).num_states < _MAX_LOOKED_AT:
+            return False
+        try:
+            return language.includes(language.concat(language), self._budget)
+        except GrammarError:
+            self._budget.check()  # it looks behind
+            return False
+
     def _prune(self) -> None:
         """Take away what leads to no text: rules without any, and states from which their rule cannot end."""
         alive_terminals = {
-            i for i, language in enumerate(self._grammar.terminals) if not language.is_empty(self._budget)
+            i
+            for i, terminal in enumerate(self._grammar.terminals)
+            if isinstance(terminal, Frame) or not terminal.is_empty(self._budget)
         }
         productive: set[int] = set()
         callers: dict[int, set[int]] = {}
@@ -232,10 +226,11 @@ class GrammarTables:
     # First and following bytes, as sets of 256 bits
 
     def _find_first(self) -> None:
-        for i, language in enumerate(self._grammar.terminals):
-            self._first[i] = 0 if language.is_empty(self._budget) else _bytes_of(language, self._budget)
-        for i in self._grammar.ignored:
-            self._blank_first |= self._first[i]
+        for i, terminal in enumerate(self._grammar.terminals):
+            if isinstance(terminal, Frame):
+                self._first[i] = _bits(terminal.first)
+            else:
+                self._first[i] = 0 if terminal.is_empty(self._budget) else _bytes_of(terminal, self._budget)
         callers: dict[int, set[int]] = {}
         for i, states in enumerate(self._states):
             self._first[-1 - i] = 0
@@ -255,24 +250,18 @@ class GrammarTables:
         found = 0
         for symbol in state.following:
             found |= self._first[symbol]
-            if symbol >= 0:
-                found |= self._blank_first
         return found
 
     def _find_follow(self) -> None:
-        follow = dict.fromkeys(self._first, self._blank_first)
+        follow = dict.fromkeys(self._first, 0)
         inherits: dict[int, set[int]] = {}
-        everything = 0
         for i, states in enumerate(self._states):
             for state in states:
                 for symbol, to in state.following.items():
                     target = states[to]
                     follow[symbol] |= self._bytes_at(target)
-                    everything |= self._first[symbol]
                     if target.is_end:
                         inherits.setdefault(-1 - i, set()).add(symbol)
-        for i in self._grammar.ignored:
-            follow[i] |= everything
         waiting = set(inherits)
         while waiting:
             rule = waiting.pop()
@@ -284,9 +273,8 @@ class GrammarTables:
                         waiting.add(symbol)
         self._follow = follow
 
-    def _continues(self, terminal: int) -> bool:
+    def _continues(self, terminal: int, language: Language) -> bool:
         """Whether a byte that may follow the terminal could also go on within it, as far as the first states tell."""
-        language = self._grammar.terminals[terminal]
         if language.is_empty(self._budget):
             return False
         automaton = language.automaton(self._budget)
@@ -320,22 +308,13 @@ class GrammarTables:
 
     def _make_rule_row(self, number: int, rule: int, at: int) -> None:
         state = self._states[rule][at]
-        calls = {symbol: self._number(rule, to) for symbol, to in state.following.items()}
-        blank = None
-        if self._grammar.ignored and any(symbol >= 0 for symbol in calls):
-            # Behind what is ignored only terminals: rules take care of what is ignored before them.
-            terminals = {symbol: to for symbol, to in calls.items() if symbol >= 0}
-            blank = self.tables.leave_open(lambda n: self._make_row(n, terminals, n))
-        self._make_row(number, calls, blank)
+        self._make_row(number, {symbol: self._number(rule, to) for symbol, to in state.following.items()})
 
-    def _make_row(self, number: int, calls: dict[int, int], blank: int | None) -> None:
-        """The row of a state: calls of symbols with their return states, and of what is ignored, returning to `blank`."""
+    def _make_row(self, number: int, calls: dict[int, int]) -> None:
+        """The row of a state: calls of symbols with their return states."""
         tables = self.tables
         values: dict[int, list[int]] = {}
-        waiting = list(calls.items())
-        if blank is not None:
-            waiting += [(terminal, blank) for terminal in self._grammar.ignored]
-        for symbol, to in waiting:
+        for symbol, to in calls.items():
             first = self._first[symbol]
             value = tables.action(CALL_TO, self._start_of(symbol), 0, to)
             while first:
@@ -356,9 +335,17 @@ class GrammarTables:
     def _start_of(self, symbol: int) -> int:
         found = self._starts.get(symbol)
         if found is None:
-            found = self._embeddings[symbol].start() if symbol >= 0 else self._number(-1 - symbol, 0)
+            terminal = self._grammar.terminals[symbol] if symbol >= 0 else None
+            if isinstance(terminal, Frame):
+                found = terminal.start
+            else:
+                found = self._number(-1 - symbol, 0) if symbol < 0 else self._embeddings[symbol].start()
             self._starts[symbol] = found
         return found
+
+
+def _bits(first: bytes) -> int:
+    return sum(1 << byte for byte in set(first))
 
 
 def _bytes_of(language: Language, budget: Budget) -> int:
