@@ -204,7 +204,7 @@ The book of the [week/month] is "{title}", because {author} knows how to write {
 printed] in {year}.
 {author} became famous in {year}. [That was when/In that year] "{title}" came out, {a_genre} of {pages} pages.
 [Who wrote/Who is behind] "{title}"? It was {author}. The {genre} [has/fills] {pages} pages and is from {year}.
-On my [desk/shelf] lies "{title}". It is {pages} pages long, from the year {year}, and the author is {author}. [Genre/It counts as]: \
+On my [desk/shelf] lies "{title}". It is {pages} pages long, from the year {year}, and the author is {author}. [Genre/It is listed as]: \
 {genre}.
 [Looking for/Do you like] a {genre} book? Try "{title}" by {author}. It appeared in {year} and has {pages} pages.
 This {genre} has {pages} pages. It [bears/has] the title "{title}", [is the work of/was written by] {author}, and was released in {year}.
@@ -230,7 +230,7 @@ This book made {author} [famous/happy/known to everybody].
 [It was published in/It came out in/It was printed in/It is from the year/It appeared in/It was released in] {year}.
 [Year/Published in/Printed in/Released in/Year of release]: {year}[./]
 [The year was/The first print is from/The book was finished in/People have known it since] {year}.
-[It is {a_genre}/The book is {a_genre}/The genre is {genre}/It counts as {genre}/The library lists it under {genre}].
+[It is {a_genre}/The book is {a_genre}/The genre is {genre}/It is listed as {genre}/The library lists it under {genre}].
 [Genre/Kind of book/Type]: {genre}.
 [It is among the {genre} books/You find it among the {genre} books/Its genre is {genre}].
 [Do you like {genre} books?/If you like {genre} books, read it./This {genre} is worth reading.]

@@ -118,11 +118,11 @@ In {city}, {first} [enjoys/likes/goes in for] {hobby}."""),
 [I am/I'm] {age} years [old/of age].
 [My age is/I turned/I just turned] {age}.
 [How old? I am/My age?] {age}.
-I was born {age} years ago.
+It is {age} years [since/ago that] I was born.
 [I work as/I am/I make a living as/I was hired as/I am employed as] {a_job}.
 My [job/work/profession/trade/occupation] is {job}.
-[By trade/By profession/By day] I am {a_job}.
-[I live in/I am from/I come from/My home is in/You find me in/I moved to] {city}.
+[By profession/By day/At work] I am {a_job}.
+[I live in/I am from/I write to you from/My home is in/You find me in/I moved to] {city}.
 [My city is/My home town is/Home for me is] {city}.
 [My house/My flat/My family] is in {city}.
 I [like/love/enjoy/go in for/am mad about/am fond of/am interested in] {hobby}.

@@ -67,7 +67,7 @@ Whoa, {customer} [really/actually] wants {quantity} {items} in {city}, and [all/
 by/Paid by/Billed to] {customer}[./]
 [There is/We have] a parcel for {city} with {quantity} {items} [in it/inside]. {customer} [ordered/paid for/bought] them, every single \
 one for {price} {money}.
-[Good afternoon/Dear shop/Hello]! We are a small [office/school/hotel] in {city}. [For/This is for] our next project we need {quantity} \
+[Good day/Dear shop/Hello]! We are a small [office/school/hotel] in {city}. [For/This is for] our next project we need {quantity} \
 {items}, and {price} {money} [each/per unit] is fine. [Signed/Regards/Cheers], {customer}
 A [client/customer/buyer] called {customer} [phoned/wrote to us/came by] and [reserved/requested/ordered] {quantity} {items}. We \
 [bill/charge/ask] {price} {money} [per unit/for each/apiece]; the truck leaves for {city} [soon/tomorrow/on Monday].
