@@ -209,7 +209,6 @@ TEAM_WORDS = words(
 GENRES = words(
     "thriller|comedy|drama|romance|mystery|fantasy|horror|biography|adventure|science fiction|western|history", "|"
 )
-AIRLINES = words("Air Sky Jet Blue Nord Euro Trans Aero Star Wing Cloud Swift Global Atlas Polar Coral")
 COMPANY_LAST = words(
     "Ltd Inc Group Labs Systems Foods Partners Works Media Logistics GmbH Studio Energy Bank Motors & Co"
 )
