@@ -269,6 +269,7 @@ Priority: {priority}.
 [It is about my/I have trouble with my/Please fix my] {device}.
 [My problem: it/I noticed that it/I am sorry, but it/Strange, it] {problem}.
 [I see that it/All I can say: it/What I see: it] {problem}.
+[My trouble is this: it/I cannot work, because it/Please fix it, it] {problem}.
 [I use a/My device is a] {device}.
 [Device/The device]: {device}.
 I am {reporter} in room {room}.

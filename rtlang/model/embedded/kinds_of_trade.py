@@ -146,6 +146,7 @@ The {items} [go/are going/will be shipped/leave for/are sent] to {city}."""),
 The [item/product/article] I want is called {item}.
 [I need/I'd like/I'll take/Give me/We want] {quantity} [of them/pieces/units][, please/].
 [How many? I need/My number is/Make it] {quantity}[ pieces/].
+[The quantity I need is/I am thinking of/For my shop I need] {quantity}[ pieces/ units].
 [I will pay/I'd pay/I can pay/I agreed to] {price} {money} [each/for each/apiece/a piece].
 [Your price/The price I saw/Your offer] [was/is] {price} {money} [each/per unit/for one].
 [You sell them for/I saw them for/They cost] {price} {money} [each/apiece/a piece], [right?/as I read./it seems.]
