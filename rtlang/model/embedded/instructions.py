@@ -12,7 +12,7 @@ from rtlang.model.embedded.words import Draw, listing
 
 VERBS = words(
     "Extract|Pull out|Find|Get|Read|Collect|Give me|Return|Write down|Note|Output|Take|Identify|List|Show|Gather|Provide|"
-    "Report|Capture|Pick out|Fetch|Determine|Select|Tell me|Print|Copy|Hand over|Send back|Store|Save|Enter|Put down|Name",
+    "Report|Capture|Pick out|Fetch|Determine|Select|Tell me|Print|Copy|Hand over|Send back|Store|Save|Enter|Put down",
     "|",
 )
 LABELS = words("Text Message Note Input Document Sentence Mail Source Content Passage Paragraph Email Letter Data")

@@ -144,7 +144,7 @@ I am [in a hurry/busy/tired/at work/in the car].
 [I just came home./I am back./It was a long day./I need some help.]
 [Can you help me?/I have a wish./There is something to do.]""")
 TRAILS = lines("""
-[Thanks!/Thank you./Thanks a lot./Many thanks!]
+[Thanks!/Thank you./Thanks a lot./So kind of you!]
 [That is all./That would be nice./Be quick, please./Do it now, please.]
 [I hope this works./I count on you./Let me know when it is done./You are a great help.]""")
 REQUESTS = lines("""
