@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rtlang.errors import DependencyError as DependencyError
     from rtlang.errors import EngineDeadError as EngineDeadError
     from rtlang.errors import GraphError as GraphError
+    from rtlang.errors import InvalidValueError as InvalidValueError
     from rtlang.errors import ModelLoadError as ModelLoadError
     from rtlang.errors import NumericsError as NumericsError
     from rtlang.errors import OverloadError as OverloadError
@@ -73,8 +74,8 @@ _MODULES = {
     "rtlang.engine.runtime": "Runtime",
     "rtlang.errors": (
         "AbortedError BudgetError CapacityError ConfigError ConnectionLostError ConstraintError ContextLengthError DeadlineError "
-        "DependencyError EngineDeadError GraphError ModelLoadError NumericsError OverloadError ParameterError ProgramError "
-        "ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
+        "DependencyError EngineDeadError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
+        "ProgramError ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
     ),
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",

@@ -131,6 +131,17 @@ class BudgetError(ConstraintError):
         self.max_tokens, self.needed = max_tokens, needed
 
 
+class InvalidValueError(RequestError):
+    """A generated value fails a keyword that masks cannot enforce, after `num_attempts` generations. Keeps the last text."""
+
+    code = "invalid_value"
+
+    def __init__(self, text: str, reason: str, num_attempts: int) -> None:
+        times = "once" if num_attempts == 1 else f"{num_attempts} times"
+        super().__init__(f"the value was generated {times} and is not valid: {reason}")
+        self.text, self.reason, self.num_attempts = text, reason, num_attempts
+
+
 class ValueParseError(RequestError):
     """Generated text does not read as the declared type. Keeps the text."""
 

@@ -19,6 +19,7 @@ __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "Se
 MAX_N = 128
 MAX_LOGPROBS = 100
 MAX_STOPS = 32
+MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
 
 
@@ -62,6 +63,8 @@ class SamplingParams:
         logprobs: report the log-probability of each generated token and of that many most likely ones; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
         ignore_eos: the model's end tokens are ordinary tokens.
+        max_retries: how often a constrained text is generated again that fails what its constraint leaves to be checked (for temperature 0
+            then at temperature 1, as the same text would come again). Its text is shown only when it is valid.
     """
 
     max_tokens: int = 128
@@ -82,6 +85,7 @@ class SamplingParams:
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     ignore_eos: bool = False
+    max_retries: int = 2
 
     def __post_init__(self) -> None:
         _check_int("max_tokens", self.max_tokens, 1, 1 << 24)
@@ -106,6 +110,7 @@ class SamplingParams:
         if self.seed is not None:
             _check_int("seed", self.seed, 0, (1 << 64) - 1)
         _check_int("n", self.n, 1, MAX_N)
+        _check_int("max_retries", self.max_retries, 0, MAX_RETRIES)
         for name in ("logprobs", "prompt_logprobs"):
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)

@@ -23,6 +23,7 @@ SAMPLES = [
     errors.RequestError("failed"),
     errors.ConstraintError("unknown type", "/properties/a"),
     errors.BudgetError(4, 9),
+    errors.InvalidValueError("[1, 1]", "two elements are equal (at #)", 3),
     errors.ValueParseError("age", "x", "not a number"),
     errors.ContextLengthError(5000, 100, 4096),
     errors.CapacityError(70, 64),

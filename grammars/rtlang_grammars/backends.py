@@ -15,16 +15,20 @@ from rtlang_grammars.vocabulary import Vocabulary
 BACKENDS = ("llguidance", "rtlang")
 
 
-def create_backend(name: str, vocabulary: Vocabulary, search: CompletionSearch | None = None) -> GrammarBackend:
+def create_backend(
+    name: str, vocabulary: Vocabulary, search: CompletionSearch | None = None, *, checks_values: bool = False
+) -> GrammarBackend:
     """The backend called `name`, for one vocabulary. Takes up to a second for large vocabularies; make it once.
 
     Args:
         search: of the same vocabulary, where one is at hand.
+        checks_values: finished texts will be checked as the compiled grammar says (`EngineGrammar.value_check`). Else schemas with keywords
+            that masks cannot hold in full are refused.
     Raises:
         ValueError: no backend has this name; says which there are.
     """
     if name == "llguidance":
         return LLGuidanceBackend.create(vocabulary, search)
     if name == "rtlang":
-        return EngineBackend.create(vocabulary)
+        return EngineBackend.create(vocabulary, allow_checked=checks_values)
     raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")

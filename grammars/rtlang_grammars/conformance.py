@@ -26,7 +26,7 @@ from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.schema.report import KeywordStatus
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
-from rtlang_grammars.value_checks import ValueCheck, value_check
+from rtlang_grammars.value_checks import ValueCheck
 from rtlang_grammars.vocabulary import Vocabulary
 
 _DIALECTS = {
@@ -134,7 +134,6 @@ def judge_entry(judge: Judge, entry: dict[str, Any], tally: Tally) -> None:
     finally:
         tally.seconds.append(time.process_time() - started)
     tally.counts["compiled"] += 1
-    check: ValueCheck | None = None
     if grammar is not None and grammar.report is not None:
         tally.checked.update(each.keyword for each in grammar.report.with_status(KeywordStatus.CHECKED))
         tally.narrowed.update(
@@ -142,7 +141,7 @@ def judge_entry(judge: Judge, entry: dict[str, Any], tally: Tally) -> None:
             for each in grammar.report.with_status(KeywordStatus.ENFORCED)
             if each.reason
         )
-        check = None if grammar.report.is_exact else value_check(entry["schema"], options)
+    check = None if grammar is None else grammar.value_check
     tally.counts["exact"] += check is None
     is_right = True
     for test in entry["tests"]:

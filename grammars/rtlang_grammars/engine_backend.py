@@ -80,7 +80,7 @@ class EngineBackend:
         Code that is not in the cache on disk is compiled, which takes up to a minute.
         """
         engine = Engine(vocabulary, cache_dir)
-        cls(engine)._warm_up()
+        cls(engine, Limits(max_seconds=600.0))._warm_up()  # code that is compiled meanwhile takes longer than any grammar may
         return cls(engine, limits, allow_checked=allow_checked)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from rtlang.errors import ConstraintError
 from rtlang_grammars.budget import BudgetKeeper
+from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import GrammarError, GrammarMatcher
+from rtlang_grammars.value_checks import ValueCheck
 
 
 class ConstraintSession:
@@ -17,9 +19,11 @@ class ConstraintSession:
 
     Attributes:
         end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
+        value_check: what the finished text must still pass; None where the masks hold everything.
+        report: what became of every keyword of a schema; None for other constraints.
     """
 
-    __slots__ = ("_error", "_keeper", "_matcher", "_on_failure", "end_token_ids")
+    __slots__ = ("_error", "_keeper", "_matcher", "_on_failure", "end_token_ids", "report", "value_check")
 
     def __init__(
         self,
@@ -27,7 +31,10 @@ class ConstraintSession:
         keeper: BudgetKeeper,
         end_token_ids: frozenset[int],
         on_failure: Callable[[], None],
+        value_check: ValueCheck | None = None,
+        report: Report | None = None,
     ) -> None:
+        self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
 

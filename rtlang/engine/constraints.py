@@ -27,6 +27,7 @@ from rtlang.metrics import Metrics
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
+from rtlang_grammars.engine_backend import EngineGrammar
 from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError
 from rtlang_grammars.spelling import ClosingPath
 from rtlang_grammars.vocabulary import Vocabulary
@@ -282,7 +283,10 @@ class ConstraintCompiler:
             if path is None:
                 raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())
             compiled.path = path
-        return ConstraintSession(matcher, BudgetKeeper(search, path), search.vocabulary.eos_token_ids, compiled.suspect)
+        keeper, ends = BudgetKeeper(search, path), search.vocabulary.eos_token_ids
+        grammar = compiled.grammar
+        check, report = (grammar.value_check, grammar.report) if isinstance(grammar, EngineGrammar) else (None, None)
+        return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
         """The backend, made when first asked for. Compiling its code may take longer than any constraint: no time runs until it is there."""
@@ -290,7 +294,9 @@ class ConstraintCompiler:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
-                self._backend = create_backend(self._config.grammar_backend, vocabulary, self._search)
+                self._backend = create_backend(
+                    self._config.grammar_backend, vocabulary, self._search, checks_values=True
+                )
                 with self._lock:
                     untimed = [constraint for constraint, each in self._waiting.items() if each.timer is None]
                 for constraint in untimed:

@@ -268,6 +268,8 @@ class GraphState:
         if output.finish_reason is None:
             return
         request = output.request
+        if request not in work.requests:  # the first try was not valid; all count
+            work.requests.append(request)
         work.completions[choice] = Completion(
             text=request.output_text.text,
             token_ids=tuple(request.output_text.token_ids),

@@ -27,6 +27,7 @@ from rtlang.engine.graph_state import GraphState
 from rtlang.engine.loop import EngineLoop, Timer
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.engine.telemetry import Telemetry
+from rtlang.engine.value_check import ValueChecker
 from rtlang.errors import (
     AbortedError,
     ConfigError,
@@ -41,11 +42,13 @@ from rtlang.lang.target import Listener
 from rtlang.metrics import Metrics
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
-from rtlang.params import SamplingParams, check_run_options
+from rtlang.params import Constraint, SamplingParams, check_run_options
+from rtlang_grammars.schema.report import Report
 
 logger = logging.getLogger(__name__)
 
 _CLOSED = "the runtime was closed"
+_MANY_TOKENS = 1 << 20
 
 
 class Runtime:
@@ -70,6 +73,7 @@ class Runtime:
         self.metrics = Metrics()
         self._runner: ModelRunner | None = None
         self._compiler: ConstraintCompiler | None = None
+        self._checker: ValueChecker | None = None
         self._loop: EngineLoop | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -156,6 +160,18 @@ class Runtime:
             raise
         return run
 
+    def report(self, constraint: Constraint) -> Report | None:
+        """What becomes of every keyword of a schema: enforced, checked on the finished value, or asserting nothing.
+
+        Returns:
+            The report, with JSON pointers; None for constraints other than schemas, and where the backend makes none.
+        Raises:
+            ConstraintError: the constraint cannot be compiled; says why and where.
+        """
+        self._running_loop()
+        assert self._compiler is not None
+        return self._compiler.session(constraint, _MANY_TOKENS).result().report
+
     def stats(self) -> dict[str, int]:
         """Counters and gauges of the engine, as plain numbers (read without a lock: each is right, together they may be a step apart)."""
         engine = self._running_loop().engine
@@ -201,6 +217,8 @@ class Runtime:
             loop = self._loop
         if loop is not None:
             loop.stop()
+        if self._checker is not None:
+            self._checker.close()
         if self._compiler is not None:
             self._compiler.close()
         self._runner = None
@@ -211,6 +229,7 @@ class Runtime:
         runner = ModelRunner(self.config)
         runner.load()
         self._runner = runner
+        self._checker = ValueChecker(self._post)
         self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size, self.metrics)
         check = os.environ.get("RTLANG_DEBUG") == "1"
         return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
@@ -245,8 +264,16 @@ class Runtime:
             def contained(output: RequestOutput) -> None:
                 _contained(state, lambda: listener(output))
 
-            now = loop.clock()
-            return engine.add(token_ids, params, contained, now=now, priority=priority, program_time=arrival, **rest)
+            def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
+                rest["seed"] = seed
+                now = loop.clock()
+                return engine.add(token_ids, params, listener, now=now, priority=priority, program_time=arrival, **rest)
+
+            seed = rest.get("seed", 0)
+            if rest.get("constraint") is None:
+                return start(params, seed, contained)
+            assert self._checker is not None
+            return self._checker.start(start, params, seed, contained, abort, lambda: not state.is_ended)
 
         def forget() -> None:
             self._graphs.pop(graph_id, None)
@@ -289,6 +316,10 @@ class Runtime:
             state.fail(error)
 
     # -- any thread
+
+    def _post(self, command: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.post(command)
 
     def _running_loop(self) -> EngineLoop:
         if self._loop is None or self._is_closed:

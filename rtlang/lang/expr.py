@@ -178,6 +178,7 @@ def gen(
     logprobs: int | None = None,
     prompt_logprobs: int | None = None,
     ignore_eos: bool | None = None,
+    max_retries: int | None = None,
 ) -> Expr:
     """Generate text, under `name` if one is given.
 
@@ -210,6 +211,7 @@ def gen(
         "logprobs": logprobs,
         "prompt_logprobs": prompt_logprobs,
         "ignore_eos": ignore_eos,
+        "max_retries": max_retries,
     }
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "rt.Sampling(...) is allowed")
