@@ -340,7 +340,7 @@ TOPIC = {
         "the nurse gave him a pill|the doctor took her blood|her arm hurts|the patient has a fever"
     ),
     "science": phrases(
-        "the [probe/telescope] found a new [planet/star]|water boils at a hundred degrees|"
+        "the [probe/satellite] found a new [planet/star]|water boils at a hundred degrees|"
         "the experiment [failed twice/was a success]|"
         "scientists [measured/study] the [light/heat] of a star|the cell divides in two|the rocket [reached/left] the moon|"
         "light is faster than sound|"

@@ -104,7 +104,7 @@ OPINIONS = {
         "[there are/one finds] [better and worse ones/others like it]|"
         "[I might/maybe I will] [try/use/keep] it [again/or not/some day]|"
         "[nothing/not much] [new/special/to add/more to say about it]|okay [for the price/I think/for now]|"
-        "an [ordinary/average] [film/place/thing], [no more/nothing new]||"
+        "an [ordinary/average] [film/place/thing], [no more/nothing to add]||"
         "it is neither great nor terrible|it is okay for the price|it comes in a brown box|I have not used it yet|"
         "one finds better ones|it is an average film|I bought it last week|it is like my old one|I might try it again|"
         "it is just fine|nothing new|we stayed for two hours|it is a normal one|it has three buttons|not much to say about it"
@@ -156,7 +156,7 @@ FRAMES = {
         "the {} could not be worse|I was disappointed by the {}|nobody needs such a {}|the {} is the worst part|"
         "the {} is not worth the money|the {} [made us sad/never worked/is a waste]|[what a/such a] [bad/poor/weak] {}|"
         "[unhappy/angry] [with/about] the {}|"
-        "[we/I] [hated/disliked/regret] the {} [very much/most/from the start]|[really awful/bad/I hate it]: the {}|"
+        "[we/I] [hated/disliked/regret] the {} [very much/most/from the start]|[so awful/bad/I hate it]: the {}|"
         "I did not enjoy the {}||I really hate the {}|what an awful {}|I regret the {}"
     ),
     "neutral": phrases(
@@ -164,7 +164,7 @@ FRAMES = {
         "there is nothing to say about the {}|I have seen better and worse than the {}|the {} neither helped nor hurt|"
         "the {} does the job|[I/we] have no [strong/clear] [view/feeling] on the {}|"
         "[there is/I have] [nothing/not much] to [say/add] on the {}|"
-        "[so so/just average/not much to say]: the {}|the {} is [neither good nor bad/only okay]|"
+        "[so so/rather average/not much to say]: the {}|the {} is [neither good nor bad/quite okay]|"
         "[an ordinary/a normal/a standard] {}||I have no strong opinion about the {}|there is not much to say about the {}"
     ),
 }

@@ -43,7 +43,7 @@ ASK = {
             "How many dollars do I pay for {noun}?",
             "[What/How much] do you ask for {noun}?",
         ),
-        ("How many dollars is {noun}?", "What price is {noun}?"),
+        ("For how many dollars do you sell {noun}?", "What price is {noun}?"),
     ),
     "color": (
         (
@@ -77,7 +77,7 @@ ASK = {
             "Is it right that {noun} is {shade}?",
             "Is {noun} [really/the color] {shade}?",
         ),
-        ("Would you say {noun} is {shade}?", "Is {shade} right for {noun}?"),
+        ("Would you say {noun} is {shade}?",),
     ),
     "buy": (
         (

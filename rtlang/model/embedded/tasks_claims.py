@@ -9,7 +9,7 @@ from rtlang.model.embedded.words import Draw, Messages, article, sentence
 NEXT_ASKS = phrases(
     "[Is it true/Is it so] that {claim}?|{Claim}? yes or no|[And does/Does] it follow that {claim}?|"
     "[And that/Do they say that] {claim}?|"
-    "{Claim}. Is that so?|{Claim}. yes or no?||[And is it true/Does it say] that {claim}?|{Claim}, yes or no?"
+    "{Claim}. Is that so?|{Claim}. yes or no?||[And is it true/Does it say] that {claim}?|{Claim}. Yes or no, is that right?"
 )
 EXPLAIN_ASKS = phrases(
     "{facts}\n[Explain, then answer/First quote, then answer yes or no/Say the fact, then yes or no]: "

@@ -5,7 +5,6 @@ The values are random, so that nothing but reading the table gives the answer.
 
 from collections.abc import Callable
 
-from rtlang.model.embedded.tasks_arithmetic import wording
 from rtlang.model.embedded.words import Draw, Messages
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -44,10 +43,9 @@ def lookup(draw: Draw) -> Messages:
     table = "\n".join(lines)
     if draw.chance(0.2):
         order = draw.shuffled(range(count))
-        ask = wording(
-            draw,
+        ask = draw.wording(
             ("{table}\nValues of {keys}?", "Table:\n{table}\nGive the values of {keys}."),
-            ("{table}\nGive the values of {keys}.",),
+            ("{table}\nPlease look up the values of {keys}.",),
         )
         return [
             ("user", ask.format(table=table, keys=", ".join(keys[index] for index in order))),
@@ -60,40 +58,36 @@ def lookup(draw: Draw) -> Messages:
         key, value = keys[index], values[index]
         if kind < (1.0 if is_short else 0.45):
             ask = (
-                wording(draw, ("{key}?",), ("{key}:",))
+                draw.wording(("{key}?",), ("{key}:",))
                 if is_short
-                else wording(
-                    draw,
+                else draw.wording(
                     ("What is the value of {key}?", "Value of {key}?", "Look up {key}.", "What belongs to {key}?"),
                     ("What is the value for {key}?", "Look up the value of {key}."),
                 )
             )
             turn = ask.format(key=key), value
         elif kind < 0.7:
-            ask = wording(
-                draw,
+            ask = draw.wording(
                 ("Which key has {value}?", "Key of {value}?", "Which key has the value {value}?"),
                 ("What is the key of {value}?",),
             )
             turn = ask.format(value=value), key
         elif kind < 0.8 and count > 1:
             place = draw.pick((ORDINALS[index], "last" if index == count - 1 else ORDINALS[index]))
-            ask = wording(draw, ("Repeat the {place} line.", "Copy the {place} line."), ("Give the {place} line.",))
+            ask = draw.wording(("Repeat the {place} line.", "Copy the {place} line."), ("Give the {place} line.",))
             turn = ask.format(place=place), lines[index]
         elif kind < 0.88:
             is_there = draw.chance(0.5)
-            ask = wording(
-                draw, ("Is {key} in the table?", "Is there a key {key}?"), ("Is the key {key} in the table?",)
-            )
+            ask = draw.wording(("Is {key} in the table?", "Is there a key {key}?"), ("Is the key {key} in the table?",))
             turn = ask.format(key=key if is_there else absent), "yes" if is_there else "no"
         elif kind < 0.94 and index + 1 < count:
-            ask = wording(
-                draw, ("Which key comes after {key}?", "Which key follows {key}?"), ("Which is the key after {key}?",)
+            ask = draw.wording(
+                ("Which key comes after {key}?", "Which key follows {key}?"), ("Which is the key after {key}?",)
             )
             turn = ask.format(key=key), keys[index + 1]
         else:
             told = draw.pick(values) if draw.chance(0.5) else value
-            ask = wording(draw, ("Is the value of {key} {value}?",), ("Does {key} have the value {value}?",))
+            ask = draw.wording(("Is the value of {key} {value}?",), ("Does {key} have the value {value}?",))
             turn = ask.format(key=key, value=told), "yes" if told == value else "no"
         turns += [("user", turn[0]), ("assistant", turn[1])]
     opening = draw.pick(("", "Table:\n", "Data:\n"))

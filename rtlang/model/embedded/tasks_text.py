@@ -27,10 +27,10 @@ SENTIMENT_ASKS = phrases(
     "[Here is/This is] [a review/what someone wrote]: {text}\n[Sentiment/Mood/Label], {either}?|"
     "{text}\n[Positive or not/Mood of the review/Sentiment of the text]? [Choose/Answer] {either}.|"
     "[Would it be/Does it sound] {either}?\n{text}|"
-    "[Text/Review/Comment]: {text}\nLabels: {options}\n[Mood/Answer/Label]:|"
-    "[The mood of/What is the mood of] this [text/comment] is one of {options}.\n{text}|"
+    "[Text/Review/Post]: {text}\nLabels: {options}\n[Mood/Answer/Label]:|"
+    "[The mood of/What is the mood of] this [text/post] is one of {options}.\n{text}|"
     "Labels: {options}\n{text}\n[Label/Sentiment/Your answer]:|"
-    "[Review/Comment]: {text}\n[Is the writer/The sentiment is] {either}?||Decide if this review is {either}.\n{text}|"
+    "[Review/Post]: {text}\n[Is the writer/The sentiment is] {either}?||Decide if this review is {either}.\n{text}|"
     "Here is a review: {text}\nIs the sentiment {either}?|What is the mood of this review, {either}?\nReview: {text}|"
     "Review: {text}\nLabels: {options}\nSentiment:"
 )

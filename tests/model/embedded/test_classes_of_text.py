@@ -4,6 +4,7 @@ import pytest
 
 from rtlang.model.embedded.classes import Family
 from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
+from tests.support.spoken import ways
 
 
 def test_there_are_many_families_and_labels() -> None:
@@ -16,6 +17,12 @@ def test_there_are_many_families_and_labels() -> None:
 def test_a_phrase_has_one_label_in_its_family_and_is_known_or_held(family: Family) -> None:
     every = [phrase for options in family.labels.values() for part in options for phrase in part]
     assert len(every) == len(set(every))
+    spoken = [
+        text
+        for options in family.labels.values()
+        for text in {way for part in options for phrase in part for way in ways(phrase)}
+    ]
+    assert len(spoken) == len(set(spoken))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=[family.noun for family in FAMILIES])
@@ -25,7 +32,8 @@ def test_a_held_phrase_is_made_of_words_that_training_has_seen(family: Family) -
         word.strip(",.'")
         for options in family.labels.values()
         for phrase in options.known
-        for word in phrase.lower().split()
+        for way in ways(phrase)
+        for word in way.lower().split()
     }
     for label, options in family.labels.items():
         words = [word.strip(",.'") for phrase in options.held for word in phrase.lower().split()]
