@@ -26,7 +26,14 @@ class RuntimeConfig:
         EMBEDDED_MODEL,
         "directory of a safetensors checkpoint, owner/name on a model hub, or rtlang:tiny in the package",
     )
-    dtype: str = _setting("auto", "auto, float32 or bfloat16: how weights and KV are held; auto is what suits the CPU")
+    device: str = _setting(
+        "cpu", "cpu, cuda (one GPU), or interpreter (the GPU's way on the CPU, slow; for tests of it)"
+    )
+    dtype: str = _setting(
+        "auto",
+        "auto, float32, bfloat16 or (GPU only) float16: how weights and KV are held; auto is what suits the device",
+    )
+    kv_dtype: str = _setting("auto", "auto (as dtype) or, on a GPU, float8: how KV is held")
     decoder: str = _setting("auto", "auto, lean (own Llama-family decoder) or zoo (the model's code in transformers)")
     weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights from the config alone")
     weights_seed: int = _setting(0, "seed of dummy weights")
@@ -49,7 +56,12 @@ class RuntimeConfig:
     grammar_timeout_s: float = _setting(10.0, "longest wait for one constraint to compile")
 
     def __post_init__(self) -> None:
-        _one_of(self, "dtype", "auto", "float32", "bfloat16")
+        _one_of(self, "device", "cpu", "cuda", "interpreter")
+        _one_of(self, "dtype", "auto", "float32", "bfloat16", "float16")
+        _one_of(self, "kv_dtype", "auto", "float8")
+        for name, value in (("dtype", "float16"), ("kv_dtype", "float8")):
+            if self.device == "cpu" and getattr(self, name) == value:
+                raise ConfigError(name, value, "it needs device cuda")
         _one_of(self, "decoder", "auto", "lean", "zoo")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")

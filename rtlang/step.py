@@ -28,6 +28,7 @@ class Row:
         prompt_token_ids, output_token_ids: history for penalties; empty where no penalty needs it.
         score_offset, score_token_ids: the logits of token_ids[score_offset + i] are to be scored against score_token_ids[i].
         num_score_top: report that many likeliest tokens beside each score.
+        takes_drawn: token_ids[-1] is not known yet: it is what the request drew in the step launched before. Only where steps overlap.
     """
 
     request_id: int
@@ -47,6 +48,7 @@ class Row:
     score_offset: int = 0
     score_token_ids: Sequence[int] = ()
     num_score_top: int = 0
+    takes_drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

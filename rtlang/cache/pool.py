@@ -67,10 +67,16 @@ class KVPool:
         if not copies:
             return
         source_of = {target: source for source, target in copies}
-        target_ids = torch.tensor(list(source_of), device=self._k.device)
-        source_ids = torch.tensor(list(source_of.values()), device=self._k.device)
+        target_ids, source_ids = self._ids(list(source_of)), self._ids(list(source_of.values()))
         for tensor in self._tensors:
-            tensor.index_copy_(1, target_ids, tensor.index_select(1, source_ids))
+            lines = tensor.view(torch.uint8) if tensor.dtype.itemsize == 1 else tensor
+            lines.index_copy_(1, target_ids, lines.index_select(1, source_ids))
+
+    def _ids(self, ids: list[int]) -> Tensor:
+        """On the pool's device; from pinned memory, so that nobody waits for the device."""
+        there = torch.tensor(ids)
+        device = self._k.device
+        return there.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else there.to(device)
 
     @staticmethod
     def bytes_per_page(

@@ -23,7 +23,7 @@ def advance(request: Request, output: RowOutput) -> RequestOutput | None:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
     request.scores.extend(output.scores)
     if not request.generates:
-        done = request.num_computed_tokens >= request.num_target_tokens
+        done = request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens
         return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
     if output.token_id is None:
         return None

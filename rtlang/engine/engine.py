@@ -8,7 +8,7 @@ A step that fails as a whole fails the requests in it and no others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,16 @@ from rtlang.config import RuntimeConfig
 from rtlang.engine.advance import advance
 from rtlang.engine.constraint_session import ConstraintSession
 from rtlang.engine.constraints import ConstraintCompiler
+from rtlang.engine.overlap import Overlap
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.engine.text import OutputText
 from rtlang.errors import AbortedError, CapacityError, ContextLengthError, ParameterError, RequestError, RtlangError
 from rtlang.params import Constraint, FinishReason, SamplingParams
-from rtlang.step import Step, StepOutput
+from rtlang.step import Row, RowOutput, Step, StepOutput
 
 if TYPE_CHECKING:
+    from rtlang.model.device_runner import DeviceRunner
     from rtlang.model.runner import ModelRunner
 
 logger = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class Engine:
     def __init__(
         self,
         config: RuntimeConfig,
-        runner: ModelRunner,
+        runner: ModelRunner | DeviceRunner,
         compiler: ConstraintCompiler,
         wake: Callable[[], None],
         *,
@@ -70,6 +72,9 @@ class Engine:
         self._failed: list[RequestOutput] = []
         self._next_id = 1
         self._num_failed_steps = 0
+        self._overlap: Overlap | None = None
+        if runner.overlaps:
+            self._overlap = Overlap(self.scheduler, runner, compiler, self._apply, self._fail)
 
     @property
     def has_work(self) -> bool:
@@ -78,6 +83,7 @@ class Engine:
             self.scheduler.running
             or self.scheduler.num_waiting
             or self._failed
+            or (self._overlap is not None and self._overlap.is_busy)
             or any(future.done() for future in self._compiling.values())
         )
 
@@ -172,7 +178,10 @@ class Engine:
         self._admit_compiled()
         step = self.scheduler.schedule(now)
         outputs: list[RequestOutput] = []
-        if step is not None:
+        if self._overlap is not None:
+            outputs = self._overlap.step(step)
+            self.num_steps += step is not None
+        elif step is not None:
             try:
                 result = self._compute(step)
             except Exception as error:  # a whole forward pass failed; who was in it is told, the rest goes on
@@ -194,14 +203,20 @@ class Engine:
             bitmask = np.empty((step.num_mask_rows, -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)
             requests = [self._requests[row.request_id] for row in step.rows if row.mask_row is not None]
             filling = self._compiler.fill([request.session for request in requests if request.session], bitmask)
-        in_flight = self._runner.launch(step)
+        runner = self._runner
+        assert not runner.overlaps
+        in_flight = runner.launch(step)
         if filling is not None:
             filling.result()
-        return self._runner.collect(in_flight, bitmask)
+        return runner.collect(in_flight, bitmask)
 
     def _update(self, step: Step, result: StepOutput) -> list[RequestOutput]:
+        return self._apply(zip(self.scheduler.computed(step), step.rows, result.rows, strict=True))
+
+    def _apply(self, results: Iterable[tuple[Request, Row, RowOutput]]) -> list[RequestOutput]:
+        """Take in what rows gave."""
         outputs: list[RequestOutput] = []
-        for request, row, out in zip(self.scheduler.computed(step), step.rows, result.rows, strict=True):
+        for request, row, out in results:
             try:
                 if request.session is not None and row.mask_row is not None:
                     request.session.raise_if_failed()

@@ -56,6 +56,8 @@ class Request:
         generates: False for pure scoring.
         num_computed_tokens: tokens whose K and V are in pages.
         num_cached_tokens: of the prompt, taken from the prefix cache at first admission.
+        num_pending_tokens, num_pending_scores: what launched steps will give and the host has not seen; 0 unless steps overlap.
+        num_in_flight_tokens: of the computed tokens, those of launched steps whose results the host has not seen; likewise.
         node, num_tree_tokens: the deepest tree node this request holds a lock on, and how many tokens lie on its path.
         stop_ids: tokens that end the text.
     """
@@ -82,6 +84,9 @@ class Request:
     session: ConstraintSession | None = None
     num_computed_tokens: int = 0
     num_cached_tokens: int = 0
+    num_pending_tokens: int = 0
+    num_pending_scores: int = 0
+    num_in_flight_tokens: int = 0
     page_ids: list[int] = field(default_factory=list)
     node: RadixNode | None = None
     num_tree_tokens: int = 0
@@ -106,15 +111,20 @@ class Request:
     @property
     def num_target_tokens(self) -> int:
         """How many tokens need K and V before the next token (or the last score) is there."""
-        return len(self.token_ids) if self.generates else len(self.token_ids) - 1
+        return len(self.token_ids) + self.num_pending_tokens if self.generates else len(self.token_ids) - 1
 
     @property
     def next_score(self) -> int | None:
         """Index of the next prompt token to be scored; None when none is left."""
         if self.score_from is None:
             return None
-        index = self.score_from + len(self.scores)
+        index = self.score_from + len(self.scores) + self.num_pending_scores
         return index if index < self.num_prompt_tokens else None
+
+    @property
+    def is_ending(self) -> bool:
+        """The last token that it may have is drawn, and the host has not seen it."""
+        return self.num_pending_tokens > 0 and self.num_output_tokens + self.num_pending_tokens >= self.max_tokens
 
     @property
     def match_limit(self) -> int:
@@ -130,6 +140,6 @@ class Request:
     @property
     def banned_token_ids(self) -> tuple[int, ...]:
         """Tokens that must not be drawn next: those that would end the text before min_tokens."""
-        if self.num_output_tokens < self.params.min_tokens:
+        if self.num_output_tokens + self.num_pending_tokens < self.params.min_tokens:
             return tuple(self.stop_ids)
         return ()

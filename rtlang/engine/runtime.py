@@ -40,6 +40,7 @@ from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFin
 from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.target import Listener
 from rtlang.metrics import Metrics
+from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, SamplingParams, check_run_options
@@ -71,7 +72,7 @@ class Runtime:
             settings["model"] = os.fspath(model)
         self.config = replace(config or RuntimeConfig(), **settings)
         self.metrics = Metrics()
-        self._runner: ModelRunner | None = None
+        self._runner: ModelRunner | DeviceRunner | None = None
         self._compiler: ConstraintCompiler | None = None
         self._checker: ValueChecker | None = None
         self._loop: EngineLoop | None = None
@@ -226,7 +227,7 @@ class Runtime:
     # -- engine thread
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
-        runner = ModelRunner(self.config)
+        runner = ModelRunner(self.config) if self.config.device == "cpu" else DeviceRunner(self.config)
         runner.load()
         self._runner = runner
         self._checker = ValueChecker(self._post)

@@ -99,9 +99,21 @@ class Scheduler:
             request.num_computed_tokens += len(row.token_ids)
         return requests
 
+    def launched(self, step: Step) -> list[Request]:
+        """The step is on its way, and whatever comes after it finds its pages written. Returns its requests in row order."""
+        requests = self.computed(step)
+        for request, row in zip(requests, step.rows, strict=True):
+            request.num_in_flight_tokens += len(row.token_ids)
+            request.num_pending_tokens += row.samples
+            request.num_pending_scores += len(row.score_token_ids)
+        return requests
+
     def fail_step(self, step: Step) -> list[Request]:
         """The step raised: its requests leave without a trace in the cache. Returns them."""
-        requests = [self._by_id[row.request_id] for row in step.rows]
+        return self.fail([self._by_id[row.request_id] for row in step.rows])
+
+    def fail(self, requests: list[Request]) -> list[Request]:
+        """What these requests computed is lost: they leave, and what they began in the cache. Returns them."""
         self.cache.discard_pending()
         for request in requests:
             if request.status is RequestStatus.RUNNING:
@@ -117,7 +129,7 @@ class Scheduler:
         """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG."""
         self.cache.check()
         for request in self.running:
-            assert request.num_computed_tokens <= len(request.token_ids)
+            assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
             assert request.num_tree_tokens <= len(request.page_ids) * self._page_size
             assert request.num_preemptions or request.num_cached_tokens <= request.num_computed_tokens
         assert self._num_waiting == sum(
@@ -129,7 +141,7 @@ class Scheduler:
     def _schedule_running(self, budget: int) -> int:
         ordered = sorted(self.running, key=lambda r: (r.num_target_tokens - r.num_computed_tokens > 1, self._key(r)))
         for request in ordered:
-            if request.status is not RequestStatus.RUNNING:  # preempted for one before it
+            if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted for one before it
                 continue
             num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
             if num_tokens <= 0 or not self._reserve(request, request.num_computed_tokens + num_tokens):
@@ -172,8 +184,9 @@ class Scheduler:
             request = entry[-1]
             if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
                 continue
-            verdict = self._admit(request, prefills)
-            if verdict is None:  # another request is computing what it needs
+            # Waited for: the token it drew in a launched step, or another request that is computing what it needs.
+            verdict = None if request.num_in_flight_tokens else self._admit(request, prefills)
+            if verdict is None:
                 skipped.append(entry)
                 continue
             if not verdict:
@@ -250,7 +263,9 @@ class Scheduler:
         self._scheduled[request] = num_tokens
         if not self.cache.sharing:
             return
-        end = (request.num_computed_tokens + num_tokens) // self._page_size * self._page_size
+        # A token that the host has not seen has no place in the tree: its page enters it a step later.
+        end = min(request.num_computed_tokens + num_tokens, len(request.token_ids))
+        end = end // self._page_size * self._page_size
         start = request.num_tree_tokens
         if end > start:
             first, last = start // self._page_size, end // self._page_size
@@ -265,7 +280,7 @@ class Scheduler:
         """Stop running: what is computed stays in the cache, the pages are given back."""
         assert request.node is not None
         self.running.remove(request)
-        start, end = request.num_tree_tokens, request.num_computed_tokens
+        start, end = request.num_tree_tokens, min(request.num_computed_tokens, len(request.token_ids))
         self.cache.finish(request.node, request.token_ids[start:end], request.page_ids[start // self._page_size :])
         self._reset(request)
 
@@ -300,7 +315,8 @@ class Scheduler:
     def _row(self, request: Request, num_tokens: int, num_shared: int, num_masks: int) -> Row:
         start = request.num_computed_tokens
         end = start + num_tokens
-        samples = request.generates and end == len(request.token_ids)
+        samples = request.generates and end == request.num_target_tokens
+        takes_drawn = end > len(request.token_ids)
         score_offset, score_ids = 0, tuple[int, ...]()
         if (index := request.next_score) is not None and end >= index:
             score_offset = index - 1 - start
@@ -308,7 +324,7 @@ class Scheduler:
         has_history = samples and request.needs_history
         return Row(
             request_id=request.request_id,
-            token_ids=request.token_ids[start:end],
+            token_ids=[0] if takes_drawn else request.token_ids[start:end],
             num_computed_tokens=start,
             page_ids=request.page_ids,
             num_shared_tokens=num_shared,
@@ -316,7 +332,7 @@ class Scheduler:
             params=request.params,
             seed=request.seed,
             choice=request.choice,
-            num_output_tokens=request.num_output_tokens,
+            num_output_tokens=request.num_output_tokens + request.num_pending_tokens,
             mask_row=num_masks if samples and request.session is not None else None,
             banned_token_ids=request.banned_token_ids if samples else (),
             prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),
@@ -324,6 +340,7 @@ class Scheduler:
             score_offset=score_offset,
             score_token_ids=score_ids,
             num_score_top=request.params.prompt_logprobs or 0,
+            takes_drawn=takes_drawn,
         )
 
     def _order_running(self) -> None:

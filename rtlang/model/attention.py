@@ -7,7 +7,7 @@ first, so that rows of one step may read each other's shared pages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,8 +44,14 @@ class PagedKV:
         page_size: int,
         dtype: torch.dtype,
         device: torch.device | str = "cpu",
+        kv_dtype: torch.dtype | None = None,
     ) -> None:
-        """Allocate `num_pages` pages of `page_size` tokens for one layer per entry of `geometries`."""
+        """Allocate `num_pages` pages of `page_size` tokens for one layer per entry of `geometries`.
+
+        Args:
+            dtype: of queries, keys and values as layers compute them.
+            kv_dtype: as they are held; default: the same.
+        """
         self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
         self.device = torch.device(device)
         self.geometries = tuple(geometries)
@@ -55,7 +61,7 @@ class PagedKV:
         self._pools: list[KVPool] = []
         views: dict[int, tuple[Tensor, Tensor]] = {}
         for shape, layers in layers_of.items():
-            pool = KVPool(len(layers), num_pages, page_size, *shape, dtype, device)
+            pool = KVPool(len(layers), num_pages, page_size, *shape, kv_dtype or dtype, device)
             self._pools.append(pool)
             views.update({layer: (pool.k(index), pool.v(index)) for index, layer in enumerate(layers)})
         self.k = [views[layer][0] for layer in range(len(self.geometries))]  # [num_slots, num_kv_heads, head_dim] each
@@ -73,13 +79,24 @@ class PagedKV:
 
 
 class StepAttention:
-    """Attention of one step over `kv`, which it writes. Plans are made at first use and kept for the other layers."""
+    """Attention of one step over `kv`, which it writes. Plans are made at first use and kept for the other layers.
 
-    __slots__ = ("_plans", "batch", "kv")
+    Attributes:
+        input_ids: int64 [num_tokens], the batch's unless others are given.
+    """
 
-    def __init__(self, batch: Batch, kv: PagedKV) -> None:
+    __slots__ = ("_plans", "batch", "input_ids", "kv")
+
+    def __init__(
+        self,
+        batch: Batch,
+        kv: PagedKV,
+        plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
+        input_ids: Tensor | None = None,
+    ) -> None:
         self.batch, self.kv = batch, kv
-        self._plans: dict[HeadGeometry, AttentionPlan] = {}
+        self.input_ids = batch.input_ids if input_ids is None else input_ids
+        self._plans: dict[HeadGeometry, AttentionPlan] = dict(plans or {})
 
     def plan(self, geometry: HeadGeometry) -> AttentionPlan:
         """The step's plan for layers with these heads."""

@@ -5,7 +5,7 @@ Tokens of all rows lie one after another (no padding). What the host plans with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -95,6 +95,17 @@ class Batch:
             scoring_rows=scoring,
             page_size=page_size,
         )
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The batch with its tensors on a device; waits for the copies."""
+    return replace(
+        batch,
+        input_ids=batch.input_ids.to(device),
+        positions=batch.positions.to(device),
+        slot_mapping=batch.slot_mapping.to(device),
+        logit_indices=batch.logit_indices.to(device),
+    )
 
 
 def _check_row(row: Row, num_tokens: int, capacity: int) -> None:

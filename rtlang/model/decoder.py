@@ -73,7 +73,7 @@ class LeanDecoder:
         self.config, self.lean, self.dtype = config, config.lean, dtype
         self._embedding, self._norm, self._head = embedding, norm, head
         self._layers: list[_Layer] = []
-        self._cos, self._sin = rope_tables(config.lean.rope, config.head_dim, _FIRST_ROPE_LEN)
+        self._cos, self._sin = self._rotations(_FIRST_ROPE_LEN)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
         self.geometries = (self._geometry,) * config.num_layers
 
@@ -113,9 +113,11 @@ class LeanDecoder:
             column.paged_attention,
             column.silu_and_mul,
         )
-        residual = self._embedding.index_select(0, batch.input_ids)  # [T, hidden_size]
+        residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
         x = torch.zeros_like(residual)
-        out = residual.new_empty((num_tokens, num_q, head_dim))
+        # Rows that only fill a captured batch up are never written; zeros keep what they compute finite.
+        make_out = residual.new_zeros if plan.column == "triton" else residual.new_empty
+        out = make_out((num_tokens, num_q, head_dim))
         lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
         flat_out = out.view(num_tokens, -1)
         for layer, k_pool, v_pool in zip(self._layers, kv.k, kv.v, strict=True):
@@ -138,8 +140,22 @@ class LeanDecoder:
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
         """Rotation tables for sequences of up to `longest` tokens."""
         if longest > len(self._cos):
-            self._cos, self._sin = rope_tables(self.lean.rope, self.config.head_dim, 2 * longest)
+            self._cos, self._sin = self._rotations(2 * longest)
         return self._cos, self._sin
+
+    def _rotations(self, length: int) -> tuple[Tensor, Tensor]:
+        cos, sin = rope_tables(self.lean.rope, self.config.head_dim, length)
+        return cos.to(self._embedding.device), sin.to(self._embedding.device)
+
+    def reserve(self, longest: int) -> None:
+        """Make the rotation tables for sequences of up to `longest` tokens now: a captured graph holds on to them."""
+        if longest > len(self._cos):
+            self._cos, self._sin = self._rotations(longest)
+
+    @property
+    def sliding_windows(self) -> tuple[int | None, ...]:
+        """Of each layer."""
+        return tuple(layer.sliding_window for layer in self._layers)
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:

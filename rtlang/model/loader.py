@@ -24,6 +24,7 @@ from torch import Tensor
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.errors import ConfigError, ModelLoadError
 from rtlang.model import host
+from rtlang.model.accelerator import Accelerator
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.hub import hub_directory, is_hub_name
@@ -41,8 +42,8 @@ _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
 
-def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
-    """Load what `config.model` names, as `config` says.
+def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) -> tuple[Decoder, ModelConfig, Tokenizer]:
+    """Load what `config.model` names, as `config` says; onto a device, if there is one.
 
     Raises:
         ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
@@ -52,12 +53,14 @@ def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
     model_config = ModelConfig.from_pretrained(directory)
     if config.decoder == "lean" and model_config.lean is None:
         raise ConfigError("decoder", "lean", f"auto or zoo is allowed for this model: {model_config.lean_obstacle}")
-    dtype = pick_dtype(config.dtype)
+    dtype = pick_dtype(config.dtype, config.device)
+    device = torch.device("cpu") if accelerator is None else accelerator.device
     tokenizer = Tokenizer.from_pretrained(directory)
     is_lean = model_config.lean is not None and config.decoder != "zoo"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
-    needed, free = _weight_bytes(config, directory, model_config, files), host.free_bytes()
+    needed = _weight_bytes(config, directory, model_config, files)
+    free = host.free_bytes() if accelerator is None else accelerator.free_bytes()
     told = f"the weights need {host.show_bytes(needed)} of memory, {host.show_bytes(free)} are free"
     if needed > free:
         raise ModelLoadError(str(directory), told)
@@ -66,9 +69,9 @@ def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
     decoder: Decoder
     if is_lean:
         source = (
-            DummySource(config.weights_seed, dtype)
+            DummySource(config.weights_seed, dtype, device)
             if is_dummy
-            else SafetensorsSource(directory, files, dtype, progress)
+            else SafetensorsSource(directory, files, dtype, progress, device)
         )
         decoder = LeanDecoder.load(model_config, source, dtype)
         source.check_unused(model_config)
@@ -79,6 +82,7 @@ def load_model(config: RuntimeConfig) -> tuple[Decoder, ModelConfig, Tokenizer]:
             dummy_seed=config.weights_seed if is_dummy else None,
             max_len=config.max_model_len or model_config.max_position_embeddings,
             on_progress=progress.tell,
+            device=device,
         )
     logger.info("loaded %s as %s with the %s decoder", directory, dtype, "lean" if is_lean else "zoo")
     return decoder, model_config, tokenizer
@@ -97,7 +101,7 @@ def weight_bytes(config: RuntimeConfig) -> int:
 
 
 def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> int:
-    dtype = pick_dtype(config.dtype)
+    dtype = pick_dtype(config.dtype, config.device)
     if model_config.lean is not None and config.decoder != "zoo":
         return lean_bytes(model_config, dtype)
     if config.weights == "dummy":
@@ -138,11 +142,11 @@ def model_directory(model: str) -> Path:
         raise ModelLoadError(model, f"there is no such directory: {error}") from None
 
 
-def pick_dtype(name: str) -> torch.dtype:
-    """The dtype that a `RuntimeConfig.dtype` means here: auto is bfloat16 on a CPU that multiplies it natively."""
+def pick_dtype(name: str, device: str = "cpu") -> torch.dtype:
+    """The dtype that a `RuntimeConfig.dtype` means on a `RuntimeConfig.device`: auto is bfloat16 where that is multiplied natively."""
     if name == "auto":
-        return torch.bfloat16 if _has_native_bfloat16() else torch.float32
-    return torch.bfloat16 if name == "bfloat16" else torch.float32
+        return torch.bfloat16 if device == "cuda" or (device == "cpu" and _has_native_bfloat16()) else torch.float32
+    return {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}[name]
 
 
 def weight_files(directory: Path) -> list[Path]:
@@ -187,10 +191,15 @@ class SafetensorsSource:
     """Tensors of a checkpoint, read and converted one at a time."""
 
     def __init__(
-        self, directory: Path, files: Iterable[Path], dtype: torch.dtype, progress: _Progress | None = None
+        self,
+        directory: Path,
+        files: Iterable[Path],
+        dtype: torch.dtype,
+        progress: _Progress | None = None,
+        device: torch.device | None = None,
     ) -> None:
         """Open the files. Raises ModelLoadError where one is not a safetensors file."""
-        self._directory, self._dtype, self._progress = directory, dtype, progress
+        self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
         self._reader_of: dict[str, Any] = {}
         self._used: set[str] = set()
         for path in files:
@@ -219,7 +228,7 @@ class SafetensorsSource:
             raise ModelLoadError(str(self._directory), f"tensor {name} cannot be read: {error}") from None
         if not tensor.is_floating_point():
             raise ModelLoadError(str(self._directory), f"tensor {name} holds {tensor.dtype}, floats are supported")
-        tensor = tensor.to(self._dtype)
+        tensor = tensor.to(device=self._device, dtype=self._dtype)
         if self._progress is not None:
             self._progress.add(tensor.nbytes)
         return tensor
@@ -246,15 +255,18 @@ class SafetensorsSource:
 class DummySource:
     """Seeded noise in any shape. Norm weights are one, so that activations keep their size."""
 
-    def __init__(self, seed: int, dtype: torch.dtype) -> None:
-        self._generator, self._dtype = torch.Generator().manual_seed(seed), dtype
+    def __init__(self, seed: int, dtype: torch.dtype, device: torch.device | None = None) -> None:
+        """Noise made on the device itself (a CPU and a GPU make different noise of one seed)."""
+        self._dtype, self._device = dtype, device or torch.device("cpu")
+        self._generator = torch.Generator(self._device).manual_seed(seed)
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """See `WeightSource`."""
         if len(shape) == 1 and name.endswith("norm.weight"):
-            return torch.ones(shape, dtype=self._dtype)
+            return torch.ones(shape, dtype=self._dtype, device=self._device)
         # uniform, since torch draws it 2 to 5 times as fast as normal noise
-        return torch.empty(shape, dtype=self._dtype).uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
+        noise = torch.empty(shape, dtype=self._dtype, device=self._device)
+        return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
 
     def check_unused(self, config: ModelConfig) -> None:
         """Noise has no names left over."""

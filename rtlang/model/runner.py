@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -53,6 +54,9 @@ class ModelRunner:
         decoder: the model itself.
         kv: the pages.
     """
+
+    overlaps: Literal[False] = False
+    """Steps are launched and collected one after the other; `DeviceRunner` differs."""
 
     model_config: ModelConfig
     tokenizer: Tokenizer

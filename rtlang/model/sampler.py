@@ -38,7 +38,7 @@ def draw_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] 
     Raises:
         ValueError: a row names a mask row that is not there.
     """
-    changed = [index for index, row in enumerate(rows) if _changes_logits(row)]
+    changed = [index for index, row in enumerate(rows) if changes_logits(row)]
     if not changed:
         token_ids, is_finite = _draw(logits, rows, bitmask)
     else:
@@ -76,7 +76,8 @@ def token_logprobs(logits: Tensor, token_ids: Sequence[int], num_top: Sequence[i
     ]
 
 
-def _changes_logits(row: Row) -> bool:
+def changes_logits(row: Row) -> bool:
+    """Whether the row's tokens are drawn from other logits than the model's."""
     params = row.params
     return bool(
         row.banned_token_ids

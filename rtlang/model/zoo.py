@@ -23,7 +23,7 @@ from torch import Tensor
 from rtlang.errors import ModelLoadError
 from rtlang.model import falcon
 from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
-from rtlang.model.batch import Batch
+from rtlang.model.batch import Batch, moved
 from rtlang.model.linear import own_memory, pack_linears
 from rtlang.model.stock import load_model, quiet, read_config, refuse_known, watched
 from rtlang.params import SamplingParams
@@ -49,8 +49,8 @@ class LocalMask:
 class ZooDecoder:
     """A model of `transformers` as a `Decoder`. Construct with `ZooDecoder.load`."""
 
-    def __init__(self, model: Any, path: str, dtype: torch.dtype) -> None:
-        self.model, self.path, self.dtype = model, path, dtype
+    def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
+        self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
         self._step: StepAttention | None = None  # set during forward
         self._called: list[int] = []  # layers that came through the interface in this forward
@@ -65,12 +65,14 @@ class ZooDecoder:
         dummy_seed: int | None,
         max_len: int,
         on_progress: Callable[[float], None] = lambda fraction: None,
+        device: torch.device | None = None,
     ) -> ZooDecoder:
         """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
 
         Args:
             max_len: longest sequence in tokens that will be computed.
             on_progress: called with the fraction of the tensors that was read.
+            device: where the model is moved to once it is read; default: it stays on the CPU.
         Raises:
             ModelLoadError: transformers cannot load it, or it fails the self-check; names the model type.
         """
@@ -78,7 +80,7 @@ class ZooDecoder:
         refuse_known(config, str(directory), max_len)
         with quiet(), watched(on_progress):
             model = load_model(directory, config, dtype, dummy_seed)
-        decoder = cls(model.eval().requires_grad_(False), str(directory), dtype)
+        decoder = cls(model.eval().requires_grad_(False).to(device or "cpu"), str(directory), dtype, device)
         with torch.inference_mode():
             decoder._take_over()
         return decoder
@@ -88,7 +90,7 @@ class ZooDecoder:
         batch = attention.batch
         self._step, self._called = attention, []
         try:
-            return self._call_model(batch.input_ids, batch.positions, batch.logit_indices)
+            return self._call_model(attention.input_ids, batch.positions, batch.logit_indices)
         finally:
             self._step = None
 
@@ -99,10 +101,10 @@ class ZooDecoder:
     def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
         """Logits [len(keep), vocab_size] of one flattened forward pass."""
         out = self.model(
-            input_ids=input_ids[None],
-            position_ids=positions[None],
+            input_ids=input_ids[None].to(self.device),
+            position_ids=positions[None].to(self.device),
             use_cache=False,
-            logits_to_keep=keep,
+            logits_to_keep=keep.to(self.device),
         )
         logits: Tensor = out.logits[0]
         return logits
@@ -201,7 +203,7 @@ class ZooDecoder:
     def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
         """Two sequences in two chunks each must give the stock model's logits."""
         per_row = [-(-len(sequence) // _CHECK_PAGE_SIZE) for sequence in sequences]
-        kv = PagedKV(self.geometries, sum(per_row) + 1, _CHECK_PAGE_SIZE, self.dtype)
+        kv = PagedKV(self.geometries, sum(per_row) + 1, _CHECK_PAGE_SIZE, self.dtype, self.device)
         pages = iter(range(sum(per_row), 0, -1))  # in falling order: nothing may rely on rising ones
         page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
         errors = []
@@ -219,7 +221,7 @@ class ZooDecoder:
                 )
                 for index, (start, stop) in enumerate(cuts)
             )
-            batch = Batch.from_step(Step(0, rows), _CHECK_PAGE_SIZE)
+            batch = moved(Batch.from_step(Step(0, rows), _CHECK_PAGE_SIZE), self.device)
             self._step, self._called = StepAttention(batch, kv), []
             try:
                 logits = self._guarded(batch.input_ids, batch.positions, batch.logit_indices).float()

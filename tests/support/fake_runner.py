@@ -117,6 +117,7 @@ class FakeRunner:
     poison: set[int] = field(default_factory=set)
     num_computed: int = 0
     max_rows_seen: int = 0
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)

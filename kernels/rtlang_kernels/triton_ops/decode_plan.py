@@ -1,9 +1,9 @@
 """The plan of pure decoding, kept from step to step at fixed places of the device, so that a captured graph can be replayed over it.
 
-A step of pure decoding has one token in every row. While the same rows go on, all that changes is that each reads one key more: the last item
-of each row grows by one key and nothing else of the work is planned anew (`grow`). `set` plans from scratch, where rows come, leave or
-fork, and where tails have grown so far that pieces are no longer of about equal cost. Launches are made for a capacity; kernels read the
-counts of the step from the device.
+A step of pure decoding has one token in every row. While the same rows go on, all that changes is that each reads one key more: the last
+item of each row grows by one key and nothing else of the work is planned anew (`grow`). `set` plans from scratch, where rows come, leave
+or fork, and where tails have grown so far that pieces are no longer of about equal cost. Launches are made for a capacity; kernels
+read the counts of the step from the device.
 
 Must stay true: whatever `grow` accepts is the plan that `set` would make but for where rows are split.
 """
@@ -34,7 +34,7 @@ from rtlang_kernels.triton_ops.schedule import (
     Schedule,
     schedule,
 )
-from rtlang_kernels.triton_ops.tiles import machine_of
+from rtlang_kernels.triton_ops.tiles import LINES, machine_of
 from rtlang_kernels.triton_ops.transfer import FixedBuffer
 
 Int32s = NDArray[np.int32]
@@ -82,7 +82,11 @@ class DecodePlan:
         self._machine = machine_of(device)
         self._windows = tuple(dict.fromkeys(windows))
         wanted = PROGRAMS_PER_MULTIPROCESSOR * self._machine.num_multiprocessors // num_kv_heads + 1
-        self.class_sizes = (2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted)
+        lines = num_rows * (num_q_heads // num_kv_heads)  # so many at most see one key: wider classes stay empty
+        sizes = (2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted)
+        self.class_sizes = tuple(
+            size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
+        )
         self.num_partials = 8 * num_rows + 4 * wanted
         fields: dict[str, tuple[Any, tuple[int, ...]]] = {
             "input_ids": (np.int64, (num_rows,)),
@@ -208,7 +212,7 @@ class DecodePlan:
             return False
         host, count = self._buffer.host, self._rows
         places = host["places"][:count]
-        for index, window in enumerate(self._windows):
+        for window in self._windows:
             if window != (None, None) and first_visible(places + np.int32(1), *window).any():
                 self._can_grow = False
                 return False

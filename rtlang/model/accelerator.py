@@ -1,0 +1,145 @@
+"""What only a GPU has: a memory of its own, copies that nobody waits for, graphs of launches.
+
+It is little, so that all the rest can be tested without one. `CudaAccelerator` is a GPU (torch gives AMD's the same name);
+`InterpretedAccelerator` has CPU tensors, on which triton's interpreter runs the same kernels, and leaves out what it has no need for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.errors import ConfigError
+from rtlang.model import host
+
+
+class Fetched(Protocol):
+    """Tensors on their way to the host."""
+
+    def wait(self) -> list[NDArray[Any]]:
+        """Their values, once they are there."""
+
+
+class Accelerator(Protocol):
+    """A device that models run on. Used from one thread.
+
+    Attributes:
+        device: of its tensors.
+        name: for people.
+    """
+
+    device: torch.device
+    name: str
+
+    def free_bytes(self) -> int:
+        """Device memory that could still be taken."""
+
+    def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
+        """Begin to copy tensors to the host, after what was launched so far; does not wait."""
+
+    def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        """A way to launch again what `function` launches, on the same tensors; its result is the same tensor each time.
+
+        `function` must launch only, read nothing back, and have run before.
+        """
+
+
+def accelerator_for(name: str) -> Accelerator:
+    """The device that `RuntimeConfig.device` names.
+
+    Raises:
+        ConfigError: it is not there, or its kernels cannot run.
+    """
+    if name == "cuda":
+        if not torch.cuda.is_available():
+            raise ConfigError("device", name, "torch sees no GPU here")
+        return CudaAccelerator()
+    if os.environ.get("TRITON_INTERPRET") != "1" or os.environ.get("RTLANG_KERNELS") != "triton":
+        raise ConfigError("device", name, "TRITON_INTERPRET=1 and RTLANG_KERNELS=triton must be set")
+    return InterpretedAccelerator()
+
+
+class CudaAccelerator:
+    """The current GPU of this process. All launches and copies are in order, on one stream."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cuda", torch.cuda.current_device())
+        self.name = torch.cuda.get_device_name(self.device)
+        self._graph_memory: Any = None
+
+    def free_bytes(self) -> int:
+        """See `Accelerator`."""
+        free: int = torch.cuda.mem_get_info(self.device)[0]
+        held = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return free + held
+
+    def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
+        """See `Accelerator`."""
+        copies = [torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True) for tensor in tensors]
+        for copy, tensor in zip(copies, tensors, strict=True):
+            copy.copy_(tensor, non_blocking=True)
+        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        done.record()
+        return _OnItsWay(copies, done)
+
+    def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        """See `Accelerator`."""
+        if self._graph_memory is None:
+            self._graph_memory = torch.cuda.graph_pool_handle()  # one for all graphs, which never run at the same time
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._graph_memory):
+            result = function()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return result
+
+        return replay
+
+
+class _OnItsWay:
+    """Copies in pinned memory, and the event that follows them."""
+
+    def __init__(self, copies: list[Tensor], done: torch.cuda.Event) -> None:
+        self._copies, self._done = copies, done
+
+    def wait(self) -> list[NDArray[Any]]:
+        """See `Fetched`."""
+        self._done.synchronize()
+        return [copy.numpy() for copy in self._copies]
+
+
+class InterpretedAccelerator:
+    """CPU tensors and interpreted kernels: everything is done when a launch returns."""
+
+    def __init__(self) -> None:
+        self.device, self.name = torch.device("cpu"), "triton's interpreter"
+
+    def free_bytes(self) -> int:
+        """See `Accelerator`."""
+        return host.free_bytes()
+
+    def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
+        """See `Accelerator`. The values are those of now, as a GPU would copy them."""
+        return _There([tensor.clone() for tensor in tensors])
+
+    def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        """See `Accelerator`."""
+        return function
+
+
+class _There:
+    """What was fetched from CPU tensors."""
+
+    def __init__(self, copies: list[Tensor]) -> None:
+        self._copies = copies
+
+    def wait(self) -> list[NDArray[Any]]:
+        """See `Fetched`."""
+        return [copy.numpy() for copy in self._copies]

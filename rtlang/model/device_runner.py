@@ -1,0 +1,315 @@
+"""The model and its KV memory on a device, a step ahead of the host: a `Step` is launched, drawn, and read when it is there.
+
+`launch` enqueues copies and layers, `draw` the tokens, and neither waits; `collect` waits for the tokens of one step while the next one is
+being computed. Tokens stay on the device for the rows that go on with them. Steps of pure decoding are replayed from graphs of
+launches captured at load, one per batch size; a step that does not fit any of them is launched kernel by kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.config import RuntimeConfig
+from rtlang.errors import ConfigError
+from rtlang.events import TokenLogprob
+from rtlang.model import host
+from rtlang.model.accelerator import Accelerator, Fetched, accelerator_for
+from rtlang.model.attention import PagedKV, StepAttention
+from rtlang.model.batch import Batch
+from rtlang.model.config import ModelConfig
+from rtlang.model.decoder import Decoder, LeanDecoder
+from rtlang.model.device_batch import DecodeSteps, on_device, resolved, sources_of
+from rtlang.model.device_sampler import Masks, PendingDraw, launch_draw, launch_logprobs, read_logprobs
+from rtlang.model.loader import load_model
+from rtlang.model.tokenizer import Tokenizer
+from rtlang.params import SamplingParams
+from rtlang.step import Row, RowOutput, Step, StepOutput
+
+logger = logging.getLogger(__name__)
+
+_SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
+_CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
+_MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
+_GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+
+@dataclass(slots=True)
+class Flight:
+    """A launched step. Owned by whoever launched it until it is collected.
+
+    Attributes:
+        logits: of the rows that sample, on the device, until they are drawn.
+        scores: log-probabilities on their way, in chunks of (token ids, how many top ones each, values).
+    """
+
+    step: Step
+    sampling_rows: tuple[int, ...]
+    scoring_rows: tuple[int, ...]
+    logits: Tensor | None
+    scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
+    draw: PendingDraw | None = None
+
+
+class DeviceRunner:
+    """Owns the decoder, the KV pages and what is kept on the device. Used by one thread at a time; `load` first.
+
+    Attributes (after `load`):
+        model_config, tokenizer, decoder, kv: as of `ModelRunner`; the last page of `kv` is nobody's.
+        num_replayed, num_eager: steps that were replayed from a graph, and that were not.
+    """
+
+    overlaps: Literal[True] = True
+    """A step is launched before the one before is collected."""
+
+    model_config: ModelConfig
+    tokenizer: Tokenizer
+    decoder: Decoder
+    kv: PagedKV
+
+    def __init__(self, config: RuntimeConfig, accelerator: Accelerator | None = None) -> None:
+        self.config = config
+        self._accelerator = accelerator
+        self._drawn = torch.empty(0, dtype=torch.int64)
+        self._drawn_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
+        self._graphs: dict[int, DecodeSteps] = {}
+        self.num_replayed = self.num_eager = 0
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The device."""
+        if self._accelerator is None:
+            self._accelerator = accelerator_for(self.config.device)
+        return self._accelerator
+
+    @property
+    def num_pages(self) -> int:
+        """Pages that sequences may have."""
+        return self.kv.num_pages - 1
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest sequence in tokens: the setting, else what the checkpoint says."""
+        return self.config.max_model_len or self.model_config.max_position_embeddings
+
+    def load(self) -> None:
+        """Load the model, allocate the KV pool, compile kernels and capture graphs.
+
+        Raises:
+            ModelLoadError: see `load_model`.
+            ConfigError: the device is not there; max_model_len is over what the checkpoint takes; the pool does not fit.
+        """
+        accelerator, config = self.accelerator, self.config
+        torch.set_num_threads(config.num_threads or host.num_cores())
+        with torch.inference_mode():
+            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator)
+            longest = self.model_config.max_position_embeddings
+            if config.max_model_len is not None and config.max_model_len > longest:
+                raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint takes at most {longest}")
+            geometries, dtype = self.decoder.geometries, self.decoder.dtype
+            kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
+            num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            self._drawn = torch.zeros(self._most_rows(), dtype=torch.int64, device=accelerator.device)
+            self._warm_up()
+            self._capture_graphs()
+            self._drawn_at, self.num_replayed, self.num_eager = {}, 0, 0
+        logger.info(
+            "KV pool of %d pages of %d tokens on %s, graphs for %s rows",
+            num_pages,
+            config.page_size,
+            accelerator.name,
+            ", ".join(map(str, self._graphs)) or "no",
+        )
+
+    def launch(self, step: Step) -> Flight:
+        """Enqueue the step's page copies and layers. The step launched before must be drawn, if it samples.
+
+        Raises:
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+        """
+        with torch.inference_mode():
+            flight = self._replayed(step)
+            if flight is not None:
+                return flight
+            batch = Batch.from_step(step, self.config.page_size)
+            self.kv.copy_pages(step.copies)
+            for graph in self._graphs.values():
+                graph.forget()
+            sources = np.full(batch.num_tokens, -1, dtype=np.int32)
+            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._drawn_at)
+            there = on_device(batch, sources, self._drawn, self.accelerator.device)
+            states = self.decoder.forward(StepAttention(there, self.kv))
+            num_sampling = len(batch.sampling_rows)
+            logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
+            flight = Flight(step, batch.sampling_rows, batch.scoring_rows, logits)
+            self._score(flight, states[num_sampling:])
+            self.num_eager += 1
+        return flight
+
+    def draw(self, flight: Flight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> None:
+        """Enqueue the draw of a launched step's tokens.
+
+        Args:
+            rows: of the step, with the history and mask rows that are known by now.
+            bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
+        """
+        self._drawn_at = {}
+        if flight.logits is None:
+            return
+        with torch.inference_mode():
+            sampling = [rows[index] for index in flight.sampling_rows]
+            masks = self._masks(sampling, bitmask)
+            flight.draw = launch_draw(self.accelerator, flight.logits, sampling, masks)
+            self._drawn[: len(sampling)].copy_(flight.draw.token_ids)
+            flight.logits = None
+        self._drawn_at = {row.request_id: index for index, row in enumerate(sampling)}
+
+    def collect(self, flight: Flight) -> StepOutput:
+        """Wait for what a drawn step gave."""
+        outputs = [RowOutput()] * len(flight.step.rows)
+        draws = flight.draw.wait() if flight.draw is not None else []
+        for index, draw in zip(flight.sampling_rows, draws, strict=True):
+            outputs[index] = RowOutput(draw.token_id, draw.logprob, (), draw.token_id is not None)
+        found = [
+            logprob
+            for token_ids, num_top, fetched in flight.scores
+            for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
+        ]
+        start = 0
+        for index in flight.scoring_rows:
+            output, stop = outputs[index], start + len(flight.step.rows[index].score_token_ids)
+            scores: tuple[TokenLogprob, ...] = tuple(found[start:stop])
+            start = stop
+            if all(item.logprob == item.logprob for item in scores):  # NaN if any logit was NaN or +inf
+                outputs[index] = RowOutput(output.token_id, output.logprob, scores, output.is_finite)
+            else:
+                outputs[index] = RowOutput(None, None, (), False)
+        return StepOutput(flight.step.step_id, tuple(outputs))
+
+    def _replayed(self, step: Step) -> Flight | None:
+        """The step from a graph; None where it is not pure decoding or does not fit one."""
+        rows = step.rows
+        if step.copies or not all(len(row.token_ids) == 1 and row.samples and not row.score_token_ids for row in rows):
+            return None
+        size = next((size for size in self._graphs if size >= len(rows)), None)
+        if size is None or not self._graphs[size].write(rows, self._drawn_at):
+            return None
+        for other, graph in self._graphs.items():
+            if other != size:
+                graph.forget()
+        logits = self._graphs[size].replay()[: len(rows)]
+        self.num_replayed += 1
+        return Flight(step, tuple(range(len(rows))), (), logits)
+
+    def _score(self, flight: Flight, states: Tensor) -> None:
+        rows = [flight.step.rows[index] for index in flight.scoring_rows]
+        token_ids = [token_id for row in rows for token_id in row.score_token_ids]
+        num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
+        chunk = max(1, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size))
+        for start in range(0, len(token_ids), chunk):
+            part = slice(start, start + chunk)
+            logits = self.decoder.project(states[part])
+            fetched = launch_logprobs(self.accelerator, logits, token_ids[part], num_top[part])
+            flight.scores.append((token_ids[part], num_top[part], fetched))
+
+    def _masks(self, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> Masks | None:
+        if all(row.mask_row is None for row in rows):
+            return None
+        from rtlang_kernels.triton_ops.transfer import packed_to
+
+        assert bitmask is not None
+        (table,) = packed_to(self.accelerator.device, [bitmask])
+        return Masks(table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32))
+
+    def _most_rows(self) -> int:
+        return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)
+
+    def _capture_graphs(self) -> None:
+        """Graphs of pure decoding, the largest first, so that the others find its memory. Only of our own decoder."""
+        decoder = self.decoder
+        if not isinstance(decoder, LeanDecoder):
+            return
+        from rtlang_kernels.triton_ops.decode_plan import DecodePlan
+
+        decoder.reserve(self.max_model_len)
+        (geometry,) = set(decoder.geometries)
+        pages = -(-self.max_model_len // self.config.page_size)
+        sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
+        found: dict[int, DecodeSteps] = {}
+        for size in reversed(sizes):
+            plan = DecodePlan(
+                size,
+                min(size * pages, max(_MAX_TABLE_WORDS, pages)),
+                self.num_pages,
+                page_size=self.config.page_size,
+                num_q_heads=geometry.num_q_heads,
+                num_kv_heads=geometry.num_kv_heads,
+                head_dim=geometry.head_dim,
+                dtype=decoder.dtype,
+                device=self.accelerator.device,
+                windows=[(window, None) for window in decoder.sliding_windows],
+            )
+            count = np.arange(size)
+            batch = Batch(
+                input_ids=plan.on_device("input_ids"),
+                positions=plan.on_device("positions"),
+                slot_mapping=plan.on_device("slots"),
+                cu_seqlens_q=plan.plan.cu_seqlens_q,
+                seq_lens=np.full(size, self.max_model_len, dtype=np.int32),
+                page_table=plan.plan.page_table,
+                shared_lens=plan.plan.shared_lens,
+                logit_indices=torch.from_numpy(count),
+                sampling_rows=tuple(count.tolist()),
+                scoring_rows=(),
+                page_size=self.config.page_size,
+            )
+
+            def compute(plan: DecodePlan = plan, batch: Batch = batch) -> Tensor:
+                ids = resolved(batch.input_ids, plan.on_device("sources"), self._drawn)
+                attention = StepAttention(batch, self.kv, {geometry: plan.plan}, ids)
+                return decoder.project(decoder.forward(attention))
+
+            zeros = np.zeros((size, 1), dtype=np.int32)
+            fits = plan.set(zeros, np.ones(size, dtype=np.int32), np.zeros(size, dtype=np.int32))
+            assert fits, "one key each"
+            plan.sources[:] = -1
+            plan.upload()
+            compute()
+            found[size] = DecodeSteps(plan, self.accelerator.capture(compute))
+        self._graphs = dict(reversed(found.items()))
+
+    def _warm_up(self) -> None:
+        """One small step of each kind, so that kernels are compiled before graphs are captured."""
+        drawn = SamplingParams(temperature=1.0, top_p=0.9)
+        size = min(3, self.config.page_size)
+        rows = (
+            Row(0, (0,) * size, 0, (0,), 0, True, drawn, mask_row=0),
+            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
+        )
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        flight = self.launch(Step(0, rows, num_mask_rows=1))
+        self.draw(flight, rows, bitmask)
+        self.collect(flight)
+
+    def _pick_num_pages(self, bytes_per_page: int) -> int:
+        free, config = self.accelerator.free_bytes(), self.config
+        if config.num_pages is not None:
+            if (config.num_pages + 1) * bytes_per_page > free:
+                needed = config.num_pages * bytes_per_page
+                raise ConfigError("num_pages", config.num_pages, f"it needs {needed:,} bytes, {free:,} are free")
+            return config.num_pages
+        cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
+        if cache_bytes > free:
+            raise ConfigError("cache_bytes", config.cache_bytes, f"{free:,} bytes of memory are free")
+        num_pages = cache_bytes // bytes_per_page - 1
+        if num_pages < 2:
+            raise ConfigError("cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, three are needed")
+        return num_pages

@@ -1,0 +1,142 @@
+"""The runtime on a device gives what it gives on the CPU: the same greedy and seeded tokens in float32.
+
+Everything a GPU would run is run in triton's interpreter on CPU tensors (natively with RTLANG_TEST_DEVICE=cuda): the pool, plans and their
+upload, the kernels of every layer, masks and draws, and a host that is one step behind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rtlang as rt
+from rtlang.engine.runtime import Runtime
+from rtlang.model.device_runner import DeviceRunner
+from tests.support.tiny_models import make_checkpoint
+
+pytest.importorskip("triton")  # there is none for some platforms
+
+DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
+PREFIX = "Once upon a time there was a kernel."  # 36 tokens: more than two pages
+FLAGS = {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_checkpoint(tmp_path_factory.mktemp("llama"), "llama", num_hidden_layers=1)
+
+
+@rt.program
+def story(s: Any, ending: str, options: dict[str, Any]) -> Any:
+    s += rt.text(PREFIX, ending)
+    s += rt.gen("text", ignore_eos=True, **options)
+
+
+@rt.program
+def branches(s: Any) -> Any:
+    s += rt.text(PREFIX)
+    s += rt.gen("root", max_tokens=3, ignore_eos=True)
+    forks = s.fork(2)
+    for index, fork in enumerate(forks):
+        fork += rt.text(" " * index)
+        fork += rt.gen("leaf", max_tokens=2, ignore_eos=True, temperature=1.0, seed=index)
+    forks.join()
+    s += rt.select("word", ["mmm", "mn", "zq"])
+
+
+@rt.program
+def typed(s: Any, options: dict[str, Any]) -> Any:
+    s += rt.text(PREFIX)
+    s += rt.gen("value", **options)
+
+
+Work = Callable[[Runtime], Any]
+
+
+def on_both(checkpoint: Path, monkeypatch: pytest.MonkeyPatch, work: Work, **settings: Any) -> DeviceRunner:
+    """Do the work on the CPU and on the device; the results must be equal. Returns the device's runner."""
+    given = {"model": str(checkpoint), "dtype": "float32", "num_pages": 40, "num_threads": 1, "max_rows": 4, **settings}
+    monkeypatch.setenv("RTLANG_DEBUG", "1")
+    with Runtime(**given) as runtime:
+        want = work(runtime)
+    if DEVICE == "interpreter":
+        monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    with Runtime(**given, device=DEVICE) as runtime:
+        got = work(runtime)
+        runner = runtime._runner
+        assert isinstance(runner, DeviceRunner)
+        assert runtime.stats()["num_requests_running"] == 0
+    assert got == want
+    return runner
+
+
+def texts(program: Any, cases: list[dict[str, Any]], name: str) -> Work:
+    """Run cases together; their texts."""
+
+    def work(runtime: Runtime) -> list[str]:
+        results = program.run_batch(cases, runtime=runtime)
+        assert [result.error for result in results] == [None] * len(cases)
+        return [result.text(name) for result in results]
+
+    return work
+
+
+def test_rows_over_a_shared_prefix(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [(" A", {"max_tokens": 7}), (" B", {"max_tokens": 4}), (" A b", {"max_tokens": 9})]
+    work = texts(story, [{"ending": ending, "options": options} for ending, options in cases], "text")
+    runner = on_both(checkpoint, monkeypatch, work)
+    assert runner.num_replayed > runner.num_eager > 0
+    assert sum(graph.plan.num_grown for graph in runner._graphs.values()) > 0
+
+
+def test_every_option_of_sampling(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = [
+        {"temperature": 1.2, "seed": 5, "top_k": 20, "top_p": 0.9},
+        {"repetition_penalty": 1.5, "frequency_penalty": 0.4, "presence_penalty": 0.2, "logprobs": 2},
+        {"temperature": 0.7, "seed": 2, "logit_bias": {65: 4.0, 66: -3.0}, "min_p": 0.02},
+    ]
+    cases = [{"ending": " A", "options": {"max_tokens": 5, **each}} for each in options]
+    on_both(checkpoint, monkeypatch, texts(story, cases, "text"))
+
+
+def test_constrained_text_that_is_steered_to_its_end(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = [
+        {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 1},
+        {"regex": "[ab]{2,4}c", "max_tokens": 4, "temperature": 1.0, "seed": 3},
+        {"regex": "[a-z]+z", "max_tokens": 4},  # greedy text does not end by itself: the last token is replaced
+        {"max_tokens": 5, "ignore_eos": True},
+    ]
+    on_both(checkpoint, monkeypatch, texts(typed, [{"options": each} for each in options], "value"))
+
+
+def test_forks_and_scores(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(runtime: Runtime) -> Any:
+        result = branches.run(runtime=runtime)
+        return [result.text("root"), result["leaf"], result["word"]]
+
+    on_both(checkpoint, monkeypatch, work)
+
+
+def test_preempted_rows_go_on_where_they_were(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preempted = []
+
+    def work(runtime: Runtime) -> Any:
+        cases = [{"ending": f" {letter}", "options": {"max_tokens": 14}} for letter in "ABC"]
+        found = texts(story, cases, "text")(runtime)
+        preempted.append(runtime.stats()["num_preemptions"])
+        return found
+
+    on_both(checkpoint, monkeypatch, work, num_pages=7, prefix_sharing=False, page_size=16)
+    assert all(preempted)
+
+
+def test_a_model_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = make_checkpoint(tmp_path, "gemma2", num_hidden_layers=2)  # a window, a soft cap
+    cases = [{"ending": end, "options": {"max_tokens": 2}} for end in (" A", " B")]
+    runner = on_both(checkpoint, monkeypatch, texts(story, cases, "text"))
+    assert runner.num_replayed == 0
