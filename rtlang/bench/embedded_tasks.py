@@ -2,7 +2,7 @@
 
 A question is the last turn of a conversation that the corpus would draw, with the turns before it as they should have been. `DRAWS`
 says what is held out: nothing (new draws like those of training), words, texts, wordings, or all of them. Training sees nothing that is
-held out. About half of the words of a draw with held-out words are such, and half of the wordings of sums, facts, tables and shops;
+held out. About half of the words of a draw with held-out words are such, and half of the wordings of sums and word problems;
 of other tasks, all texts and wordings.
 """
 
