@@ -28,6 +28,7 @@ from rtlang_grammars.machine.json_values import ShapeTables
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.prelude import prelude
 from rtlang_grammars.machine.rules import Grammar
+from rtlang_grammars.machine.structure_tables import StructureTables
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
@@ -35,9 +36,9 @@ from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.spelling import TokenTable
+from rtlang_grammars.structures import read_structure
 from rtlang_grammars.value_checks import ValueCheck, value_check
 from rtlang_grammars.vocabulary import Vocabulary
-
 
 _WARM_UP = """{"type": "object", "required": ["a", "b"], "properties": {
     "a": {"enum": ["x", "y"]}, "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1}}}"""
@@ -80,7 +81,9 @@ class EngineBackend:
         Code that is not in the cache on disk is compiled, which takes up to a minute.
         """
         engine = Engine(vocabulary, cache_dir)
-        cls(engine, Limits(max_seconds=600.0))._warm_up()  # code that is compiled meanwhile takes longer than any grammar may
+        cls(
+            engine, Limits(max_seconds=600.0)
+        )._warm_up()  # code that is compiled meanwhile takes longer than any grammar may
         return cls(engine, limits, allow_checked=allow_checked)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
@@ -113,6 +116,13 @@ class EngineBackend:
                 tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
             case ConstraintKind.EBNF:
                 tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
+            case ConstraintKind.STRUCTURE:
+                structure = StructureTables(budget, constraint.style, self._schema_options)
+                start, tables, report = (
+                    structure.build(read_structure(constraint.source)),
+                    structure.tables,
+                    structure.report,
+                )
         tables.publish()
         budget.detach()
         return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report, check)

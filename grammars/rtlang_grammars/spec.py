@@ -26,6 +26,7 @@ class ConstraintKind(StrEnum):
     LARK = "lark"
     GBNF = "gbnf"
     EBNF = "ebnf"
+    STRUCTURE = "structure"
 
 
 class Whitespace(StrEnum):
@@ -58,8 +59,8 @@ class Constraint:
         kind: the language of `source`.
         source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX),
             a JSON array of strings (CHOICE), or the text of a grammar: as Lark reads it (LARK), as llama.cpp does (GBNF), or in the
-            EBNF of the W3C (EBNF).
-        style: of JSON_SCHEMA: how values are written.
+            EBNF of the W3C (EBNF); or what `structures` says, as JSON text (STRUCTURE).
+        style: of JSON_SCHEMA and STRUCTURE: how values of schemas are written.
     """
 
     kind: ConstraintKind

@@ -48,7 +48,13 @@ _MAX_LOOKED_AT = 4096  # states of a terminal
 
 
 class GrammarTables:
-    """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables."""
+    """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables.
+
+    Attributes:
+        tables: what is built.
+        starts: by symbol, the states to call, as far as they are known; those of rules whose states are made by others are put here.
+        never_empty: rules that must not derive the empty text.
+    """
 
     def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
         """Nothing yet.
@@ -62,7 +68,9 @@ class GrammarTables:
         self._embeddings: dict[int, Embedding] = {}
         self._first: dict[int, int] = {}
         self._follow: dict[int, int] = {}
-        self._starts: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
+        self.never_empty: set[int] = set()
+        self._call_states: dict[tuple[int, int], int] = {}
 
     def build(self) -> int:
         """Fill the tables; the start state.
@@ -72,6 +80,8 @@ class GrammarTables:
         """
         grammar, tables, budget = self._grammar, self.tables, self._budget
         self._find_nullable()
+        for rule in self.never_empty & self._nullable:
+            raise GrammarError(f"a {grammar.rules[rule].name} must not be able to be empty")
         self._states = [self._subsets(rule) for rule in grammar.rules]
         self._join_repeats()
         self._prune()
@@ -88,6 +98,18 @@ class GrammarTables:
         root_acc = ENDS_OR_GOES_ON if grammar.start in self._nullable else OPEN
         calls = {start_symbol: -1}
         return tables.leave_open(lambda number: self._make_row(number, calls), acc=root_acc)
+
+    def is_productive(self, rule: int) -> bool:
+        """Whether a rule derives any text."""
+        return bool(self._states[rule])
+
+    def leave_call_open(self, symbol: int, to: int) -> int:
+        """A state that calls a symbol and returns to `to`."""
+        found = self._call_states.get((symbol, to))
+        if found is None:
+            found = self.tables.leave_open(lambda number: self._make_row(number, {symbol: to}))
+            self._call_states[symbol, to] = found
+        return found
 
     # The automata of the rules
 
@@ -333,14 +355,14 @@ class GrammarTables:
         tables.set_state(number, ROW, place)
 
     def _start_of(self, symbol: int) -> int:
-        found = self._starts.get(symbol)
+        found = self.starts.get(symbol)
         if found is None:
             terminal = self._grammar.terminals[symbol] if symbol >= 0 else None
             if isinstance(terminal, Frame):
                 found = terminal.start
             else:
                 found = self._number(-1 - symbol, 0) if symbol < 0 else self._embeddings[symbol].start()
-            self._starts[symbol] = found
+            self.starts[symbol] = found
         return found
 
 

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, QuotedEmbedding, distances
 from rtlang_grammars.machine.json_arrays import add_array
+from rtlang_grammars.machine.json_distinct import add_distinct_array
 from rtlang_grammars.machine.json_objects import add_object
 from rtlang_grammars.machine.layout import ALTERNATIVES, AT_LEAST, CALL, COUNT, NONE, PARAM, STATE_WORDS, WIDTH
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.machine.tries import LITERALS, build_trie
-from rtlang_grammars.regular.language import Language
+from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.numbers import number_language
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.schema.shapes import (
@@ -81,9 +82,13 @@ class ShapeTables:
         """Fill the tables; the start state."""
         _, row = self.rows_of(self._root)
         start = self.tables.add_state(row, param=-1)
+        self.finish()
+        return start
+
+    def finish(self) -> None:
+        """Build all that was put off."""
         while self._waiting:
             self._waiting.pop()()
-        return start
 
     def rows_of(self, ref: int) -> tuple[int, int]:
         """Rows of a place where a value of a shape begins: with blanks before it, and without. They return to PARAM."""
@@ -97,7 +102,9 @@ class ShapeTables:
         found = self._calls.get(ref)
         if found is None:
             found = self._calls[ref] = [
-                call for alternative in self._shapes[ref].alternatives for call in self._calls_of(alternative)
+                call
+                for alternative in self._shapes[ref].alternatives
+                for call in self.calls_of_alternative(alternative)
             ]
         return found
 
@@ -139,7 +146,8 @@ class ShapeTables:
             tables.rows[rows : rows + 2, chars] = value
         return rows, rows + 1
 
-    def _calls_of(self, alternative: Alternative) -> Calls:
+    def calls_of_alternative(self, alternative: Alternative) -> Calls:
+        """The same of one alternative."""
         self.budget.spend(states=1)
         words = self.prelude.words
         match alternative:
@@ -162,7 +170,10 @@ class ShapeTables:
         start = self._frames.get(shape)
         if start is None:
             start = self._frames[shape] = self.tables.add_state()
-            if isinstance(shape, ArrayShape):
+            if isinstance(shape, ArrayShape) and shape.distinct:
+                texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
+                self.later(lambda: add_distinct_array(self, shape, texts, start))
+            elif isinstance(shape, ArrayShape):
                 self.later(lambda: add_array(self, shape, start))
             else:
                 self.later(lambda: add_object(self, shape, start))
@@ -177,17 +188,7 @@ class ShapeTables:
             return b"-0123456789", self.prelude.integer
         found = self._numbers.get(shape)
         if found is None:
-            language = number_language(
-                shape.minimum,
-                shape.maximum,
-                exclusive_minimum=shape.exclusive_minimum,
-                exclusive_maximum=shape.exclusive_maximum,
-                multiple_of=shape.multiple_of,
-                not_multiple_of=shape.not_multiple_of,
-                integer_form=shape.integer_form,
-                fraction_form=shape.fraction_form,
-                budget=self.budget,
-            )
+            language = number_of(shape, self.budget)
             embedding = Embedding(self.tables, language.automaton(self.budget))
             found = self._numbers[shape] = (embedding.first_bytes(), embedding.start())
         return found
@@ -235,6 +236,7 @@ class ShapeTables:
         inner, _ = add_body(tables, self.prelude.bodies["all"], edit, slice_id=COUNTED_SLICE)
         tables.set_state(inner, PARAM, least)
         tables.set_state(inner, WIDTH, limit)
+        tables.counted[inner] = (least, limit)
         if least:
             tables.closers[inner] = _CountedCloser(least)
         return inner
@@ -296,6 +298,23 @@ class ShapeTables:
     def _object_of(self, value: dict[str, Json]) -> ObjectShape:
         members = tuple(Property(name, self.shape_of(LiteralShape((item,)), "#")) for name, item in value.items())
         return ObjectShape(members, (), None, frozenset(value))
+
+
+def number_of(shape: NumberShape, budget: Budget) -> Language:
+    """The texts of the numbers of a shape. Where any integer will do there are no exponents, as in `Prelude.integer`."""
+    if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
+        return compile_regex(r"-?(0|[1-9][0-9]*)(\.0)?", dialect="ecma", budget=budget)
+    return number_language(
+        shape.minimum,
+        shape.maximum,
+        exclusive_minimum=shape.exclusive_minimum,
+        exclusive_maximum=shape.exclusive_maximum,
+        multiple_of=shape.multiple_of,
+        not_multiple_of=shape.not_multiple_of,
+        integer_form=shape.integer_form,
+        fraction_form=shape.fraction_form,
+        budget=budget,
+    )
 
 
 class _CountedCloser:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from rtlang_grammars.context_free.lark_reader import read_lark
