@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.schema.algebra import Algebra
-from rtlang_grammars.schema.facets import FALSE, TRUE, ArrayBody, Conj, Contains, Facet, NumberBody
+from rtlang_grammars.schema.facets import FALSE, TRUE, ArrayBody, Conj, Contains, Facet, NumberBody, StringBody
 from rtlang_grammars.schema.membership import facet_accepts
 from rtlang_grammars.schema.shapes import ArrayShape, ContainsCount, ItemCase, LiteralShape
 from rtlang_grammars.schema.values import Json, JsonType, json_key
 
 MAX_COUNTED = 3  # kinds of elements counted at once: the cases of an element double with each
+MAX_DISTINCT = 400  # values out of which unique elements are kept in mind
 
 
 def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -> Iterator[ArrayShape | LiteralShape]:
@@ -23,9 +24,11 @@ def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -
     """
     body = facet.body
     assert isinstance(body, ArrayBody)
+    distinct: tuple[Json, ...] = ()
     if body.unique:
         body = _unique_bounded(algebra, body)
-        listed = _listed(algebra, replace(facet, body=body)) if body.unique else None
+        distinct = _distinct(algebra, body) if body.unique else ()
+        listed = _listed(algebra, replace(facet, body=body)) if body.unique and not distinct else None
         if listed is not None:
             if listed:
                 algebra.report_marks(facet.marks)
@@ -35,7 +38,9 @@ def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -
     if shape is None:
         return
     algebra.report_marks(facet.marks)
-    if body.unique:
+    if body.unique and distinct:
+        shape = replace(shape, distinct=distinct)
+    elif body.unique:
         algebra.report_marks([body.unique])
     if len(body.contains) > MAX_COUNTED:
         algebra.report_marks(counted.mark for counted in body.contains)
@@ -153,6 +158,16 @@ def _listed(algebra: Algebra, facet: Facet) -> list[Json] | None:
     return found
 
 
+def _distinct(algebra: Algebra, body: ArrayBody) -> tuple[Json, ...]:
+    """The values that elements may have, where they are few, no containers, and ruled the same at every place."""
+    if body.contains or _num_places(body):
+        return ()
+    values = _finite(algebra, _at(body, 0)) or []
+    if len(values) > MAX_DISTINCT or any(isinstance(value, list | dict) for value in values):
+        return ()
+    return tuple(values)
+
+
 def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
     """All values that meet a conjunction, where they are few and no search is needed to see it."""
     if conj == FALSE:
@@ -173,6 +188,11 @@ def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
                 if whole is None:
                     return None
                 values.extend(number for number in whole if facet_accepts(algebra, facet, number))
+            elif isinstance(facet.body, StringBody):
+                words = algebra.texts.finite_words(facet.body, facet.excluded, algebra.options.max_listed)
+                if words is None:
+                    return None
+                values.extend(words)
             else:
                 return None
             if len(values) > algebra.options.max_listed:

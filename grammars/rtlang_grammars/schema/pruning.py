@@ -210,6 +210,7 @@ def _renamed(shape: Alternative, name: Callable[[int], int]) -> Alternative:
             tuple([tuple(ItemCase(name(case.shape), case.counts) for case in cases) for cases in shape.prefix_cases]),
             tuple([ItemCase(name(case.shape), case.counts) for case in shape.items_cases]),
             shape.unique,
+            shape.distinct,
         )
     return shape
 

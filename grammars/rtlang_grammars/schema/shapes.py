@@ -127,8 +127,10 @@ class ArrayShape:
         prefix_cases, items_cases: only where `contains` is not empty: for each position of `prefix`, and for later
             elements, the cases that together make up `prefix[i]` or `items`. Where a kind has a `max_count` its cases
             are disjoint; else an element may fit several cases, and any reading of the array that meets the counts is right.
-        unique: no two elements may be equal, which the other fields do not ensure. Always reported as `checked`
-            (unique items out of a small finite set have been written out as a `LiteralShape` before).
+        unique: no two elements may be equal, which the other fields do not ensure. Reported as `checked` unless there are `distinct`
+            (few arrays of unique elements have been written out as a `LiteralShape` before).
+        distinct: all values that `items` accepts, where they are few, none is an array or object, and no element is ruled otherwise:
+            then `unique` can be enforced.
     """
 
     prefix: tuple[int, ...] = ()
@@ -139,6 +141,7 @@ class ArrayShape:
     prefix_cases: tuple[tuple[ItemCase, ...], ...] = ()
     items_cases: tuple[ItemCase, ...] = ()
     unique: bool = False
+    distinct: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

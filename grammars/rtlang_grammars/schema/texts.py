@@ -150,6 +150,16 @@ class Texts:
             self._bodies[key] = result
         return self._bodies[key]
 
+    def finite_words(self, body: StringBody, excluded: frozenset[Hashable], limit: int) -> list[str] | None:
+        """All texts that are allowed; None where they are more than `limit` or endless."""
+        if not body.texts:
+            return [""] if body.max_length == 0 and "" not in excluded else None
+        language = self.body_language(body, excluded)
+        assert language is not None
+        if body.min_length or body.max_length is not None:
+            language = language.bounded(body.min_length, body.max_length)
+        return language.finite_words(limit, self._budget)
+
     def is_empty(self, body: StringBody, excluded: frozenset[Hashable] = frozenset()) -> bool:
         """No text is allowed.
 
