@@ -1,0 +1,229 @@
+"""A grammar as a deterministic pushdown automaton in plain arrays, for a device that walks it without the host.
+
+The machine's states carry a register (a count, the names an object has seen) and may have alternatives. Exporting makes a state of every
+state and register that can be reached together, so that registers are gone, and refuses what is ambiguous or has too many: such grammars
+stay on the host. A byte leads to a class of bytes; state and class lead to a next state, to a pop (the frame ends here, and the byte is
+looked at again in the state to return to), to a call (a state is pushed, and the byte looked at again in the state that the frame begins
+with), or nowhere.
+
+Must stay true: a walk of the exported automaton accepts a text exactly where the machine does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.layout import (
+    ALTERNATIVES,
+    BLOCK,
+    BYTE,
+    CALL,
+    CALL_NEXT,
+    CALL_TO,
+    ENDS_OR_GOES_ON,
+    FIRST_ACTION,
+    HEADS,
+    NONE,
+    OPEN,
+    PARAM,
+    ROW,
+    TARGET,
+    UNKNOWN,
+    UNKNOWN_ROW,
+)
+from rtlang_grammars.machine.layout import ACC as ENDING
+from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.machine.registers import act
+from rtlang_grammars.machine.tables import Snapshot, Tables
+from rtlang_grammars.spec import GrammarError, GrammarMatcher
+
+DEAD, POP, FIRST_CALL = -1, -2, -3
+"""Entries of `trans` that are no next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""
+MAX_STATES = 4096
+MAX_CALLS = 8
+"""Calls that one byte may make: more would be a recursion that reads nothing."""
+
+_Pair = tuple[int, int, bool]  # state, register, whether nothing is left to return to
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Automaton:
+    """A deterministic pushdown automaton over bytes. Immutable.
+
+    Attributes:
+        classes: uint8 [256], the class of each byte.
+        trans: int32 [num_states, num_classes]; see the module.
+        calls: int32 [num_calls, 2], the state a frame begins with, and the one to return to (-1: the frame ends with the called one).
+        may_end: bool [num_states], whether the frame may end here. A text is complete where its frame and all it returns to may end.
+        start: the state at the start of the text.
+    """
+
+    classes: NDArray[np.uint8]
+    trans: NDArray[np.int32]
+    calls: NDArray[np.int32]
+    may_end: NDArray[np.bool_]
+    start: int
+
+
+@dataclass(slots=True)
+class Walk:
+    """A text's way through an automaton: the state, and the states to return to, the outermost first. `state` is DEAD where it left it."""
+
+    automaton: Automaton
+    state: int
+    stack: list[int] = field(default_factory=list)
+
+    @classmethod
+    def at_start(cls, automaton: Automaton) -> Walk:
+        """Before the first byte."""
+        return cls(automaton, automaton.start)
+
+    @property
+    def is_complete(self) -> bool:
+        """The text may end here."""
+        may_end = self.automaton.may_end
+        return self.state != DEAD and bool(may_end[self.state]) and all(may_end[state] for state in self.stack)
+
+    def advance(self, text: bytes) -> bool:
+        """Follow some bytes; whether the text may go on."""
+        automaton = self.automaton
+        for byte in text:
+            if self.state == DEAD:
+                return False
+            column = automaton.classes[byte]
+            while (entry := int(automaton.trans[self.state, column])) < 0:
+                if entry == DEAD or (entry == POP and not self.stack):
+                    self.state = DEAD
+                    return False
+                if entry == POP:
+                    self.state = self.stack.pop()
+                    continue
+                start, back = automaton.calls[FIRST_CALL - entry].tolist()
+                if back >= 0:
+                    self.stack.append(back)
+                self.state = start
+            self.state = entry
+        return self.state != DEAD
+
+
+def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
+    """The automaton of a matcher's grammar, from the start of the text; None where it has none, or a large one.
+
+    Rows that were left open are made. May take some hundred milliseconds.
+    """
+    if not isinstance(matcher, MachineMatcher):
+        return None
+    grammar = matcher._grammar
+    try:
+        return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
+    except _Refusal:
+        return None
+    except GrammarError:  # an open row that is over the grammar's budget
+        return None
+
+
+class _Refusal(Exception):
+    """There is no automaton."""
+
+
+class _Export:
+    def __init__(self, tables: Tables, max_states: int) -> None:
+        self._tables, self._max_states = tables, max_states
+        self._number: dict[_Pair, int] = {}
+        self._todo: deque[_Pair] = deque()
+        self._calls: dict[tuple[int, int], int] = {}
+        self._values: dict[int, tuple[NDArray[np.int32], NDArray[np.intp]]] = {}
+        self._arena = np.zeros(64, dtype=np.int64)
+
+    def automaton(self, start: int) -> Automaton:
+        first = self._place((start, 0, True))
+        rows: list[NDArray[np.int32]] = []
+        may_end: list[bool] = []
+        while self._todo:
+            state, register, is_root = self._todo.popleft()
+            values, where = self._values_of(state)
+            record = self._snapshot.S[state]
+            acc = int(record[ENDING])
+            if record[BLOCK]:
+                raise _Refusal
+            if acc == ENDS_OR_GOES_ON and not is_root and (values != NONE).any():
+                raise _Refusal
+            ends = DEAD if acc == OPEN or is_root else POP
+            entries = [
+                ends if value == NONE else self._entry(state, register, is_root, value) for value in values.tolist()
+            ]
+            rows.append(np.array(entries, dtype=np.int32)[where])
+            may_end.append(acc != OPEN)
+        wide = np.stack(rows)  # [num_states, 256]
+        columns, classes = np.unique(wide, axis=1, return_inverse=True)
+        calls = np.array(list(self._calls) or [(0, 0)], dtype=np.int32)
+        found = Automaton(
+            classes.reshape(-1).astype(np.uint8), np.ascontiguousarray(columns), calls, np.array(may_end), first
+        )
+        _check_calls(found)
+        return found
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._tables.snapshot or self._tables.publish()
+
+    def _place(self, pair: _Pair) -> int:
+        number = self._number.get(pair)
+        if number is None:
+            number = self._number[pair] = len(self._number)
+            if number >= self._max_states:
+                raise _Refusal
+            self._todo.append(pair)
+        return number
+
+    def _values_of(self, state: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """The distinct values of a state, and which of them each byte has."""
+        found = self._values.get(state)
+        if found is None:
+            if self._snapshot.S[state, ROW] == UNKNOWN_ROW:
+                self._tables.complete(state)
+            tables = self._snapshot
+            row = int(tables.S[state, ROW]) * 256
+            values = tables.T[row : row + 256].copy()
+            if tables.S[state, BYTE] < 256:
+                values[tables.S[state, BYTE]] = tables.S[state, TARGET]
+            assert not (values == UNKNOWN).any()
+            distinct, where = np.unique(values, return_inverse=True)
+            found = self._values[state] = distinct, where.reshape(-1)
+        return found
+
+    def _entry(self, state: int, register: int, is_root: bool, value: int) -> int:
+        if value >= 0:
+            return self._place((value, register, is_root))
+        X = self._snapshot.X
+        at = FIRST_ACTION - value
+        kind = int(X[at])
+        if kind == ALTERNATIVES:
+            raise _Refusal
+        if kind > CALL_TO:
+            target, after, top = act(X, self._arena, at, register, 8)
+            if top != 8:  # the register is a block of words
+                raise _Refusal
+            return DEAD if target < 0 else self._place((int(target), int(after), is_root))
+        back = {CALL: int(self._snapshot.S[state, PARAM]), CALL_NEXT: state + 1}.get(kind, int(X[at + 3]))
+        begin = self._place((int(X[at + 1]), int(X[at + 2]), is_root and back < 0))
+        returns_to = self._place((back, register, is_root)) if back >= 0 else -1
+        return FIRST_CALL - self._calls.setdefault((begin, returns_to), len(self._calls))
+
+
+def _check_calls(automaton: Automaton) -> None:
+    """Refuse what would call for ever on one byte."""
+    entries = automaton.trans
+    for _ in range(MAX_CALLS):
+        is_call = entries <= FIRST_CALL
+        if not is_call.any():
+            return
+        starts = automaton.calls[np.where(is_call, FIRST_CALL - entries, 0), 0]
+        columns = np.broadcast_to(np.arange(entries.shape[1]), entries.shape)
+        entries = np.where(is_call, automaton.trans[starts, columns], entries)
+    if (entries <= FIRST_CALL).any():
+        raise _Refusal
