@@ -13,15 +13,20 @@ from typing import Any
 
 from numba import njit
 
-_SOURCES = ("layout.py", "registers.py", "kernels.py", "walks.py", "tries.py", "trie.py")
+_SOURCES = ("compiled.py", "layout.py", "registers.py", "kernels.py", "walks.py", "tries.py", "trie.py")
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile with numba when first called, and keep the result beside the source or in the user's cache directory."""
+def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile with numba when first called, and keep the result beside the source or in the user's cache directory.
+
+    Args:
+        allocates: the function makes arrays. Those that only work on what they are given go without numba's counting of references, which
+            takes longer than a step of a walk (atomic additions for every array handed on).
+    """
 
     def decorate(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{_digest()}"
-        return njit(cache=True, **options)(function)
+        return njit(cache=True, _nrt=allocates, **options)(function)
 
     return decorate
 

@@ -228,6 +228,7 @@ class CountedEmbedding:
                 tables.set_state(found, SLICE, TWIN_SLICE)
                 tables.set_state(found, PARAM, self._twin.state((local,)))
                 tables.set_state(found, WIDTH, self._far)
+                tables.counted[found] = (1, self._far)
         return found
 
     def _near(self, local: int) -> int:

@@ -45,13 +45,14 @@ class Workspace:
     """The scratch arrays of `walks`. Owned by one thread.
 
     Attributes:
-        W, H, Q, D, P, R, out: see `walks`.
+        W, H, Q, D, P, R, ids, out: see `walks`.
         C: int64, where a new configuration is put together.
     """
 
-    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "out")
+    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
 
-    def __init__(self, max_depth: int) -> None:
+    def __init__(self, max_depth: int, num_tokens: int) -> None:
+        self.ids: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.W: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
         self.C: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
         self.H: NDArray[np.int64] = np.zeros((2 * max_depth + 64, 4), dtype=np.int64)
@@ -97,7 +98,8 @@ class Engine:
         slices: by SLICE.
         parts: tries of the short tokens, and of the long ones.
         counted_others: the same of the tokens that are not in the counted slice.
-        end_mask: uint32 [num_mask_words], the end tokens.
+        no_tokens: uint32 [num_mask_words], a mask without any.
+        end_ids: int32, the end tokens.
         num_words: of a mask.
     """
 
@@ -106,9 +108,8 @@ class Engine:
         self.trie: TokenTrie = token_trie(vocabulary, cache_dir)
         self._local = threading.local()
         self.num_words = vocabulary.num_mask_words
-        self.end_mask: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
-        for token in vocabulary.eos_token_ids:
-            self.end_mask[token >> 5] |= np.uint32(1 << (token & 31))
+        self.no_tokens: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
+        self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
             NAME_SLICE: self._body_slice(string_body("name")),
@@ -127,7 +128,7 @@ class Engine:
         """The calling thread's."""
         found: Workspace | None = getattr(self._local, "workspace", None)
         if found is None:
-            found = self._local.workspace = Workspace(self.trie.max_depth)
+            found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
         return found
 
     @property
@@ -176,7 +177,6 @@ class Engine:
         start, _ = add_body(tables, body, lambda rows, first: None)
         snapshot = tables.publish()
         workspace = self.workspace
-        mask = np.zeros(self.num_words, dtype=np.uint32)
         code = walks.walk(
             snapshot.S,
             snapshot.T,
@@ -190,10 +190,12 @@ class Engine:
             workspace.R,
             self.trie.nodes,
             0,
-            mask,
+            workspace.ids,
             workspace.out,
         )
         assert code == OK
+        mask = np.empty(self.num_words, dtype=np.uint32)
+        walks.write_mask(self.no_tokens, workspace.ids[: workspace.out[7]], mask)
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
 

@@ -12,8 +12,8 @@ from rtlang_grammars.machine.layout import (
     NO_SPACE,
     OK,
 )
-from rtlang_grammars.machine.masks import Masks
-from rtlang_grammars.machine.tables import Snapshot, Tables
+from rtlang_grammars.machine.masks import Mask, Masks
+from rtlang_grammars.machine.tables import Tables
 
 Configuration = NDArray[np.int64]
 
@@ -25,15 +25,15 @@ class MachineGrammar:
 
     Attributes:
         start: the configuration at the start of the text.
-        snapshot: the tables as compiled code reads them.
         masks: those that were made.
     """
 
     def __init__(self, engine: Engine, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.engine, self.tables = engine, tables
-        self.snapshot: Snapshot = tables.snapshot or tables.publish()
+        if tables.snapshot is None:
+            tables.publish()
         self.start = start_configuration(start)
-        self.masks = Masks(engine, self, max_mask_bytes)
+        self.masks = Masks(engine, tables, max_mask_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -46,7 +46,7 @@ class MachineGrammar:
         """The configuration behind data[start:end]; None where it cannot follow."""
         workspace = self.engine.workspace
         while True:
-            tables = self.snapshot
+            tables = self.tables.published
             code = walks.advance(
                 tables.S,
                 tables.T,
@@ -71,14 +71,16 @@ class MachineGrammar:
 
     def complete_row(self, state: int) -> None:
         """Have a row made that was left open."""
-        self.snapshot = self.tables.complete(state)
+        self.tables.complete(state)
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end here."""
         workspace = self.engine.workspace
         while True:
             found = int(
-                walks.completes(self.snapshot.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D)
+                walks.completes(
+                    self.tables.published.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D
+                )
             )
             if found >= 0:
                 return bool(found)
@@ -89,7 +91,7 @@ class MachineGrammar:
         workspace = self.engine.workspace
         text = np.zeros(_FORCED_BYTES, dtype=np.uint8)
         while True:
-            tables = self.snapshot
+            tables = self.tables.published
             code = walks.forced(
                 tables.S,
                 tables.T,
@@ -106,14 +108,14 @@ class MachineGrammar:
                 return text[: workspace.out[1]].tobytes()
             self.go_on(code, workspace)
 
-    def mask(self, configuration: Configuration) -> NDArray[np.int32]:
-        """The tokens that may follow, end tokens among them, int32 [num_mask_words]. Not to be changed."""
-        return self.masks.mask(configuration).view(np.int32)
+    def mask(self, configuration: Configuration) -> Mask:
+        """The tokens that may follow, end tokens among them."""
+        return self.masks.mask(configuration)
 
     def go_on(self, code: int, workspace: Workspace) -> bool:
         """Do what compiled code asked for; False where it has refused."""
         if code == NEED_ROW:
-            self.snapshot = self.tables.complete(int(workspace.out[0]))
+            self.tables.complete(int(workspace.out[0]))
         elif code == NO_SPACE:
             workspace.grow()
         else:

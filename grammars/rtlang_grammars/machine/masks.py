@@ -1,25 +1,27 @@
 """The masks of one grammar: made by walks over the token trie, and kept.
 
-A mask is kept under what its walk read: the heads and as many levels of frames as it looked at, a prefix of the configuration. It is looked
-up under every such length that was seen with these heads. Inside a string whose code points are counted nearly all tokens are short beside
-what is left: their mask is kept once for all such places, and only the few long tokens are walked at each.
+A mask is a base of the vocabulary, which is shared, and the few tokens besides. It is kept under what its walk read: the heads and as many
+levels of frames as it looked at, a prefix of the configuration. It is looked up under every such length that was seen with these heads.
+Inside a string whose code points are counted nearly all tokens are short beside what is left: their mask is kept once for all such places,
+and only the few long tokens are walked at each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine import walks
-from rtlang_grammars.machine.engine import REACH, Engine, Workspace
+from rtlang_grammars.machine.engine import REACH, Engine
 from rtlang_grammars.machine.layout import (
     BOUNDS,
     HEADS,
     LENGTH,
     MAX_LEVELS,
+    NEED_ROW,
     NO_SPACE,
     NUM_HEADS,
     NUM_LEVELS,
@@ -29,25 +31,39 @@ from rtlang_grammars.machine.layout import (
     WIDTH,
 )
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE
-from rtlang_grammars.machine.tables import Snapshot, Tables
+from rtlang_grammars.machine.tables import Tables
 
 Configuration = NDArray[np.int64]
-Mask = NDArray[np.uint32]
 
 _MAX_SLICED_HEADS = 8
+_ENTRY_BYTES = 400
+"""Of a kept mask beside its tokens."""
 
 
-class Steps(Protocol):
-    """What is needed of a grammar."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """Tokens that may follow, end tokens among them.
 
-    tables: Tables
+    Attributes:
+        base: uint32 [num_mask_words]; not to be changed.
+        ids: int32, tokens that are allowed besides.
+        level: levels of frames that it depends on.
+        owns_base: the base is of this mask alone.
+    """
+
+    base: NDArray[np.uint32]
+    ids: NDArray[np.int32]
+    level: int
+    owns_base: bool = False
 
     @property
-    def snapshot(self) -> Snapshot:
-        """The tables as they are."""
+    def num_bytes(self) -> int:
+        """Memory that it holds by itself."""
+        return self.ids.nbytes + self.owns_base * self.base.nbytes + _ENTRY_BYTES
 
-    def go_on(self, code: int, workspace: Workspace) -> bool:
-        """Do what compiled code asked for."""
+    def write(self, row: NDArray[np.uint32]) -> None:
+        """Write it into a row, uint32 [num_mask_words]."""
+        walks.write_mask(self.base, self.ids, row)
 
 
 class Masks:
@@ -57,101 +73,101 @@ class Masks:
         num_looks: trie records looked at, so far.
     """
 
-    def __init__(self, engine: Engine, steps: Steps, max_bytes: int) -> None:
-        self._engine, self._steps = engine, steps
-        self._most = max(16, max_bytes // (4 * engine.num_words))
+    def __init__(self, engine: Engine, tables: Tables, max_bytes: int) -> None:
+        self._engine, self._tables, self._max_bytes = engine, tables, max_bytes
         self._kept: dict[tuple[int, bytes], Mask] = {}
         self._older: dict[tuple[int, bytes], Mask] = {}
         self._levels: dict[bytes, tuple[int, ...]] = {}
+        self._kept_bytes = self._older_bytes = 0
         self.num_looks = 0
 
     @property
     def num_bytes(self) -> int:
         """Memory held."""
-        return (len(self._kept) + len(self._older)) * 4 * self._engine.num_words
+        return self._kept_bytes + self._older_bytes
 
     def mask(self, configuration: Configuration) -> Mask:
-        """The tokens that may follow, end tokens among them, uint32 [num_mask_words]. Not to be changed."""
-        return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))[0]
+        """The tokens that may follow."""
+        return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))
 
-    def _found(
-        self, heads: bytes, configuration: Configuration, make: Callable[[], tuple[Mask, int]]
-    ) -> tuple[Mask, int]:
-        """A mask, kept or made, and how many levels of frames it depends on."""
-        for level in self._levels.get(heads, ()):
-            key = (level, heads + _frames(configuration, level))
-            found = self._kept.get(key)
-            if found is None:
-                found = self._older.get(key)
-                if found is not None:
-                    self._kept[key] = found
-            if found is not None:
-                return found, level
-        mask, level = make()
+    def _found(self, heads: bytes, configuration: Configuration, make: Callable[[], Mask]) -> Mask:
+        """A mask, kept or made."""
         levels = self._levels.get(heads, ())
-        if level not in levels:
-            self._levels[heads] = tuple(sorted((*levels, level)))
-        if len(self._kept) >= self._most // 2:
-            self._kept, self._older = {}, self._kept
-            if len(self._levels) > 4 * self._most:
-                self._levels = {heads: self._levels[heads]}
-        self._kept[level, heads + _frames(configuration, level)] = mask
-        return mask, level
+        for level in levels:
+            key = (level, heads + _frames(configuration, level) if level else heads)
+            found = self._kept.get(key)
+            if found is not None:
+                return found
+            found = self._older.get(key)
+            if found is not None:
+                self._keep(key, found)
+                return found
+        mask = make()
+        if mask.level not in levels:
+            self._levels[heads] = tuple(sorted((*levels, mask.level)))
+        self._keep((mask.level, heads + _frames(configuration, mask.level)), mask)
+        return mask
+
+    def _keep(self, key: tuple[int, bytes], mask: Mask) -> None:
+        num_bytes = mask.num_bytes + len(key[1])
+        if self._kept_bytes + num_bytes > self._max_bytes // 2 and self._kept:
+            self._older, self._older_bytes = self._kept, self._kept_bytes
+            self._kept, self._kept_bytes = {}, 0
+            if len(self._levels) > 4 * len(self._older):
+                self._levels = {}
+        self._kept[key] = mask
+        self._kept_bytes += num_bytes
 
     def _heads(self, configuration: Configuration) -> bytes:
         """The heads as a key. A count far from its bounds looks like any other such count."""
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = self._steps.snapshot.S[state]
-            slice_id = record[SLICE]
-            if slice_id in (COUNTED_SLICE, TWIN_SLICE):
+            counted = self._tables.counted.get(state)
+            if counted is not None:
                 far = self._engine.max_depth + 1
-                least = int(record[PARAM]) if slice_id == COUNTED_SLICE else 1
-                lack, room = min(max(least - count, 0), far), min(int(record[WIDTH]) - count, far)
+                lack, room = min(max(counted[0] - count, 0), far), min(counted[1] - count, far)
                 return np.array([state, lack, room], dtype=np.int64).tobytes()
         return configuration[NUM_HEADS : configuration[BOUNDS]].tobytes()
 
-    def _make(self, configuration: Configuration) -> tuple[Mask, int]:
+    def _make(self, configuration: Configuration) -> Mask:
         engine = self._engine
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = self._steps.snapshot.S[state]
+            record = self._tables.published.S[state]
             slice_id, room = record[SLICE], int(record[WIDTH]) - count
             if slice_id == COUNTED_SLICE:
                 parts = engine.counted_others
                 if count >= record[PARAM] and REACH <= room < engine.max_depth:
                     return self._bounded(configuration, configuration, parts, engine.counted(room))
-                mask = engine.counted(room).copy()
-                return mask, self._walk(configuration, engine.slices[COUNTED_SLICE].others, mask)
+                return self._walk(configuration, engine.counted(room), engine.slices[COUNTED_SLICE].others)
             if slice_id == TWIN_SLICE and count > 0 and room >= REACH:
                 twin = configuration.copy()
                 twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
                 if room >= engine.max_depth:
                     return self._found(self._heads(twin), twin, lambda: self._make(twin))
-                return self._bounded(configuration, twin, engine.parts, None)
-        mask, trie = self._slice(configuration)
-        return mask, self._walk(configuration, trie, mask)
+                return self._bounded(configuration, twin, engine.parts, engine.no_tokens)
+        return self._walk(configuration, *self._slice(configuration))
 
     def _bounded(
         self,
         configuration: Configuration,
         simple: Configuration,
         parts: tuple[NDArray[np.int64], NDArray[np.int64]],
-        more: Mask | None,
-    ) -> tuple[Mask, int]:
+        base: NDArray[np.uint32],
+    ) -> Mask:
         """A mask where every short token fits: that of the short ones, which `simple` gives as well, and of the long ones."""
+        engine = self._engine
+        key = b"short" + simple[HEADS : HEADS + 1].tobytes()
+        short = self._found(key, simple, lambda: self._walk(simple, engine.no_tokens, parts[0]))
+        long = self._walk(configuration, base, parts[1])
+        ids, level = np.concatenate((short.ids, long.ids)), max(short.level, long.level)
+        if short.base is engine.no_tokens:
+            return Mask(base, ids, level)
+        return Mask(short.base | base, ids, level, True)
 
-        def make() -> tuple[Mask, int]:
-            mask = np.zeros(self._engine.num_words, dtype=np.uint32)
-            return mask, self._walk(simple, parts[0], mask)
-
-        short, level = self._found(b"short" + simple[HEADS : HEADS + 1].tobytes(), simple, make)
-        mask = short.copy() if more is None else short | more
-        return mask, max(level, self._walk(configuration, parts[1], mask))
-
-    def _slice(self, configuration: Configuration) -> tuple[Mask, NDArray[np.int64]]:
+    def _slice(self, configuration: Configuration) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """What certainly may follow one of the heads, and the trie of all other tokens."""
-        engine, S = self._engine, self._steps.snapshot.S
+        engine, S = self._engine, self._tables.published.S
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
             slice_id = int(S[state, SLICE])
@@ -161,22 +177,22 @@ class Masks:
                 continue
             found = engine.slices[slice_id]
             if slice_id == EMBEDDED_SLICE:
-                with self._steps.tables.lock:
-                    length = self._steps.tables.embedded[state](state)
+                with self._tables.lock:
+                    length = self._tables.embedded[state](state)
                 if length is not None:
                     short = engine.short(length)
                     if short is None:
                         continue
                     found = short
-            return found.mask.copy(), found.others
-        return np.zeros(engine.num_words, dtype=np.uint32), engine.trie.nodes
+            return found.mask, found.others
+        return engine.no_tokens, engine.trie.nodes
 
-    def _walk(self, configuration: Configuration, trie: NDArray[np.int64], mask: Mask) -> int:
-        """Add the tokens of a trie that may follow, and end tokens; the levels of frames that were read."""
-        workspace = self._engine.workspace
+    def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
+        """The tokens of a base, those of a trie that may follow, and end tokens."""
+        engine, workspace = self._engine, self._engine.workspace
         at = 0
         while True:
-            tables = self._steps.snapshot
+            tables = self._tables.published
             code = walks.walk(
                 tables.S,
                 tables.T,
@@ -190,17 +206,28 @@ class Masks:
                 workspace.R,
                 trie,
                 at,
-                mask,
+                workspace.ids,
                 workspace.out,
             )
             if code == OK:
                 break
-            at = 0 if code == NO_SPACE else int(workspace.out[1])
-            self._steps.go_on(code, workspace)
-        if workspace.out[5]:
-            mask |= self._engine.end_mask
-        self.num_looks += int(workspace.out[6])
-        return int(workspace.out[1])
+            if code == NEED_ROW:
+                at = int(workspace.out[1])
+                self._tables.complete(int(workspace.out[0]))
+            else:
+                assert code == NO_SPACE
+                at = 0
+                workspace.grow()
+        _, level, _, _, _, is_complete, looks, count = workspace.out[:8].tolist()
+        self.num_looks += looks
+        ids = workspace.ids[:count]
+        if is_complete:
+            ids = np.concatenate((ids, engine.end_ids))
+        if len(ids) > engine.num_words:
+            dense = np.empty(engine.num_words, dtype=np.uint32)
+            walks.write_mask(base, ids, dense)
+            return Mask(dense, np.empty(0, dtype=np.int32), level, True)
+        return Mask(base, ids if is_complete else ids.copy(), level)
 
 
 def _frames(configuration: Configuration, level: int) -> bytes:

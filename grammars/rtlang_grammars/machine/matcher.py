@@ -47,7 +47,8 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        return not (self._grammar.mask(self._path[-1]).view(np.uint32) & ~self._grammar.engine.end_mask).any()
+        engine, mask = self._grammar.engine, self._grammar.mask(self._path[-1])
+        return mask.base is engine.no_tokens and bool(np.isin(mask.ids, engine.end_ids).all())
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by one token; False, and unchanged, where the token is not allowed."""
@@ -92,7 +93,7 @@ class MachineMatcher:
         if self._has_ended:
             row.fill(0)
         else:
-            row[:] = self._grammar.mask(self._path[-1])
+            self._grammar.mask(self._path[-1]).write(row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
@@ -139,7 +140,8 @@ class MachineMatcher:
         """For each of `token_ids`, none of them special, whether it could come next."""
         if self._has_ended:
             return [False] * len(token_ids)
-        mask = self._grammar.mask(self._path[-1])
+        mask = np.empty(self._grammar.engine.num_words, dtype=np.uint32)
+        self._grammar.mask(self._path[-1]).write(mask)
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, configuration: Configuration, token_id: int) -> Configuration | None:

@@ -63,6 +63,7 @@ class Tables:
     Attributes:
         makers: of states whose rows are open.
         closers: of states from which the end of the frame is known.
+        counted: of states where code points are counted, the least and the most that the masks depend on.
         embedded: of states inside strings with patterns, how many plain characters may follow (None: without end); to be called under
             the lock.
     """
@@ -77,6 +78,7 @@ class Tables:
         self.lock = threading.RLock()
         self.makers: dict[int, RowMaker] = {}
         self.closers: dict[int, Closer] = {}
+        self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Callable[[int], int | None]] = {}
         if base is None:
             self.states, self.words = array("i"), array("i")
@@ -169,6 +171,12 @@ class Tables:
         self.makers[number] = maker
         return number
 
+    @property
+    def published(self) -> Snapshot:
+        """What was published last."""
+        assert self.snapshot is not None
+        return self.snapshot
+
     def publish(self) -> Snapshot:
         """The arrays for compiled code, with room to grow. Only open rows may be made from here on, by `complete`."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
@@ -190,8 +198,7 @@ class Tables:
             GrammarError: the budget of the grammar is used up.
         """
         with self.lock:
-            snapshot = self.snapshot
-            assert snapshot is not None
+            snapshot = self.published
             if snapshot.S[state, 0] != UNKNOWN_ROW:
                 return snapshot
             num_states, num_words, rows = self.num_states, len(self.words), self._rows

@@ -92,7 +92,7 @@ def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np
     return nodes[: _build(data, offsets, order, nodes)].copy()
 
 
-@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+@compiled(allocates=True, nogil=True)  # type: ignore[misc, unused-ignore]
 def _build(data, offsets, order, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the records into `nodes` (or only count them, where it is empty); returns their number."""
     writes = nodes.shape[0] > 0

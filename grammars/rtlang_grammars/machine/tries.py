@@ -31,7 +31,7 @@ LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
 _QUOTE = 0x22
 
 
-@compiled()
+@compiled(allocates=True)
 def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
     """Write the states, rows and actions of a trie; with empty S only count them.
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from rtlang_grammars.machine.compiled import compiled
-from rtlang_grammars.machine.kernels import step, step_many, step_one, touch
+from rtlang_grammars.machine.kernels import step, step_many, step_one, touch, value
 from rtlang_grammars.machine.layout import (
     ACC,
     BLOCK,
     BOUNDS,
-    BYTE,
     COUNT,
     EDGE_NEXT,
     EDGE_PARENT,
@@ -39,9 +38,6 @@ from rtlang_grammars.machine.layout import (
     OPEN,
     REJECTED,
     ROOT,
-    ROW,
-    STATE_WORDS,
-    TARGET,
     TOUCHED,
 )
 
@@ -118,11 +114,11 @@ def completes(S, C, W, H, Q, D):  # pragma: no cover
 
 
 @compiled(nogil=True)
-def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
-    """Set the bits of the tokens of `trie` that can follow the configuration C, beginning at record `p` (0: from the start).
+def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
+    """Write the tokens of `trie` that can follow the configuration C into `ids`, beginning at record `p` (0: from the start).
 
-    OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at. Otherwise out[1] is
-    the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
+    OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at, out[7] the number of
+    tokens. Otherwise out[1] is the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
 
     Nearly all bytes lead one head from one state to another, in its frame as it was. Then all that is kept of a depth is
     P[depth], the state and above it the depth whose head has the frame, and R[depth], the register. What else can happen is left to `step`.
@@ -131,14 +127,14 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
         if not load(C, W, H, D):
             return NO_SPACE
         out[5] = is_complete(S, W, H, Q, 0, D[0, 1])
-        out[6] = 0
+        out[6] = out[7] = 0
         if out[5] < 0:
             return NO_SPACE
         P[0] = H[0, 0] if D[0, 1] == 1 else -1
         R[0] = H[0, 1]
-    flat = S.reshape(-1)
     num = np.uint64(trie.shape[0])
     looks = np.int64(0)
+    count = np.uint64(out[7])
     at = np.uint64(p)
     while at < num:
         record = np.uint64(trie[at])
@@ -149,12 +145,8 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
         code = np.int64(MANY)
         if before >= 0:
             s = np.uint64(before) & np.uint64(0xFFFFFFFF)
-            r = s * np.uint64(STATE_WORDS)
-            if flat[r + np.uint64(BYTE)] == np.int32(b):
-                v = flat[r + np.uint64(TARGET)]
-            else:
-                v = T[np.uint64(flat[r + np.uint64(ROW)]) * np.uint64(256) + b]
-            acc = flat[r + np.uint64(ACC)]
+            v = np.int64(value(S, T, s, b))
+            acc = S[s, ACC]
             register = R[d - np.uint64(1)]
             new_r = register
             if v <= FIRST_ACTION and acc != ENDS_OR_GOES_ON:
@@ -170,8 +162,8 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
                 R[d] = new_r
                 token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
                 if token != 0:
-                    token -= np.uint64(1)
-                    mask[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+                    ids[count] = token - np.uint64(1)
+                    count += np.uint64(1)
                 at += np.uint64(1)
                 continue
             if v == NONE and acc == OPEN:
@@ -188,6 +180,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
                     if end >= H.shape[0]:
                         out[1] = at
                         out[6] += looks
+                        out[7] = count
                         return NO_SPACE
                     u = np.uint64(end)
                     H[u, 0], H[u, 1], H[u, 2] = t, new_r, new_n
@@ -199,6 +192,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
                     if end >= H.shape[0]:
                         out[1] = at
                         out[6] += looks
+                        out[7] = count
                         return NO_SPACE
                     H[end, 0], H[end, 1], H[end, 2] = np.int64(s), register, n
                     D[d - np.uint64(1), 0], D[d - np.uint64(1), 1], D[d - np.uint64(1), 2] = end, end + 1, top
@@ -215,18 +209,30 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, mask, out):  # pragma: no cover
         if code == OK:
             token = (record >> np.uint64(20)) & np.uint64(0xFFFFF)
             if token != 0:
-                token -= np.uint64(1)
-                mask[token >> np.uint64(5)] |= np.uint32(1) << np.uint32(token & np.uint64(31))
+                ids[count] = token - np.uint64(1)
+                count += np.uint64(1)
             at += np.uint64(1)
         elif code == REJECTED:
             at = record >> np.uint64(40)
         else:
             out[1] = at
             out[6] += looks
+            out[7] = count
             return code
     out[1] = W[TOUCHED]
     out[6] += looks
+    out[7] = count
     return OK
+
+
+@compiled(nogil=True)
+def write_mask(base, ids, row):  # pragma: no cover
+    """Write a mask into `row`: the words of `base`, and the bits of `ids`."""
+    for i in range(row.shape[0]):
+        row[i] = base[i]
+    for i in range(ids.shape[0]):
+        u = np.uint64(ids[i])
+        row[u >> np.uint64(5)] |= np.uint32(1) << np.uint32(u & np.uint64(31))
 
 
 @compiled(nogil=True)
