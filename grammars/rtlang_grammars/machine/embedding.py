@@ -156,13 +156,32 @@ class QuotedEmbedding:
 
     def _ways(self, local: _Local) -> tuple[list[_Local], NDArray[np.intp] | NDArray[np.uint8]]:
         """The states that follow, and for each byte which of them."""
-        if len(local) == 1:
-            targets, index = self._automata[0].ways(local[0])
-            return [(at,) for at in targets], index
-        nothing = np.full(256, -1, dtype=np.int32)
-        rows = [a.row(at) if at >= 0 else nothing for at, a in zip(local, self._automata, strict=True)]
-        each, inverse = np.unique(np.stack(rows), axis=1, return_inverse=True)
-        return [tuple(column) for column in each.T.tolist()], inverse.reshape(-1)
+        alive = [
+            (i, automaton.ways(at))
+            for i, (at, automaton) in enumerate(zip(local, self._automata, strict=True))
+            if at >= 0
+        ]
+        dead = [-1] * len(local)
+        if len(alive) == 1:
+            place, (targets, index) = alive[0]
+            return [tuple([*dead[:place], at, *dead[place + 1 :]]) for at in targets], index
+        combined = np.zeros(256, dtype=np.intp)
+        for _, (targets, index) in alive:
+            combined = combined * len(targets) + index
+            size = int(combined.max()) + 1
+            present = np.flatnonzero(np.bincount(combined, minlength=size))
+            numbers = np.zeros(size, dtype=np.intp)
+            numbers[present] = np.arange(len(present))
+            combined = numbers[combined]
+        bytes_of = np.zeros(len(present), dtype=np.intp)  # one byte of each way
+        bytes_of[combined] = np.arange(256)
+        columns = []
+        for byte in bytes_of.tolist():
+            column = dead.copy()
+            for place, (targets, index) in alive:
+                column[place] = targets[index[byte]]
+            columns.append(tuple(column))
+        return columns, combined
 
     def _make_row(self, number: int) -> None:
         tables, local, states = self._tables, self._locals[number], self._states
