@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import text as text
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
+    from rtlang.lang.forms import ebnf as ebnf
+    from rtlang.lang.forms import either as either
+    from rtlang.lang.forms import json_text as json_text
+    from rtlang.lang.forms import repeated as repeated
+    from rtlang.lang.forms import sequence as sequence
+    from rtlang.lang.forms import tagged as tagged
     from rtlang.lang.graph import RequestGraph as RequestGraph
     from rtlang.lang.meta import Meta as Meta
     from rtlang.lang.program import Program as Program
@@ -79,6 +85,7 @@ _MODULES = {
     ),
     "rtlang.lang.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
+    "rtlang.lang.forms": "ebnf either json_text repeated sequence tagged",
     "rtlang.lang.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from threading import Event
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:  # so that a client, which only describes constraints, need not load numpy
     import numpy as np
@@ -66,6 +66,37 @@ class Constraint:
     kind: ConstraintKind
     source: str
     style: JsonStyle = JsonStyle()
+
+    def to_plain(self) -> dict[str, str]:
+        """As a map of texts; a style only where it is not the default."""
+        plain = {"kind": str(self.kind), "source": self.source}
+        if self.style != JsonStyle():
+            plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: object) -> Constraint:
+        """The reverse of `to_plain`.
+
+        Raises:
+            GrammarError: something is missing or not allowed; the location is the name of the field, empty for the whole.
+        """
+        if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
+            raise GrammarError("a map with kind and source (a string) is allowed", "")
+        style = JsonStyle(
+            _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
+            _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),
+        )
+        return cls(_member(ConstraintKind, plain.get("kind"), "kind"), plain["source"], style)
+
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def _member(members: type[_Member], value: object, field: str) -> _Member:
+    if not isinstance(value, str) or value not in [str(each) for each in members]:
+        raise GrammarError(f"allowed are {', '.join(members)}", field)
+    return members(value)
 
 
 class GrammarError(ValueError):

@@ -96,21 +96,23 @@ class Tags:
 Part: TypeAlias = Literal | Leaf | Sequence | AnyOf | Repeat | Tags
 
 
-def sequence(*parts: str | Constraint, style: JsonStyle | None = None) -> Constraint:
-    """One part after the other; a string is that text."""
-    return _constraint({"sequence": [_plain(part) for part in parts]}, style)
+def sequence(*parts: str | Constraint) -> Constraint:
+    """One part after the other; a string is that text.
+
+    Raises:
+        GrammarError: parts with schemas have different styles; so may all of these functions.
+    """
+    return _constraint({"sequence": [_plain(part) for part in parts]}, parts)
 
 
-def any_of(*parts: str | Constraint, style: JsonStyle | None = None) -> Constraint:
+def any_of(*parts: str | Constraint) -> Constraint:
     """One of several parts."""
-    return _constraint({"any_of": [_plain(part) for part in parts]}, style)
+    return _constraint({"any_of": [_plain(part) for part in parts]}, parts)
 
 
-def repeat(
-    part: str | Constraint, low: int = 0, high: int | None = None, *, style: JsonStyle | None = None
-) -> Constraint:
+def repeat(part: str | Constraint, low: int = 0, high: int | None = None) -> Constraint:
     """A part `low` to `high` times."""
-    return _constraint({"repeat": _plain(part), "min": low, "max": high}, style)
+    return _constraint({"repeat": _plain(part), "min": low, "max": high}, [part])
 
 
 def tagged(
@@ -120,7 +122,6 @@ def tagged(
     low: int = 0,
     high: int | None = None,
     text_behind: bool = True,
-    style: JsonStyle | None = None,
 ) -> Constraint:
     """Free text with tags, each given as its beginning, what is in it, and its end.
 
@@ -129,15 +130,16 @@ def tagged(
         low, high: how many tags there must and may be.
         text_behind: False: the text ends with the tag that is the last one of `high`.
     """
+    listed = list(tags)
     plain: dict[str, Any] = {
-        "tags": [{"begin": begin, "part": _plain(part), "end": end} for begin, part, end in tags],
+        "tags": [{"begin": begin, "part": _plain(part), "end": end} for begin, part, end in listed],
         "min": low,
         "max": high,
         "text_behind": text_behind,
     }
     if given := list(triggers):
         plain["triggers"] = given
-    return _constraint(plain, style)
+    return _constraint(plain, [part for _, part, _ in listed])
 
 
 def read_structure(source: str) -> Part:
@@ -155,8 +157,18 @@ def read_structure(source: str) -> Part:
     return _part(plain, "", 0)
 
 
-def _constraint(plain: Any, style: JsonStyle | None) -> Constraint:
-    return Constraint(ConstraintKind.STRUCTURE, json.dumps(plain, ensure_ascii=False), style or JsonStyle())
+def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
+    source = json.dumps(plain, ensure_ascii=False)
+    styles = {part.style for part in parts if isinstance(part, Constraint) and _has_schema(part)}
+    if len(styles) > 1:
+        raise GrammarError("all parts with schemas must have the same style")
+    return Constraint(ConstraintKind.STRUCTURE, source, styles.pop() if styles else JsonStyle())
+
+
+def _has_schema(constraint: Constraint) -> bool:
+    if constraint.kind is not ConstraintKind.STRUCTURE:
+        return constraint.kind is ConstraintKind.JSON_SCHEMA
+    return f'"kind": "{ConstraintKind.JSON_SCHEMA}"' in constraint.source
 
 
 def _plain(part: str | Constraint) -> Any:

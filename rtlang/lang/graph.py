@@ -14,7 +14,8 @@ from typing import Any
 import msgpack
 
 from rtlang.errors import GraphError, ParameterError
-from rtlang.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
+from rtlang.params import Constraint, SamplingParams, SelectMethod
+from rtlang_grammars.spec import GrammarError
 
 MAX_NODES = 20_000
 MAX_SELECT_CHOICES = 1_024
@@ -280,7 +281,7 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
         case Generate():
             plain |= {"kind": "generate", "name": node.name, "params": node.params.to_plain()}
             if node.constraint is not None:
-                plain["constraint"] = {"kind": str(node.constraint.kind), "source": node.constraint.source}
+                plain["constraint"] = node.constraint.to_plain()
         case Select():
             plain |= {
                 "kind": "select",
@@ -351,12 +352,11 @@ def _constraint(item: dict[str, Any], node_id: int) -> Constraint | None:
     plain = item.get("constraint")
     if plain is None:
         return None
-    if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
-        raise GraphError(node_id, "constraint", "a map with kind and source (a string) is allowed")
     try:
-        return Constraint(ConstraintKind(str(plain.get("kind"))), plain["source"])
-    except ValueError:
-        raise GraphError(node_id, "constraint.kind", f"allowed are {', '.join(ConstraintKind)}") from None
+        return Constraint.from_plain(plain)
+    except GrammarError as error:
+        field = f"constraint.{error.location}" if error.location else "constraint"
+        raise GraphError(node_id, field, error.reason) from None
 
 
 def _list(value: object, node_id: int | None, field: str) -> list[Any]:

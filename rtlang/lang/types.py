@@ -84,7 +84,10 @@ def output_type(
         schema: a pydantic model, dataclass, TypedDict, other type, or a JSON schema as a mapping or as JSON text.
         regex: a pattern, as text or compiled, that the whole text matches.
         choices: texts or numbers, or an Enum class; the value is the chosen item.
-        grammar: the text of a Lark grammar, the path of one, or the name of one in the grammar library.
+        grammar: the text of a Lark or GBNF grammar, the path of one (.gbnf and .ebnf are read as such), or the name of one in the
+            grammar library.
+    Any of them may be an output type, such as those of `rtlang.lang.forms`.
+
     Raises:
         ParameterError: more than one is given, or one is not understood; names it.
     """
@@ -102,6 +105,8 @@ def output_type(
     if len(given) > 1:
         raise ParameterError(" and ".join(given), "given together", "one constraint is allowed")
     for field, value in given.items():
+        if isinstance(value, OutputType):
+            return value
         foreign = _outlines_type(field, value)
         return foreign if foreign is not None else _MAKERS[field](value)
     return TEXT
@@ -302,14 +307,22 @@ def _from_regex(given: Any) -> OutputType:
 
 def _from_grammar(given: Any) -> OutputType:
     if isinstance(given, os.PathLike):
-        return OutputType(Constraint(ConstraintKind.LARK, _read_file("grammar", given)), _same, is_text=True)
+        text = _read_file("grammar", given)
+        return OutputType(Constraint(_grammar_kind(text, os.fsdecode(given)), text), _same, is_text=True)
     if not isinstance(given, str) or not given.strip():
         raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
     if given.isidentifier():
         if given not in LIBRARY:
             raise ParameterError("grammar", given, f"the grammar library has {', '.join(LIBRARY)}")
         return OutputType(library_constraint(given), _same, is_text=True)
-    return OutputType(Constraint(ConstraintKind.LARK, given), _same, is_text=True)
+    return OutputType(Constraint(_grammar_kind(given), given), _same, is_text=True)
+
+
+def _grammar_kind(text: str, path: str = "") -> ConstraintKind:
+    """The language of a grammar. Lark has no line that begins like `name ::=`."""
+    if path.endswith(".ebnf"):
+        return ConstraintKind.EBNF
+    return ConstraintKind.GBNF if re.search(r"^\s*[\w.-]+\s*::=", text, re.MULTILINE) else ConstraintKind.LARK
 
 
 def _read_file(field: str, path: os.PathLike[Any]) -> str:

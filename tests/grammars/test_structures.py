@@ -40,12 +40,16 @@ def test_what_is_made_is_read_back() -> None:
     )
 
 
-def test_the_style_is_that_of_the_whole() -> None:
+def test_the_style_of_the_schemas_is_that_of_the_whole() -> None:
     style = JsonStyle(Whitespace.COMPACT)
-    assert sequence("a", style=style).style == style
-    assert read_structure(sequence(Constraint(ConstraintKind.JSON_SCHEMA, "true", style)).source) == Sequence(
-        (Leaf(Constraint(ConstraintKind.JSON_SCHEMA, "true"), "/sequence/0"),)
-    )
+    compact, free = (Constraint(ConstraintKind.JSON_SCHEMA, "true", each) for each in (style, JsonStyle()))
+    made = any_of("a", sequence("b", tagged([("<", compact, ">")]), DIGITS))
+    assert made.style == style
+    assert repeat(sequence(made, compact)).style == style
+    assert sequence("a", DIGITS).style == JsonStyle()
+    for parts in ((compact, free), (made, free)):
+        with pytest.raises(GrammarError, match="style"):
+            sequence(*parts)
 
 
 def test_tags_may_share_a_trigger() -> None:

@@ -28,6 +28,7 @@ from rtlang.lang.graph import (
     nodes_to_plain,
 )
 from rtlang.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
+from rtlang_grammars.spec import JsonStyle, PropertyOrder, Whitespace
 
 PARAMS = SamplingParams()
 MANY = SamplingParams(n=3)
@@ -52,7 +53,12 @@ def graphs(draw: st.DrawFn) -> RequestGraph:
         ]
         parts += [st.sampled_from(refs)] if refs else []
         parts += [st.builds(Arg, st.sampled_from(inputs))] if inputs else []
-        constraint = st.none() | st.builds(Constraint, st.sampled_from(ConstraintKind), st.text(max_size=4))
+        constraint = st.none() | st.builds(
+            Constraint,
+            st.sampled_from(ConstraintKind),
+            st.text(max_size=4),
+            st.builds(JsonStyle, st.sampled_from(Whitespace), st.sampled_from(PropertyOrder)),
+        )
         params = st.builds(
             SamplingParams, n=st.integers(1, 3), temperature=st.floats(0, 2), seed=st.none() | st.just(1)
         )
@@ -158,6 +164,14 @@ def test_input_names_are_non_empty_strings(name: Any) -> None:
         ({"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "regex"}}]}, "constraint"),
         ({"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "poem", "source": ""}}]}, "constraint.kind"),
         ({"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": None, "source": ""}}]}, "constraint.kind"),
+        (
+            {"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "regex", "source": "", "whitespace": 1}}]},
+            "constraint.whitespace",
+        ),
+        (
+            {"nodes": [{"id": 0, "kind": "generate", "constraint": {"kind": "regex", "source": "", "order": "up"}}]},
+            "constraint.order",
+        ),
         ({"nodes": [{"id": 0, "kind": "select"}]}, "choices"),
         ({"nodes": [{"id": 0, "kind": "select", "choices": ["a"], "method": "dice"}]}, "method"),
         ({"inputs": "abc"}, "inputs"),

@@ -304,6 +304,28 @@ def test_grammars_are_text_or_files(tmp_path: Path) -> None:
         assert (constraint.kind, constraint.source) == (ConstraintKind.LARK, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('start: "a::=" b\nb: /x ::= y/', ConstraintKind.LARK),
+        ('root ::= "a: b"', ConstraintKind.GBNF),
+        ('# a comment\n  my-rule  ::= "a"\nroot ::= my-rule', ConstraintKind.GBNF),
+    ],
+)
+def test_the_notation_of_a_grammar_is_seen(tmp_path: Path, text: str, kind: ConstraintKind) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text(text)
+    for given_as in (text, path):
+        found = output_type(grammar=given_as).constraint
+        assert found is not None
+        assert found.kind is kind
+    path = tmp_path / "g.ebnf"
+    path.write_text(text)
+    found = output_type(grammar=path).constraint
+    assert found is not None
+    assert found.kind is ConstraintKind.EBNF
+
+
 def test_a_grammar_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     binary = tmp_path / "binary.lark"
     binary.write_bytes(b"start: \xff\xfe\x00")

@@ -116,3 +116,46 @@ def test_regex_choices_and_grammar_hold(runtime: rt.Runtime, temperature: float)
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", result["date"])
     assert result["pick"] in ("left", "right", "straight on")
     assert re.fullmatch(r"[0-9]+(\+[0-9]+)+", result["sum"])
+
+
+def test_forms_put_together_hold(runtime: rt.Runtime) -> None:
+    import re
+
+    call = rt.json_text(NAMES, whitespace="compact", order="declared")
+
+    @rt.program
+    def forms(s: Any, seed: int) -> None:
+        options: dict[str, Any] = {"temperature": 1.2, "seed": seed, "max_tokens": 70}
+        s += rt.gen("call", type=rt.tagged({"<call>": (call, "</call>")}, low=1, high=1, text_behind=False), **options)
+        s += rt.gen("line", type=rt.sequence("n = ", int, rt.either(";", rt.repeated("!", 2, 3))), **options)
+        s += rt.gen("gbnf", grammar='root ::= "<" root ">" | [a-c]{2}', **options)
+
+    for seed in range(4):
+        result = forms.run(runtime=runtime, seed=seed)
+        before, _, inner = result["call"].partition("<call>")
+        assert "</call>" not in before or "<call>" not in before
+        assert inner.endswith("</call>")
+        value = json.loads(inner.removesuffix("</call>"))
+        jsonschema.validate(value, NAMES)
+        assert inner.startswith('{"name":')
+        assert re.fullmatch(r"n = -?(0|[1-9][0-9]*)(;|!{2,3})", result["line"])
+        inside = result["gbnf"].strip("<>")
+        assert re.fullmatch("[a-c]{2}", inside)
+        assert result["gbnf"].count("<") == result["gbnf"].count(">")
+
+
+@pytest.mark.parametrize("max_tokens", [12, 16, 24, 40])
+def test_no_budget_cuts_a_value(runtime: rt.Runtime, max_tokens: int) -> None:
+    """However little room there is, what is generated is whole, or nothing is."""
+    schemas = [*SCHEMAS, {"type": "array", "items": {"type": "string", "minLength": 2}, "minItems": 2}, True]
+    results = fill.run_batch(
+        [{"schema": schema, "seed": 3, "max_tokens": max_tokens} for schema in schemas], runtime=runtime
+    )
+    num_whole = 0
+    for schema, result in zip(schemas, results, strict=True):
+        if result.error is not None:
+            assert isinstance(result.error, rt.BudgetError)
+            continue
+        jsonschema.Draft202012Validator(schema).validate(json.loads(result.text("value")))
+        num_whole += 1
+    assert num_whole > len(schemas) // 2

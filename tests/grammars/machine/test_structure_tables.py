@@ -195,7 +195,8 @@ def test_tags_are_counted(low: int, high: int | None) -> None:
 
 
 def test_compact_is_the_style_of_all_parts() -> None:
-    compact = sequence(POINT, " ", POINT, style=JsonStyle(Whitespace.COMPACT))
+    point = Constraint(POINT.kind, POINT.source, JsonStyle(Whitespace.COMPACT))
+    compact = sequence(point, " ", point)
     assert accepts(compact, '{"x":1} {"x":2}')
     assert not accepts(compact, '{"x": 1} {"x":2}')
     assert accepts(sequence(POINT, " ", POINT), '{"x": 1}  {"x":2}')
