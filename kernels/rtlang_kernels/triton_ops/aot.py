@@ -24,7 +24,15 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from rtlang_kernels.triton_ops import attention_kernel, filter_kernel, layers_kernel, logits_kernel, sampling_kernel
+from rtlang_kernels.triton_ops import (
+    attention_kernel,
+    automaton_kernel,
+    filter_kernel,
+    layers_kernel,
+    logits_kernel,
+    sampling_kernel,
+)
+from rtlang_kernels.triton_ops.automaton import ADVANCE_BLOCK, MASK_BLOCK, MASK_WARPS, MAX_DEPTH
 from rtlang_kernels.triton_ops.tiles import GFX942, LINES, SM_80, SM_90, attention_tile, float32_precision, split_dim
 
 TARGETS = {
@@ -226,9 +234,31 @@ def sampling_variants() -> Iterator[Variant]:
     )
 
 
+def automaton_variants() -> Iterator[Variant]:
+    """Walks of automata."""
+    i32 = "*i32"
+    slots = dict.fromkeys(("slot_state", "slot_depth", "slot_stack", "slot_grammar", "slot_complete"), i32)
+    tables = dict.fromkeys(("slots", "classes", "trans", "trans_at", "calls", "offsets"), i32) | {"text": "*u8"}
+    kept = dict.fromkeys(("step", "end_words", "kept_allowed", "kept_undecided", "built", "masks"), i32)
+    yield Variant(
+        "build_masks",
+        automaton_kernel.build_masks,
+        slots | tables | kept | {"num_words": "i32", "vocab_size": "i32"},
+        {"MAX_DEPTH": MAX_DEPTH, "BLOCK": MASK_BLOCK},
+        {"num_warps": MASK_WARPS},
+    )
+    yield Variant(
+        "advance",
+        automaton_kernel.advance,
+        slots | tables | {"drawn": "*i64", "places": i32, "num_rows": "i32", "may_end": i32},
+        {"MAX_DEPTH": MAX_DEPTH, "BLOCK": ADVANCE_BLOCK},
+        {"num_warps": 1},
+    )
+
+
 def variants(arch: str) -> list[Variant]:
     """The table for one target."""
-    return [*attention_variants(arch), *other_variants()]
+    return [*attention_variants(arch), *other_variants(), *automaton_variants()]
 
 
 def compiled(variant: Variant, arch: str) -> Report:
