@@ -1,4 +1,4 @@
-"""The command line: `rtlang run`, `serve`, `bench` and `check`.
+"""The command line: `rtlang run`, `serve`, `bench`, `check` and `grammar check`.
 
 Flags for settings are made from config.py. Whatever goes wrong ends in one line on standard error and exit code 1; wrong flags end
 with code 2, as the command-line library has it. What loads torch is imported when a command needs it, so that `--help` is quick.
@@ -24,6 +24,7 @@ import rtlang
 from rtlang.bench.machine import package_versions, this_machine
 from rtlang.bench.workloads import MAKERS
 from rtlang.config import RuntimeConfig, ServeConfig
+from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
@@ -33,6 +34,7 @@ from rtlang.lang.program import Program
 from rtlang.lang.result import Result
 from rtlang.lang.target import Target
 from rtlang.model import host
+from rtlang_grammars.spec import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 
 PIPED_WIDTH = 100
 CHECK_SCHEMA = {
@@ -50,6 +52,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+grammar = typer.Typer(help="Look at what holds text to a form.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(grammar, name="grammar")
 
 
 def main() -> None:
@@ -219,6 +224,9 @@ def check(settings: dict[str, Any]) -> None:
         typer.echo(f"model       {config.model} in {directory}")
         needed, free = loader.weight_bytes(config), host.free_bytes()
         typer.echo(f"memory      weights need {host.show_bytes(needed)}, {host.show_bytes(free)} are free")
+        if config.grammar_backend == "rtlang":
+            seconds = import_module("rtlang_grammars.warm_up").warm_up()
+            typer.echo(f"grammars    own engine, code ready in {seconds:.1f} s (compiled once, then kept on disk)")
         with _started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
@@ -232,6 +240,28 @@ def check(settings: dict[str, Any]) -> None:
             raise CommandError(f"the constrained generation gave {text!r}, which does not fit its schema") from error
         typer.echo(f"generated   {json.dumps(value)}")
         typer.echo("all is well")
+
+
+@grammar.command("check")
+@with_settings(RuntimeConfig, "settings")
+def check_grammar(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema, pattern or grammar.")],
+    settings: dict[str, Any],
+    kind: Annotated[
+        ConstraintKind | None,
+        typer.Option(help="What FILE holds; default: what its name says (.json, .lark, .gbnf...)."),
+    ] = None,
+    whitespace: Annotated[Whitespace, typer.Option(help="How values of schemas are spaced.")] = Whitespace.FREE,
+    order: Annotated[PropertyOrder, typer.Option(help="In which order properties come.")] = PropertyOrder.ANY,
+    samples: Annotated[int, typer.Option(min=0, max=1000, help="Texts to make.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of those texts.")] = 0,
+    shows_all: Annotated[bool, typer.Option("--all", help="Show every keyword of the report.")] = False,
+) -> None:
+    """Compile a schema, pattern or grammar: what is enforced, texts it allows, and what its masks cost."""
+    with _one_line_errors():
+        config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order)
+        for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):
+            typer.echo(line)
 
 
 def _started(config: RuntimeConfig) -> rtlang.Runtime:

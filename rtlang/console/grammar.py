@@ -1,0 +1,83 @@
+"""`rtlang grammar check`: what a constraint in a file allows, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from rtlang.config import RuntimeConfig
+from rtlang.console.source import CommandError
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle
+from rtlang_grammars.vocabulary import Vocabulary
+
+MAX_LINES = 40
+"""Lines of a report that are shown without being asked for more."""
+
+
+def check_grammar(
+    file: Path,
+    kind: ConstraintKind | None,
+    style: JsonStyle,
+    config: RuntimeConfig,
+    *,
+    num_samples: int,
+    seed: int,
+    shows_all: bool,
+) -> Iterator[str]:
+    """Lines about the constraint in `file`, with the vocabulary of the model of `config`.
+
+    Raises:
+        CommandError: the file cannot be read, or the constraint cannot be compiled; says where.
+        RtlangError: the model's tokenizer cannot be loaded.
+    """
+    inspection = import_module("rtlang_grammars.inspection")
+    try:
+        found = inspection.read_constraint(file, kind)
+        constraint = Constraint(found.kind, found.source, style)
+        vocabulary = _vocabulary(config)
+        seen = inspection.inspect(constraint, vocabulary, num_samples=num_samples, seed=seed)
+    except GrammarError as error:
+        place = f"{file}: " if not str(error).startswith(str(file)) else ""
+        raise CommandError(f"{place}{error}") from None
+    yield f"kind        {constraint.kind}, {len(constraint.source.encode())} bytes"
+    yield f"compiled    in {seen.compile_ms:.1f} ms: {seen.num_states} states, {seen.num_rows} rows, {seen.size_bytes >> 10} KiB"
+    if seen.report is not None:
+        yield from _report_lines(seen.report, shows_all)
+    yield f"shortest    {_shown(seen.shortest)}"
+    for text in seen.samples:
+        yield f"sample      {_shown(text)}"
+    if seen.masks is not None:
+        masks = seen.masks
+        least, median, most = masks.allowed
+        yield f"masks       {masks.count} over {vocabulary.vocab_size} tokens: {least} to {most} allowed, median {median}"
+        yield "            us a mask: mean {:.0f}, p50 {:.0f}, p99 {:.0f}, max {:.0f}".format(*masks.microseconds)
+        if masks.num_bytes:
+            yield f"forced      {100 * masks.num_forced_bytes / masks.num_bytes:.0f} % of the bytes of the samples"
+
+
+def _report_lines(report: object, shows_all: bool) -> Iterator[str]:
+    status = import_module("rtlang_grammars.schema.report").KeywordStatus
+    entries = list(report.entries)  # type: ignore[attr-defined]
+    counts = {each: sum(entry.status is each for entry in entries) for each in status}
+    yield f"keywords    {report.dialect}: " + ", ".join(f"{count} {each}" for each, count in counts.items())  # type: ignore[attr-defined]
+    entries.sort(key=lambda entry: entry.status is status.ENFORCED and not entry.reason)  # what matters first
+    for entry in entries if shows_all else entries[:MAX_LINES]:
+        reason = f": {entry.reason}" if entry.reason else ""
+        yield f"  {entry.status:<9} {entry.pointer} {entry.keyword}{reason}"
+    if len(entries) > MAX_LINES and not shows_all:
+        yield f"  and {len(entries) - MAX_LINES} more (--all shows them)"
+
+
+def _shown(text: str) -> str:
+    """One line."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _vocabulary(config: RuntimeConfig) -> Vocabulary:
+    loader, tokenizer = import_module("rtlang.model.loader"), import_module("rtlang.model.tokenizer")
+    model_config = import_module("rtlang.model.config").ModelConfig
+    directory = loader.model_directory(config.model)
+    vocab_size = model_config.from_pretrained(directory).vocab_size
+    vocabulary: Vocabulary = tokenizer.Tokenizer.from_pretrained(directory).vocabulary(vocab_size)
+    return vocabulary
