@@ -39,6 +39,11 @@ class ConstraintSession:
         self._error: ConstraintError | None = None
 
     @property
+    def matcher(self) -> GrammarMatcher:
+        """What follows the text; to be looked at, not moved."""
+        return self._matcher
+
+    @property
     def is_accepting(self) -> bool:
         """The text so far is complete."""
         return self._matcher.is_accepting

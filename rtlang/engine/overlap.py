@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.engine.constraints import ConstraintCompiler
+from rtlang.engine.device_constraints import DeviceConstraints
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
 from rtlang.errors import RequestError, RtlangError
 from rtlang.step import Row, RowOutput, Step
+from rtlang_grammars.machine.export import Walk
 
 if TYPE_CHECKING:
     from rtlang.model.device_runner import DeviceRunner, Flight
@@ -36,11 +39,17 @@ MAX_FAILED_STEPS = 3
 
 @dataclass(slots=True)
 class _Launched:
-    """A step on its way, and its requests in row order. `in_vain`: those whose row was computed after a wrong token."""
+    """A step on its way, and its requests in row order.
+
+    Attributes:
+        walks: by row, of those whose constraint the device follows by itself.
+        in_vain: requests whose row was computed after a wrong token.
+    """
 
     step: Step
     requests: list[Request]
     flight: Flight
+    walks: dict[int, Walk]
     is_drawn: bool = False
     in_vain: set[Request] = field(default_factory=set)
 
@@ -51,6 +60,7 @@ class Overlap:
     Args:
         apply: takes in what rows gave; returns the outputs.
         fail: ends a request with an error.
+        executor: runs what takes long beside the steps, instead of an own thread; for tests.
     """
 
     def __init__(
@@ -60,9 +70,11 @@ class Overlap:
         compiler: ConstraintCompiler,
         apply: Callable[[Iterable[tuple[Request, Row, RowOutput]]], list[RequestOutput]],
         fail: Callable[[Request, RtlangError], None],
+        executor: Executor | None = None,
     ) -> None:
         self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
         self._apply, self._fail = apply, fail
+        self._constraints = DeviceConstraints(runner, executor)
         self._before: _Launched | None = None
         self._num_failed = 0
 
@@ -100,8 +112,9 @@ class Overlap:
             for request in self._scheduler.fail_step(step):
                 self._fail(request, RequestError(f"the step that computed it failed: {error}"))
             return None
-        launched = _Launched(step, self._scheduler.launched(step), flight)
-        if not any(map(_waits, launched.requests, step.rows)):
+        requests = self._scheduler.launched(step)
+        launched = _Launched(step, requests, flight, self._constraints.walks(requests, step.rows))
+        if not any(self._waits(launched, index) for index in range(len(requests))):
             self._draw(launched)
         return launched
 
@@ -126,6 +139,8 @@ class Overlap:
                 launched.in_vain.add(request)
                 request.num_computed_tokens -= 1
                 request.num_pending_tokens -= 1
+            if out.token_id is not None:
+                self._constraints.follow(request)
         return outputs
 
     def _draw(self, launched: _Launched) -> None:
@@ -133,15 +148,23 @@ class Overlap:
         rows, requests, bitmask = list(launched.step.rows), [], None
         for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
             is_live = request.status is not RequestStatus.FINISHED and request not in launched.in_vain
-            if row.mask_row is not None:
+            if index in launched.walks:
+                rows[index] = replace(row, mask_row=None)
+            elif row.mask_row is not None:
                 rows[index] = replace(row, mask_row=len(requests) if is_live else None)
                 requests += [request] if is_live else []
             elif row.takes_drawn and request.needs_history:
                 rows[index] = replace(row, output_token_ids=request.output_token_ids)
         if requests:
             bitmask = self._filled(requests)
-        self._runner.draw(launched.flight, rows, bitmask)
+        self._runner.draw(launched.flight, rows, bitmask, launched.walks)
         launched.is_drawn = True
+
+    def _waits(self, launched: _Launched, index: int) -> bool:
+        """Whether the row's draw needs what the host learns from the step before."""
+        request, row = launched.requests[index], launched.step.rows[index]
+        is_masked_here = row.mask_row is not None and index not in launched.walks
+        return is_masked_here or (row.takes_drawn and request.needs_history)
 
     def _filled(self, requests: list[Request]) -> NDArray[np.int32]:
         bitmask = np.empty((len(requests), -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)
@@ -160,8 +183,3 @@ class Overlap:
         self._num_failed += 1
         if self._num_failed >= MAX_FAILED_STEPS:
             raise RuntimeError(f"{self._num_failed} steps in a row failed, the last with: {error}") from error
-
-
-def _waits(request: Request, row: Row) -> bool:
-    """Whether the row's draw needs what the host learns from the step before."""
-    return row.mask_row is not None or (row.takes_drawn and request.needs_history)

@@ -8,8 +8,9 @@ launches captured at load, one per batch size; a step that does not fit any of t
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -27,11 +28,14 @@ from rtlang.model.batch import Batch
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.device_batch import DecodeSteps, on_device, resolved, sources_of
+from rtlang.model.device_grammar import DeviceGrammars
 from rtlang.model.device_sampler import Masks, PendingDraw, launch_draw, launch_logprobs, read_logprobs
 from rtlang.model.loader import load_model
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import SamplingParams
 from rtlang.step import Row, RowOutput, Step, StepOutput
+from rtlang_grammars.machine.export import Walk
+from rtlang_grammars.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +67,7 @@ class DeviceRunner:
 
     Attributes (after `load`):
         model_config, tokenizer, decoder, kv: as of `ModelRunner`; the last page of `kv` is nobody's.
+        grammars: automata on the device.
         num_replayed, num_eager: steps that were replayed from a graph, and that were not.
     """
 
@@ -73,6 +78,7 @@ class DeviceRunner:
     tokenizer: Tokenizer
     decoder: Decoder
     kv: PagedKV
+    grammars: DeviceGrammars
 
     def __init__(self, config: RuntimeConfig, accelerator: Accelerator | None = None) -> None:
         self.config = config
@@ -117,6 +123,7 @@ class DeviceRunner:
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_rows())
             self._drawn = torch.zeros(self._most_rows(), dtype=torch.int64, device=accelerator.device)
             self._warm_up()
             self._capture_graphs()
@@ -154,23 +161,43 @@ class DeviceRunner:
             self.num_eager += 1
         return flight
 
-    def draw(self, flight: Flight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> None:
+    def draw(
+        self,
+        flight: Flight,
+        rows: Sequence[Row],
+        bitmask: NDArray[np.int32] | None,
+        walks: Mapping[int, Walk] = MappingProxyType({}),
+    ) -> None:
         """Enqueue the draw of a launched step's tokens.
 
         Args:
             rows: of the step, with the history and mask rows that are known by now.
             bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
+            walks: by row, where the text is in an automaton that was `taken`. Not read where the row takes a drawn token: the device is
+                further already.
         """
         self._drawn_at = {}
         if flight.logits is None:
             return
         with torch.inference_mode():
             sampling = [rows[index] for index in flight.sampling_rows]
-            masks = self._masks(sampling, bitmask)
+            found = [walks.get(index) for index in flight.sampling_rows]
+            is_followed = any(walk is not None for walk in found)
+            if is_followed:
+                masks = self.grammars.masks(sampling, found, bitmask)
+            else:
+                masks = self._masks(sampling, bitmask)
             flight.draw = launch_draw(self.accelerator, flight.logits, sampling, masks)
             self._drawn[: len(sampling)].copy_(flight.draw.token_ids)
+            if is_followed:
+                self.grammars.advance(sampling, found, self._drawn)
             flight.logits = None
         self._drawn_at = {row.request_id: index for index, row in enumerate(sampling)}
+
+    def takes(self, walk: Walk) -> bool:
+        """Whether the device can follow a text in this automaton from here on by itself."""
+        with torch.inference_mode():
+            return self.grammars.takes(walk)
 
     def collect(self, flight: Flight) -> StepOutput:
         """Wait for what a drawn step gave."""
@@ -228,6 +255,9 @@ class DeviceRunner:
         assert bitmask is not None
         (table,) = packed_to(self.accelerator.device, [bitmask])
         return Masks(table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32))
+
+    def _vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary(self.model_config.vocab_size)
 
     def _most_rows(self) -> int:
         return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)

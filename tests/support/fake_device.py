@@ -46,7 +46,9 @@ class FakeDeviceRunner(FakeRunner):
         self._uncollected.append(flight)
         return flight
 
-    def draw(self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> None:
+    def draw(
+        self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
+    ) -> None:
         merged = tuple(
             replace(known, mask_row=row.mask_row, output_token_ids=row.output_token_ids)
             for known, row in zip(flight.step.rows, rows, strict=True)

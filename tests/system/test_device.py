@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rtlang as rt
+from rtlang.engine import device_constraints
 from rtlang.engine.runtime import Runtime
+from rtlang.model.device_grammar import DeviceGrammars
 from rtlang.model.device_runner import DeviceRunner
 from tests.support.tiny_models import make_checkpoint
 
@@ -111,7 +114,41 @@ def test_constrained_text_that_is_steered_to_its_end(checkpoint: Path, monkeypat
         {"regex": "[a-z]+z", "max_tokens": 4},  # greedy text does not end by itself: the last token is replaced
         {"max_tokens": 5, "ignore_eos": True},
     ]
-    on_both(checkpoint, monkeypatch, texts(typed, [{"options": each} for each in options], "value"))
+    work = texts(typed, [{"options": each} for each in options], "value")
+    on_both(checkpoint, monkeypatch, work, grammar_backend="llguidance")  # masks are the host's
+
+
+class Immediate:
+    """An executor that is done when it is asked, so that no automaton comes late."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def submit(self, job: Callable[..., Any], *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(job(*args))
+        return future
+
+
+def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_constraints, "DaemonPool", Immediate)
+    followed: list[int] = []
+    masks = DeviceGrammars.masks
+
+    def counted(grammars: DeviceGrammars, rows: Any, walks: Any, bitmask: Any) -> Any:
+        followed.append(sum(walk is not None for walk in walks))
+        return masks(grammars, rows, walks, bitmask)
+
+    monkeypatch.setattr(DeviceGrammars, "masks", counted)
+    options: list[dict[str, Any]] = [
+        {"schema": FLAGS, "max_tokens": 13, "temperature": 1.0, "seed": 4},
+        {"regex": "[ab]{2,4}c", "max_tokens": 4, "temperature": 1.0, "seed": 3},
+        {"regex": "[a-z]+z", "max_tokens": 4},  # steered, and the device put right
+        {"grammar": 'start: "(" start? ")" | "x"', "max_tokens": 5},
+    ]
+    work = texts(typed, [{"options": each} for each in options], "value")
+    on_both(checkpoint, monkeypatch, work)
+    assert sum(followed) >= 9
 
 
 def test_forks_and_scores(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.layout import (
+    ACC,
     ALTERNATIVES,
     BLOCK,
     BYTE,
@@ -35,7 +36,6 @@ from rtlang_grammars.machine.layout import (
     UNKNOWN,
     UNKNOWN_ROW,
 )
-from rtlang_grammars.machine.layout import ACC as ENDING
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.registers import act
 from rtlang_grammars.machine.tables import Snapshot, Tables
@@ -126,6 +126,11 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
         return None
 
 
+def owner_of(matcher: GrammarMatcher) -> object | None:
+    """What the automaton of a matcher belongs to, one for all matchers of a compiled grammar; None where there is no automaton."""
+    return matcher._grammar if isinstance(matcher, MachineMatcher) else None
+
+
 class _Refusal(Exception):
     """There is no automaton."""
 
@@ -147,7 +152,7 @@ class _Export:
             state, register, is_root = self._todo.popleft()
             values, where = self._values_of(state)
             record = self._snapshot.S[state]
-            acc = int(record[ENDING])
+            acc = int(record[ACC])
             if record[BLOCK]:
                 raise _Refusal
             if acc == ENDS_OR_GOES_ON and not is_root and (values != NONE).any():
