@@ -7,6 +7,7 @@ alternatives begin alike they go on side by side. Rows of such places are shared
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
@@ -18,7 +19,18 @@ from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, Quote
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_distinct import add_distinct_array
 from rtlang_grammars.machine.json_objects import add_object
-from rtlang_grammars.machine.layout import ALTERNATIVES, AT_LEAST, CALL, COUNT, NONE, PARAM, STATE_WORDS, WIDTH
+from rtlang_grammars.machine.layout import (
+    ALTERNATIVES,
+    AT_LEAST,
+    CALL,
+    COUNT,
+    DEAD_ROW,
+    NONE,
+    PARAM,
+    ROW,
+    STATE_WORDS,
+    WIDTH,
+)
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.machine.tries import LITERALS, build_trie
@@ -42,6 +54,8 @@ from rtlang_grammars.schema.values import Json
 from rtlang_grammars.spec import JsonStyle
 
 _MANY = 1 << 30
+_MAX_AT_ONCE = 48
+"""Frames; where a schema has more, further containers are built when a text first comes to them (some 0.4 ms each)."""
 Calls = list[tuple[bytes, int]]
 """First bytes and start of the frames of a place."""
 
@@ -70,7 +84,8 @@ class ShapeTables:
         self._frames: dict[Alternative, int] = {}
         self._calls: dict[int, Calls] = {}
         self._rows: dict[int, tuple[int, int]] = {}
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._num_open, self._is_checked = 0, False
         self._numbers: dict[NumberShape, tuple[bytes, int]] = {}
 
     @classmethod
@@ -86,9 +101,16 @@ class ShapeTables:
         return start
 
     def finish(self) -> None:
-        """Build all that was put off."""
+        """Build all that was put off, but for containers that are made when they are first met."""
         while self._waiting:
-            self._waiting.pop()()
+            self._waiting.popleft()()
+        if self._num_open and not self._is_checked:
+            # What could be refused is refused now: scalars of the containers to come.
+            self._is_checked = True
+            for shape in tuple(self._shapes):
+                for alternative in shape.alternatives:
+                    if isinstance(alternative, NumberShape | StringShape):
+                        self.calls_of_alternative(alternative)
 
     def rows_of(self, ref: int) -> tuple[int, int]:
         """Rows of a place where a value of a shape begins: with blanks before it, and without. They return to PARAM."""
@@ -168,16 +190,32 @@ class ShapeTables:
 
     def _container(self, shape: ArrayShape | ObjectShape) -> int:
         start = self._frames.get(shape)
-        if start is None:
-            start = self._frames[shape] = self.tables.add_state()
-            if isinstance(shape, ArrayShape) and shape.distinct:
-                texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
-                self.later(lambda: add_distinct_array(self, shape, texts, start))
-            elif isinstance(shape, ArrayShape):
-                self.later(lambda: add_array(self, shape, start))
-            else:
-                self.later(lambda: add_object(self, shape, start))
+        if start is not None:
+            return start
+        is_simple = isinstance(shape, ObjectShape) or not (shape.contains or shape.distinct)
+        if is_simple and len(self._frames) > _MAX_AT_ONCE:
+            self._num_open += 1
+            start = self._frames[shape] = self.tables.leave_open(lambda start: self._make_container(shape, start))
+            return start
+        start = self._frames[shape] = self.tables.add_state()
+        if isinstance(shape, ArrayShape) and shape.distinct:
+            texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
+            self.later(lambda: add_distinct_array(self, shape, texts, start))
+        elif isinstance(shape, ArrayShape):
+            self.later(lambda: add_array(self, shape, start))
+        else:
+            self.later(lambda: add_object(self, shape, start))
         return start
+
+    def _make_container(self, shape: ArrayShape | ObjectShape, start: int) -> None:
+        """Build a container that was left open."""
+        self.budget = self.tables.budget
+        if isinstance(shape, ArrayShape):
+            add_array(self, shape, start)
+        else:
+            add_object(self, shape, start)
+        self.finish()
+        self.tables.set_state(start, ROW, DEAD_ROW)
 
     # Numbers
 

@@ -213,5 +213,6 @@ class Tables:
             if self.num_states > num_states:
                 added = np.array(self.states[num_states * STATE_WORDS :], dtype=np.int32)
                 snapshot.S[num_states : self.num_states] = added.reshape(-1, STATE_WORDS)
-            snapshot.S[state, 0] = self.state(state, 0)  # last: from now on readers see the row
+            for column in range(STATE_WORDS - 1, -1, -1):  # the row last: from now on readers see it
+                snapshot.S[state, column] = self.state(state, column)
             return snapshot
