@@ -35,23 +35,32 @@ class Limits:
 
 _CHECK_EVERY = 64
 """Spends between two looks at the clock; a spend stands for some 10 us of work."""
+_LATER_SECONDS = 1.0
+"""Wall time of one step of what is made while a text is followed."""
 
 
 class Budget:
     """Counts what one compile has used. Owned by that compile; the cancel flag may be set from any thread."""
 
-    __slots__ = ("_cancelled", "_deadline", "_until_check", "limits", "num_bytes", "num_states")
+    __slots__ = ("_cancelled", "_deadline", "_max_seconds", "_until_check", "limits", "num_bytes", "num_states")
 
-    def __init__(self, limits: Limits | None = None, cancelled: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        cancelled: threading.Event | None = None,
+        max_seconds: float | None = None,
+    ) -> None:
+        """`max_seconds`: in place of that of the limits."""
         self.limits = limits or Limits()
+        self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
         self.num_states = self.num_bytes = 0
         self._cancelled = cancelled
-        self._deadline = time.monotonic() + self.limits.max_seconds
+        self._deadline = time.monotonic() + self._max_seconds
         self._until_check = _CHECK_EVERY
 
     def renewed(self) -> Budget:
-        """A fresh budget with the same limits and the same cancel flag, its time beginning now."""
-        return Budget(self.limits, self._cancelled)
+        """A fresh budget with the same cancel flag, its time beginning now: for what is made while a text is followed."""
+        return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS))
 
     def detach(self) -> None:
         """Listen to the cancel flag no more, nor let budgets made from this one: the compile is done, others go on with its result."""
@@ -83,7 +92,7 @@ class Budget:
         if self._cancelled is not None and self._cancelled.is_set():
             raise GrammarError("the compile was cancelled")
         if time.monotonic() > self._deadline:
-            raise GrammarError(f"too complex: it takes more than {self.limits.max_seconds:g} s")
+            raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")
 
     def check_source(self, source: str) -> None:
         """Refuse a source text that is too long.

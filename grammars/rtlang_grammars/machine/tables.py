@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine.layout import DEAD_ROW, FIRST_ACTION, NONE, OPEN, STATE_WORDS, UNKNOWN, UNKNOWN_ROW
+from rtlang_grammars.spec import GrammarError
 
 RowMaker = Callable[[int], None]
 """Makes the row of a state that was left open; called under the lock of the tables."""
@@ -142,6 +143,8 @@ class Tables:
         """Room for `count` rows, to be filled through `rows`; the number of the first."""
         first = self.num_rows
         self.budget.spend(num_bytes=1024 * count)
+        if 1024 * (first + count) > self.budget.limits.max_bytes:  # budgets of rows that are made later count from 0
+            raise GrammarError(f"too large: the tables need more than {self.budget.limits.max_bytes} bytes")
         if first + count > len(self._rows):
             grown = np.empty((max(2 * len(self._rows), first + count), 256), dtype=np.int32)
             grown[:first] = self._rows[:first]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from rtlang_grammars.regular.terms import EMPTY_TEXT, NOTHING, UNBOUNDED, Kind, Terms
+from rtlang_grammars.spec import GrammarError
 
 Situation: TypeAlias = tuple[int, tuple[int, ...]]
 """A term, and the terms of what each history still lacks."""
@@ -46,8 +47,14 @@ class DeadEnds:
         """Whether some text leads from here to acceptance.
 
         Raises:
-            GrammarError: the search went over the budget.
+            GrammarError: the search went over the budget, or the stack.
         """
+        try:
+            return self._is_live(situation)
+        except RecursionError:
+            raise GrammarError("too complex: assertions that depend on each other too deeply") from None
+
+    def _is_live(self, situation: Situation) -> bool:
         term = self._deciding(situation[0])
         if not self.terms.may_be_empty[term]:
             return term != NOTHING
@@ -86,10 +93,8 @@ class DeadEnds:
         kind = terms.kind[term]
         if kind is Kind.ALTERNATION and any(not terms.may_be_empty[part] for part in terms.parts[term]):
             return True
-        if kind is Kind.ALTERNATION and not terms.sees_beyond[term]:
-            return any(self.is_live((part, histories)) for part in terms.parts[term])
         if kind is Kind.CONCATENATION and not terms.needs_history[term] and not terms.sees_beyond[terms.first[term]]:
-            return self.is_live((terms.first[term], histories)) and self.is_live((terms.second[term], histories))
+            return self._is_live((terms.first[term], histories)) and self._is_live((terms.second[term], histories))
         if kind is Kind.BOTH:
             return self._by_lengths(term)
         return None
@@ -116,7 +121,7 @@ class DeadEnds:
 
     def _search(self, start: Situation) -> bool:
         """Depth-first, for one accepting situation."""
-        path: list[tuple[Situation, Iterator[Situation]]] = [(start, iter(self._successors(start)))]
+        path: list[tuple[Situation, Iterator[Situation]]] = [(start, self._nearer(start))]
         seen = {start}
         while path:
             self.terms.budget.spend()
@@ -139,10 +144,17 @@ class DeadEnds:
                 return True
             if is_live is None:
                 self.terms.budget.spend(states=1)
-                path.append((following, iter(self._successors(following))))
+                path.append((following, self._nearer(following)))
         for situation in seen:  # all that can be reached, and none of it accepts
             self._known[situation] = False
         return False
+
+    def _nearer(self, situation: Situation) -> Iterator[Situation]:
+        """Situations of which one must be live: the parts of an alternation, or those after one more character."""
+        terms, (term, histories) = self.terms, situation
+        if terms.kind[term] is Kind.ALTERNATION and not terms.sees_beyond[term]:
+            return iter([(part, histories) for part in terms.parts[term]])
+        return iter(self._successors(situation))
 
     def lengths(self, term: int) -> Lengths:
         """The lengths of a term without boolean operations and assertions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 
@@ -52,3 +53,12 @@ def test_a_long_literal_before_an_assertion_needs_no_deep_recursion() -> None:
     assert language.accepts("a" * 5000 + "c")
     assert not language.accepts("a" * 5000 + "b")
     assert Language.literal("a" * 5000).includes(Language.literal("a" * 5000))
+
+
+def test_assertions_within_assertions_are_searched_without_recursion() -> None:
+    pattern = r'"(?:(?!(?<!\\)(?:(?!")(\\\\))*").)*(?<!\\)(?:(?!")(\\\\))*"'
+    language = compile_regex(pattern, dialect="python")
+    for length in range(7):
+        for letters in itertools.product('"\\a', repeat=length):
+            text = "".join(letters)
+            assert language.accepts(text) == bool(re.fullmatch(pattern, text)), text
