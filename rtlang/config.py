@@ -50,7 +50,9 @@ class RuntimeConfig:
         20_000,
         "most requests of accepted nodes that have not ended (n of a generation, choices of a select); more are refused",
     )
-    grammar_backend: str = _setting("rtlang", "what holds text to constraints: rtlang (own engine) or llguidance")
+    grammar_backend: str = _setting(
+        "rtlang", "what holds text to constraints: rtlang (own engine), llguidance, xgrammar or outlines"
+    )
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
     grammar_cache_bytes: int = _setting(256 << 20, "bytes of compiled constraints kept")
     grammar_timeout_s: float = _setting(10.0, "longest wait for one constraint to compile")
@@ -65,7 +67,7 @@ class RuntimeConfig:
         _one_of(self, "decoder", "auto", "lean", "zoo")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
-        _one_of(self, "grammar_backend", "rtlang", "llguidance")
+        _one_of(self, "grammar_backend", "rtlang", "llguidance", "xgrammar", "outlines")
         _at_least(
             self,
             1,

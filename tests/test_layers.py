@@ -55,7 +55,7 @@ MAY_IMPORT_TORCH = (
     "rtlang_kernels",
     "rtlang.bench.static_batching",  # the baseline is transformers used directly
 )
-NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "llguidance"}
+NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "outlines_core", "llguidance", "xgrammar"}
 # Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.
 TRITON_SIDE = "rtlang_kernels.triton_ops"
 # Besides those, slow to import (tens of milliseconds to seconds) and of use to few programs.

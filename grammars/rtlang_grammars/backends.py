@@ -9,10 +9,13 @@ from __future__ import annotations
 from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.llguidance_backend import LLGuidanceBackend
+from rtlang_grammars.outlines_backend import OutlinesBackend
 from rtlang_grammars.spec import GrammarBackend
 from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars.xgrammar_backend import XGrammarBackend
 
-BACKENDS = ("llguidance", "rtlang")
+BACKENDS = ("rtlang", "llguidance", "xgrammar", "outlines")
+"""Our own engine, the default, and adapters to others. xgrammar has to be installed besides; see the extra `bench`."""
 
 
 def create_backend(
@@ -26,9 +29,14 @@ def create_backend(
             that masks cannot hold in full are refused.
     Raises:
         ValueError: no backend has this name; says which there are.
+        ImportError: its library is not installed.
     """
     if name == "llguidance":
         return LLGuidanceBackend.create(vocabulary, search)
     if name == "rtlang":
         return EngineBackend.create(vocabulary, allow_checked=checks_values)
+    if name == "xgrammar":
+        return XGrammarBackend.create(vocabulary, search)
+    if name == "outlines":
+        return OutlinesBackend.create(vocabulary, search)
     raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")

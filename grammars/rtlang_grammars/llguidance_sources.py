@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from rtlang_grammars.schema_limits import MAX_PATTERNS, check_limits
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, Whitespace
 
 MAX_SOURCE_CHARS = 2 << 20
 MAX_REGEX_CHARS = 64 << 10
@@ -26,7 +26,8 @@ _JSON_STYLE = {
     "coerce_one_of": False,
     "lenient": False,
 }
-"""JSON is written as `json.dumps` writes it, the form that models saw most. Nothing is ignored or approximated."""
+"""JSON is written as `json.dumps` writes it, the form that models saw most, and properties in the order of the schema: a part of what the
+default style allows. Nothing is ignored or approximated."""
 
 _LARK_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|\#[^\n]*')
 _LARK_DEFINITION = re.compile(r"^[ \t]*[?!]?(\w+)[ \t]*(?:\.-?\d+)?[ \t]*(?:\[[^\]]*\])?[ \t]*:", re.MULTILINE)
@@ -51,7 +52,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
         raise GrammarError("the source holds half of a surrogate pair") from None
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA:
-            return _schema_source(source, matcher_class)
+            return _schema_source(constraint, matcher_class)
         case ConstraintKind.REGEX:
             return _regex_source(source, matcher_class)
         case ConstraintKind.CHOICE:
@@ -89,8 +90,11 @@ def read_error(constraint: Constraint, message: str) -> GrammarError:
             return GrammarError(" ".join(message.split()))
 
 
-def _schema_source(source: str, matcher_class: Any) -> str:
-    schema = _read_json(source, "JSON schema")
+def _schema_source(constraint: Constraint, matcher_class: Any) -> str:
+    schema = _read_json(constraint.source, "JSON schema")
+    form = _JSON_STYLE
+    if constraint.style.whitespace is Whitespace.COMPACT:
+        form = {**_JSON_STYLE, "item_separator": ",", "key_separator": ":"}
     if schema is True:
         schema = {}
     if schema is False:
@@ -99,9 +103,7 @@ def _schema_source(source: str, matcher_class: Any) -> str:
         raise GrammarError("JSON schema: an object is needed, or true", "")
     check_limits(schema)
     try:
-        return str(
-            matcher_class.grammar_from_json_schema(json.dumps(schema, ensure_ascii=False), overrides=_JSON_STYLE)
-        )
+        return str(matcher_class.grammar_from_json_schema(json.dumps(schema, ensure_ascii=False), overrides=form))
     except ValueError as error:
         raise GrammarError(f"JSON schema: {error}") from None
 

@@ -20,7 +20,7 @@ from rtlang.errors import BudgetError, ConstraintError, OverloadError
 from rtlang.metrics import Metrics
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from tests.support.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()
 SCHEMA = {
@@ -150,36 +150,6 @@ def test_a_budget_error_says_what_is_needed() -> None:
     needed = caught.value.needed
     assert needed is not None
     assert compiler.session(JSON, needed).exception(0) is None
-
-
-def test_one_token_that_decides_for_something_long_is_replaced() -> None:
-    schema = {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"const": "a long text"}, "minItems": 20}]}
-    compiler, _ = make(Inline())
-    session = compiler.session(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)), 12).result(0)
-    (bracket,) = spell(VOCABULARY, "[")
-    assert session.accept(bracket, 12) != bracket
-    assert session.is_accepting
-
-
-def test_where_only_the_end_is_left_the_session_ends_with_an_end_token() -> None:
-    compiler, _ = make(Inline())
-    session = compiler.session(Constraint(ConstraintKind.REGEX, "a(bc)*"), 2).result(0)
-    assert session.accept(ord("a"), 2) == ord("a")
-    assert session.is_accepting
-    assert not session.is_complete
-    assert session.accept(ord("b"), 1) in VOCABULARY.eos_token_ids
-    assert session.is_complete
-
-
-def test_a_model_without_end_token_fails_only_where_it_cannot_go_on() -> None:
-    compiler, _ = make(Inline(), has_end=False)
-    session = compiler.session(WORD, 5).result(0)
-    assert session.end_token_ids == frozenset()
-    assert len(generate(session, 5, random.Random(0))) >= 2
-    session = compiler.session(Constraint(ConstraintKind.REGEX, "a(bc)*"), 2).result(0)
-    session.accept(ord("a"), 2)
-    with pytest.raises(ConstraintError, match="no end token"):
-        session.accept(ord("b"), 1)
 
 
 def test_a_bad_constraint_fails_its_own_requests_with_an_error_each() -> None:
@@ -462,13 +432,6 @@ def test_the_times_of_compilations_and_of_masks_are_observed() -> None:
     values = metrics.snapshot()
     assert values["rtlang:grammar_compile_seconds_count"] == 2
     assert values["rtlang:mask_seconds_count"] == 3
-
-
-def test_a_token_the_mask_does_not_allow_is_an_error() -> None:
-    compiler, _ = make(Inline())
-    session = compiler.session(WORD, 9).result(0)
-    with pytest.raises(ConstraintError, match="not allowed"):
-        session.accept(ord("7"), 9)
 
 
 def test_closing_cancels_what_waits_behind_a_compilation_that_is_stuck() -> None:

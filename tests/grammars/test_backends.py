@@ -11,6 +11,9 @@ from tests.support.vocabularies import small_vocabulary, spell
 
 @pytest.mark.parametrize("name", BACKENDS)
 def test_every_backend_compiles_and_matches(name: str) -> None:
+    pytest.importorskip(
+        {"llguidance": "llguidance", "xgrammar": "xgrammar", "outlines": "outlines_core"}.get(name, "numba")
+    )
     vocabulary = small_vocabulary()
     matcher = create_backend(name, vocabulary).compile(Constraint(ConstraintKind.REGEX, "[0-9]+")).matcher()
     assert matcher.accept_token(spell(vocabulary, "7")[0])
