@@ -119,7 +119,8 @@ def paged_attention_with_lse(
 
     Args:
         q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
-        k_pool, v_pool: one layer's KV (see the module), dtype of q. Slots that no row names may hold anything, NaN too.
+        k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, of which slots that rows name hold no NaN.
+            Slots that no row names may hold anything, NaN too.
         plan: of this step, from `plan_attention`.
         scale: factor of q.k.
         sliding_window: only keys at positions > q_position - sliding_window.
@@ -136,8 +137,11 @@ def paged_attention_with_lse(
     expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
     if q.shape != expected or q.dtype != plan.dtype:
         raise ValueError(f"q is {q.dtype} {list(q.shape)}, the plan is for {plan.dtype} {list(expected)}")
-    if k_pool.dtype != q.dtype or v_pool.dtype != q.dtype or k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
-        raise ValueError(f"k_pool, v_pool: {q.dtype} [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.column != "cpu"
+    if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
+        raise ValueError(f"k_pool, v_pool: both {q.dtype}, or on a GPU float8_e4m3fn, is allowed")
+    if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
+        raise ValueError(f"k_pool, v_pool: [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
     shape = (plan.num_tokens, plan.num_q_heads, v_pool.shape[2])
     if out is None:
         out = torch.empty(shape, dtype=q.dtype, device=q.device)
@@ -175,10 +179,10 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
 
     Args:
         k: [num_tokens, num_kv_heads, head_dim].  v: [num_tokens, num_kv_heads, v_head_dim].
-        k_pool, v_pool: written in place at `slot_mapping`.
+        k_pool, v_pool: written in place at `slot_mapping`; in float8_e4m3fn what is larger than 448 becomes 448.
         slot_mapping: int64 [num_tokens], no slot twice.
     """
-    column_for(k_pool.device, k_pool.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
+    column_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
 
 
 def copy_pages(
@@ -193,7 +197,10 @@ def copy_pages(
     if len(src_page_ids) != len(dst_page_ids):
         raise ValueError(f"{len(src_page_ids)} source pages, {len(dst_page_ids)} destination pages")
     if src_page_ids:
-        column_for(pools[0].device, pools[0].dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
+        if pools[0].dtype.itemsize == 1:
+            pools = [pool.view(torch.uint8) for pool in pools]
+        dtype = torch.float32 if pools[0].dtype == torch.uint8 else pools[0].dtype
+        column_for(pools[0].device, dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
 
 
 def rope_append(

@@ -1,8 +1,8 @@
 """Which requests' constraints the device follows by itself, and the host's own copy of where each text is.
 
-The automaton of a constraint is exported beside the steps, once per compiled constraint; requests that begin before it is there, and those whose
-constraint has none, are masked by the host. The host follows every token too, a step late: it still decides what a drawn token means,
-and puts the device right where it replaced one.
+The automaton of a constraint is exported beside the steps, once per compiled constraint; requests that begin before it is there, and
+those whose constraint has none, are masked by the host. The host follows every token too, a step late: it still decides what a
+drawn token means, and puts the device right where it replaced one.
 """
 
 from __future__ import annotations

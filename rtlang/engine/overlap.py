@@ -145,7 +145,8 @@ class Overlap:
 
     def _draw(self, launched: _Launched) -> None:
         """Draw the tokens of a launched step, with what is now known of the tokens before."""
-        rows, requests, bitmask = list(launched.step.rows), [], None
+        rows, bitmask = list(launched.step.rows), None
+        requests: list[Request] = []
         for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
             is_live = request.status is not RequestStatus.FINISHED and request not in launched.in_vain
             if index in launched.walks:

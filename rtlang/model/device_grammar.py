@@ -1,7 +1,7 @@
 """Constraints that the device follows by itself: which row of its tables is whose, and the masks of a step from there.
 
-A row that goes on with a token drawn before keeps its slot, and its state on the device, which is ahead of what the host knows; any other row
-is put where the host knows it to be. Masks that the host made lie in slots of the same table.
+A row that goes on with a token drawn before keeps its slot, and its state on the device, which is ahead of what the host knows; any
+other row is put where the host knows it to be. Masks that the host made lie in slots of the same table.
 """
 
 from __future__ import annotations

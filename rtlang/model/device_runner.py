@@ -183,10 +183,8 @@ class DeviceRunner:
             sampling = [rows[index] for index in flight.sampling_rows]
             found = [walks.get(index) for index in flight.sampling_rows]
             is_followed = any(walk is not None for walk in found)
-            if is_followed:
-                masks = self.grammars.masks(sampling, found, bitmask)
-            else:
-                masks = self._masks(sampling, bitmask)
+            make_masks = self.grammars.masks if is_followed else self._masks
+            masks = make_masks(sampling, found, bitmask)
             flight.draw = launch_draw(self.accelerator, flight.logits, sampling, masks)
             self._drawn[: len(sampling)].copy_(flight.draw.token_ids)
             if is_followed:
@@ -247,7 +245,10 @@ class DeviceRunner:
             fetched = launch_logprobs(self.accelerator, logits, token_ids[part], num_top[part])
             flight.scores.append((token_ids[part], num_top[part], fetched))
 
-    def _masks(self, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> Masks | None:
+    def _masks(
+        self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
+    ) -> Masks | None:
+        """Masks that the host made, where there are no others."""
         if all(row.mask_row is None for row in rows):
             return None
         from rtlang_kernels.triton_ops.transfer import packed_to

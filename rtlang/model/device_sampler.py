@@ -146,8 +146,10 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
         banned = [token_id for token_id in row.banned_token_ids if token_id < width]
         if biases:
             ids, values = zip(*biases, strict=True)
-            arrays = [np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32)]
-            line.index_add_(0, *packed_to(logits.device, arrays))
+            there, amounts = packed_to(
+                logits.device, (np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32))
+            )
+            line.index_add_(0, there, amounts)
         if banned:
             (there,) = packed_to(logits.device, [np.array(banned, dtype=np.int64)])
             line.index_fill_(0, there, -torch.inf)

@@ -79,6 +79,7 @@ def attention_variants(arch: str) -> Iterator[Variant]:
         ("bf16", 64, 8, (1,), {"HAS_WINDOW": True, "HAS_SINKS": True}),
         ("bf16", 256, 4, every, {"HAS_WINDOW": True, "HAS_SOFT_CAP": True}),
         ("fp32", 128, 4, every, {}),
+        ("bf16", 128, 4, every, {"KV_FLOAT8": True}),
     ]
     for kind, head_dim, group, classes, features in shapes:
         for lines_class in classes:
@@ -96,6 +97,8 @@ def attention_variant(
     types |= dict.fromkeys(("items", "header", "page_table", "positions", "first_visible"), "*i32")
     types |= {"q_stride": "i32", "k_stride": "i32", "v_stride": "i32"}
     types |= {"scale": "fp32", "soft_cap": "fp32"}
+    if "KV_FLOAT8" in features:
+        types |= {"k_pool": "*u8", "v_pool": "*u8"}
     constants = {
         "LINES_CLASS": lines_class,
         "PARTS": LINES[lines_class] // tile.block_m,
@@ -116,8 +119,9 @@ def attention_variant(
         "HAS_SINKS": False,
         "UPCAST": False,
         "PRECISION": float32_precision(arch),
+        "KV_FLOAT8": False,
     }
-    extra = "".join(f" {name[4:].lower()}" for name in features)
+    extra = "".join(f" {name.removeprefix('HAS_').lower()}" for name in features)
     name = f"rect_attn {kind} D{head_dim} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     return Variant(name, attention_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps})
 
@@ -157,6 +161,7 @@ def other_variants() -> Iterator[Variant]:
             "BLOCK_V": 128,
             "HAS_Q_NORM": True,
             "HAS_K_NORM": True,
+            "TO_FLOAT8": False,
         },
     )
     for size, num_warps in ((4096, 8), (16384, 16)):
@@ -178,7 +183,14 @@ def other_variants() -> Iterator[Variant]:
         layers_kernel.copy_lines,
         {"source": bf16, "target": bf16, "source_ids": i64, "target_ids": i64}
         | dict.fromkeys(("size", "source_stride", "target_stride"), "i32"),
-        {"HAS_SOURCE_IDS": True, "HAS_TARGET_IDS": True, "BLOCK": 1024},
+        {"HAS_SOURCE_IDS": True, "HAS_TARGET_IDS": True, "TO_FLOAT8": False, "BLOCK": 1024},
+    )
+    yield Variant(
+        "copy_lines bf16 to float8",
+        layers_kernel.copy_lines,
+        {"source": bf16, "target": "*u8", "source_ids": i64, "target_ids": i64}
+        | dict.fromkeys(("size", "source_stride", "target_stride"), "i32"),
+        {"HAS_SOURCE_IDS": False, "HAS_TARGET_IDS": True, "TO_FLOAT8": True, "BLOCK": 1024},
     )
     yield from sampling_variants()
 

@@ -114,6 +114,9 @@ def paged_attention(
             raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
     variant = variant_of(plan, sliding_window, chunk_size)
     num_q_heads = plan.num_q_heads
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn
+    if is_float8:
+        k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
     partial_out = torch.empty((variant.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
     partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
     arch = machine_of(plan.device).arch
@@ -161,6 +164,7 @@ def paged_attention(
             HAS_SINKS=sinks is not None,
             UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
             PRECISION=float32_precision(arch),
+            KV_FLOAT8=is_float8,
             num_warps=tile.num_warps,
             enable_fp_fusion=True,
         )

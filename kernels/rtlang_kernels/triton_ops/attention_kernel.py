@@ -15,6 +15,7 @@ from __future__ import annotations
 import triton.language as tl
 
 from rtlang_kernels.triton_ops import schedule
+from rtlang_kernels.triton_ops.float8_kernel import from_float8
 from rtlang_kernels.triton_ops.jit import jit
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -75,6 +76,7 @@ def _attend(
     MASKED: tl.constexpr,
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
+    KV_FLOAT8: tl.constexpr,
 ) -> tl.tensor:
     """The softmax state after the keys at [begin, begin + BLOCK_N), cut off at `end` and by each line's bounds if MASKED."""
     top, total, acc_lo, acc_hi = state
@@ -87,9 +89,13 @@ def _attend(
     slot = page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE
     k_offsets, v_offsets = (slot * k_stride)[None, :], (slot * v_stride)[:, None]
     k_lo = _load_2d(k_base, k_offsets, tl.arange(0, D_LO)[:, None], is_key[None, :], HEAD_DIM, MASKED)
+    if KV_FLOAT8:
+        k_lo = from_float8(k_lo).to(q_lo.dtype)
     scores = _product(q_lo, k_lo, UPCAST, PRECISION)  # [BLOCK_M, BLOCK_N]
     if D_HI > 0:
         k_hi = _load_2d(k_base, k_offsets, D_LO + tl.arange(0, D_HI)[:, None], is_key[None, :], HEAD_DIM, MASKED)
+        if KV_FLOAT8:
+            k_hi = from_float8(k_hi).to(q_lo.dtype)
         scores += _product(q_hi, k_hi, UPCAST, PRECISION)
     if HAS_SOFT_CAP:
         # tanh(x) = 1 - 2 / (e^(2x) + 1), right at both infinities
@@ -109,11 +115,15 @@ def _attend(
     shrink = tl.exp2(top - base)
     total = total * shrink + tl.sum(weights, axis=1)
     v_lo = _load_2d(v_base, v_offsets, tl.arange(0, V_LO)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
+    if KV_FLOAT8:
+        v_lo = from_float8(v_lo).to(q_lo.dtype)
     if not UPCAST:
         weights = weights.to(v_lo.dtype)
     acc_lo = acc_lo * shrink[:, None] + _product(weights, v_lo, UPCAST, PRECISION)
     if V_HI > 0:
         v_hi = _load_2d(v_base, v_offsets, V_LO + tl.arange(0, V_HI)[None, :], is_key[:, None], V_HEAD_DIM, MASKED)
+        if KV_FLOAT8:
+            v_hi = from_float8(v_hi).to(q_lo.dtype)
         acc_hi = acc_hi * shrink[:, None] + _product(weights, v_hi, UPCAST, PRECISION)
     return new_top, total, acc_lo, acc_hi
 
@@ -157,6 +167,7 @@ def rect_attn(
     HAS_SINKS: tl.constexpr,
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
+    KV_FLOAT8: tl.constexpr,
 ) -> None:
     """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
@@ -227,6 +238,7 @@ def rect_attn(
             False,
             UPCAST,
             PRECISION,
+            KV_FLOAT8,
         )
     # what is left: [begin, left_end) before the full tiles, [right, end) after them
     left_end = tl.where(num_full > 0, full_lo, begin)
@@ -262,6 +274,7 @@ def rect_attn(
             True,
             UPCAST,
             PRECISION,
+            KV_FLOAT8,
         )
 
     found = total > 0

@@ -150,15 +150,11 @@ class AutomatonStore:
             depth = len(place.stack)
             numbers[:, index] = slots[index], place.state + first, depth, place.grammar, place.is_complete
             stacks[index, :depth] = np.array(place.stack, dtype=np.int32) + first
-        where, state, depth, grammar, complete, stack = packed_to(self._device, [*numbers, stacks])
+        where, *values, stack = packed_to(self._device, [*numbers, stacks])
         self._stack.index_copy_(0, where, stack)
-        for target, values in (
-            (self._state, state),
-            (self._depth, depth),
-            (self._grammar, grammar),
-            (self._complete, complete),
-        ):
-            target.index_copy_(0, where, values.to(torch.int32))
+        targets = (self._state, self._depth, self._grammar, self._complete)
+        for target, content in zip(targets, values, strict=True):
+            target.index_copy_(0, where, content.to(torch.int32))
 
     def build_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of these slots."""

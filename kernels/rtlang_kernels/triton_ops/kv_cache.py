@@ -19,6 +19,10 @@ def _copy(
     source: Tensor, target: Tensor, source_ids: Tensor | None, target_ids: Tensor | None, num_lines: int, size: int
 ) -> None:
     """Copy lines of `size` elements; a line of either tensor begins at a multiple of stride(0). None means 0, 1, 2 and so on."""
+    is_float8 = target.dtype == torch.float8_e4m3fn and source.dtype != target.dtype
+    if target.dtype.itemsize == 1:
+        target = target.view(torch.uint8)
+        source = source if is_float8 else source.view(torch.uint8)
     any_ids = source_ids if source_ids is not None else target_ids
     copy_lines[(num_lines, -(-size // LINE_BLOCK))](
         source,
@@ -30,6 +34,7 @@ def _copy(
         target.stride(0),
         HAS_SOURCE_IDS=source_ids is not None,
         HAS_TARGET_IDS=target_ids is not None,
+        TO_FLOAT8=is_float8,
         BLOCK=LINE_BLOCK,
         num_warps=4,
         enable_fp_fusion=True,

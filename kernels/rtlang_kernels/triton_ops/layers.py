@@ -51,6 +51,9 @@ def rope_append(
     for name, tensor in (("q", q), ("k", k), ("v", v), ("k_pool", k_pool), ("v_pool", v_pool)):
         if tensor.stride()[1:] != (tensor.shape[2], 1):
             raise ValueError(f"{name}: the heads of a token must be contiguous, strides are {tensor.stride()}")
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn
+    if is_float8:
+        k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
     block_h = heads_per_program(head_dim, num_q_heads)
     grid = (num_tokens, -(-num_q_heads // block_h) + -(-num_kv_heads // block_h))
     kernels.rope_append[grid](
@@ -82,6 +85,7 @@ def rope_append(
         BLOCK_V=power_of_two(v_head_dim),
         HAS_Q_NORM=q_norm is not None,
         HAS_K_NORM=k_norm is not None,
+        TO_FLOAT8=is_float8,
         num_warps=4,
         enable_fp_fusion=True,
     )

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import triton.language as tl
 
+from rtlang_kernels.triton_ops.float8_kernel import to_float8
 from rtlang_kernels.triton_ops.jit import jit
+
+
+@jit
+def _stored(x: tl.tensor, target: tl.tensor, TO_FLOAT8: tl.constexpr) -> tl.tensor:
+    """x as elements of what `target` points to; with TO_FLOAT8 these are codes of float8."""
+    if TO_FLOAT8:
+        return to_float8(x.to(tl.float32))
+    else:
+        return x.to(target.dtype.element_ty)
 
 
 @jit
@@ -26,6 +36,7 @@ def _rotated_heads(
     BLOCK_HALF: tl.constexpr,
     BLOCK_REST: tl.constexpr,
     HAS_NORM: tl.constexpr,
+    TO_FLOAT8: tl.constexpr,
 ) -> None:
     """Norm and rotate heads [BLOCK_H] from `source` to `target`; dimensions from 2 * HALF on are only normed."""
     dims, rest_dims = tl.arange(0, BLOCK_HALF)[None, :], 2 * HALF + tl.arange(0, BLOCK_REST)[None, :]
@@ -43,10 +54,9 @@ def _rotated_heads(
     cos = tl.load(cos_row + dims, mask=dims < HALF, other=0.0).to(tl.float32)
     sin = tl.load(sin_row + dims, mask=dims < HALF, other=0.0).to(tl.float32)
     place = target + target_offsets[:, None]
-    element = target.dtype.element_ty
-    tl.store(place + dims, (first * cos - second * sin).to(element), mask=is_pair)
-    tl.store(place + HALF + dims, (second * cos + first * sin).to(element), mask=is_pair)
-    tl.store(place + rest_dims, rest.to(element), mask=is_rest)
+    tl.store(place + dims, _stored(first * cos - second * sin, target, TO_FLOAT8), mask=is_pair)
+    tl.store(place + HALF + dims, _stored(second * cos + first * sin, target, TO_FLOAT8), mask=is_pair)
+    tl.store(place + rest_dims, _stored(rest, target, TO_FLOAT8), mask=is_rest)
 
 
 @jit
@@ -79,6 +89,7 @@ def rope_append(
     BLOCK_V: tl.constexpr,
     HAS_Q_NORM: tl.constexpr,
     HAS_K_NORM: tl.constexpr,
+    TO_FLOAT8: tl.constexpr,
 ) -> None:
     """BLOCK_H heads of one token. Grid: (tokens, blocks of query heads + blocks of KV heads).
 
@@ -107,6 +118,7 @@ def rope_append(
             BLOCK_HALF,
             BLOCK_REST,
             HAS_Q_NORM,
+            False,
         )
     else:
         head = (block - num_q_blocks) * BLOCK_H + tl.arange(0, BLOCK_H)
@@ -127,12 +139,13 @@ def rope_append(
             BLOCK_HALF,
             BLOCK_REST,
             HAS_K_NORM,
+            TO_FLOAT8,
         )
         dims = tl.arange(0, BLOCK_V)[None, :]
         is_element = is_head[:, None] & (dims < V_HEAD_DIM)
         value = tl.load(v + (token * v_stride + head * V_HEAD_DIM)[:, None] + dims, mask=is_element, other=0.0)
         place = v_pool + (slot * v_pool_stride + head * V_HEAD_DIM)[:, None] + dims
-        tl.store(place, value.to(v_pool.dtype.element_ty), mask=is_element)
+        tl.store(place, _stored(value, v_pool, TO_FLOAT8), mask=is_element)
 
 
 @jit
@@ -186,6 +199,7 @@ def copy_lines(
     target_stride: tl.tensor,
     HAS_SOURCE_IDS: tl.constexpr,
     HAS_TARGET_IDS: tl.constexpr,
+    TO_FLOAT8: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """BLOCK elements of one line (a slot, or a page): target[target_ids[i]] = source[source_ids[i]]. Grid: (lines, blocks)."""
@@ -198,4 +212,4 @@ def copy_lines(
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     is_element = dims < size
     value = tl.load(source + origin * source_stride + dims, mask=is_element, other=0.0)
-    tl.store(target + place * target_stride + dims, value.to(target.dtype.element_ty), mask=is_element)
+    tl.store(target + place * target_stride + dims, _stored(value, target, TO_FLOAT8), mask=is_element)

@@ -1,0 +1,138 @@
+"""Steps on the device's runner, in triton's interpreter: what the engine's tests do not reach. Tokens over whole runs are in system/test_device."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("triton")  # there is none for some platforms
+
+from rtlang.config import RuntimeConfig
+from rtlang.errors import ConfigError
+from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.runner import ModelRunner
+from rtlang.params import SamplingParams
+from rtlang.step import Row, Step, StepOutput
+from tests.support.tiny_models import make_checkpoint
+
+DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
+PARAMS = SamplingParams()
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_checkpoint(tmp_path_factory.mktemp("mistral"), "mistral", num_hidden_layers=1)  # a window of 24
+
+
+@pytest.fixture
+def triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    if DEVICE == "interpreter":
+        monkeypatch.setenv("RTLANG_KERNELS", "triton")
+
+
+def settings(path: Path, **rest: Any) -> dict[str, Any]:
+    given = {"model": str(path), "dtype": "float32", "num_pages": 12, "page_size": 16, "num_threads": 1, "max_rows": 2}
+    return {**given, **rest}
+
+
+def on_cpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelRunner:
+    monkeypatch.delenv("RTLANG_KERNELS", raising=False)
+    runner = ModelRunner(RuntimeConfig(**settings(path)))
+    runner.load()
+    return runner
+
+
+def loaded(path: Path, **rest: Any) -> DeviceRunner:
+    runner = DeviceRunner(RuntimeConfig(device=DEVICE, **settings(path, **rest)))
+    runner.load()
+    return runner
+
+
+def computed(runner: DeviceRunner, step: Step) -> StepOutput:
+    flight = runner.launch(step)
+    runner.draw(flight, step.rows, None)
+    return runner.collect(flight)
+
+
+def steps(prompt: list[int]) -> list[Step]:
+    """A prompt in two chunks with scores, a copy of its half-full page, then a step that two rows decode in, one of them poisoned."""
+    half = len(prompt) - 8
+    scored = Row(0, prompt[:half], 0, (3, 5, 1), 0, False, PARAMS, score_token_ids=prompt[1:half], num_score_top=2)
+    logprobs = SamplingParams(logprobs=3, repetition_penalty=1.3, frequency_penalty=0.5)
+    history = {"prompt_token_ids": prompt, "output_token_ids": [4, 4, 5], "banned_token_ids": (77,)}
+    rest = Row(0, prompt[half:], half, (3, 5, 1), 0, True, logprobs, **history)
+    copied = Row(1, [9], half, (3, 5, 7), 16, True, SamplingParams(logprobs=1))
+    return [Step(0, (scored,)), Step(1, (rest, copied), copies=((1, 7),))]
+
+
+def test_scores_copies_and_changed_logits_are_those_of_the_cpu(
+    checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = [(7 * i) % 250 for i in range(46)]
+    runner = loaded(checkpoint)
+    got = [computed(runner, step) for step in steps(prompt)]
+    other = on_cpu(checkpoint, monkeypatch)
+    want = [other.collect(other.launch(step)) for step in steps(prompt)]
+    for a, b in zip(got, want, strict=True):
+        assert a.step_id == b.step_id
+        for mine, theirs in zip(a.rows, b.rows, strict=True):
+            assert (mine.token_id, mine.is_finite) == (theirs.token_id, theirs.is_finite)
+            pairs = [*zip(mine.scores, theirs.scores, strict=True)]
+            if theirs.logprob is not None:
+                assert mine.logprob is not None
+                pairs.append((mine.logprob, theirs.logprob))
+            for x, y in pairs:
+                assert x.token_id == y.token_id
+                assert x.logprob == pytest.approx(y.logprob, abs=2e-4)
+                assert [token for token, _ in x.top] == [token for token, _ in y.top]
+    assert len(got[0].rows[0].scores) == 37
+    assert got[1].rows[0].logprob is not None
+    assert len(got[1].rows[0].logprob.top) == 3
+
+
+def test_a_row_with_poisoned_pages_fails_alone(checkpoint: Path, triton: None) -> None:
+    runner = loaded(checkpoint)
+    computed(runner, Step(0, tuple(Row(index, [5, 6, 7], 0, (index,), 0, False, PARAMS) for index in range(2))))
+    with torch.inference_mode():
+        runner.kv.v[0][16] = torch.nan
+    step = Step(1, tuple(Row(index, [8], 3, (index,), 0, True, PARAMS) for index in range(2)))
+    output = computed(runner, step)
+    assert runner.num_replayed == 1
+    assert [row.is_finite for row in output.rows] == [True, False]
+    assert output.rows[0].token_id is not None
+    assert output.rows[1].token_id is None
+
+
+def test_kv_in_float8_is_near(checkpoint: Path, triton: None) -> None:
+    prompt = [(11 * i) % 250 for i in range(20)]
+    row = Row(0, prompt, 0, (3, 5), 0, True, PARAMS, score_token_ids=prompt[1:])
+    exact = computed(loaded(checkpoint), Step(0, (row,))).rows[0].scores
+    runner = loaded(checkpoint, kv_dtype="float8")
+    near = computed(runner, Step(0, (row,))).rows[0].scores
+    assert runner.kv.k[0].dtype == torch.float8_e4m3fn
+    errors = [abs(a.logprob - b.logprob) for a, b in zip(exact, near, strict=True)]
+    assert 0 < max(errors) < 0.5
+
+
+def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:
+    runner = loaded(checkpoint)
+    assert runner.num_pages == 12
+    assert runner.kv.num_pages == 13
+    assert list(runner._graphs) == [1, 2]
+    assert runner.max_model_len == 512
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [({"max_model_len": 4096}, "max_model_len"), ({"num_pages": 1 << 40}, "num_pages")],
+)
+def test_settings_that_do_not_fit_are_told(checkpoint: Path, triton: None, given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded(checkpoint, **given)
+    assert caught.value.field == name
+    with pytest.raises(ConfigError, match="are free"):
+        loaded(checkpoint, num_pages=None, cache_bytes=1 << 50)
