@@ -324,9 +324,30 @@ def ask_for(draw: Draw, kind: str, record: Mapping[str, Value], *, array: bool =
     return draw.wording(*asks).format_map(parts)
 
 
+MARKS = words("*** ~~~ +++ ===== -- :: %% @@ __ ^^ ****** .... ~~ ** ++ //// || \u2014 \u2022 ____ == ++++ -----")
+COMPOSED_FRAMES = 0.25  # share of requests whose text stands between marks drawn at random
+
+
 def framed(draw: Draw, ask: str, text: str) -> str:
     """The request and the text in one message."""
     label = draw.wording(LABELS, HELD_LABELS)
+    if draw.wordings == "train":
+        if draw.chance(0.15):
+            label = draw.capital()  # whatever a text is called
+        if draw.chance(COMPOSED_FRAMES):
+            return between_marks(draw, ask, text, label)
     return draw.wording(FRAMES, HELD_FRAMES).format_map(
         {"ask": ask, "text": text, "Label": label, "label": label.lower()}
     )
+
+
+def between_marks(draw: Draw, ask: str, text: str, label: str) -> str:
+    """The request and the text, set apart by marks that need not mean anything."""
+    mark, gap = draw.pick(MARKS), draw.pick(("\n", "\n", "\n\n", " "))
+    head = draw.pick(
+        ("", "", f"{mark} {label}", f"{mark} {label} {mark}", f"[{label}]", f"{label} {mark}", f"{mark}{label}{mark}")
+    )
+    if head in (f"== {label} ==", ""):  # held out, and none
+        head = mark
+    body = f"{head}{gap}{text}" + (f"{gap}{mark}" if draw.chance(0.4) else "")
+    return f"{ask}{gap}{body}" if draw.chance(0.6) else f"{body}{gap}{ask}"
