@@ -271,16 +271,26 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
             row(state)[ord(".")] = point
         row(point)[ord("0")] = fraction
         return start
-    point, fraction, exponent, sign, power = (
-        tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, ENDS)
+    point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
+    # Digits of the exponent, which is from -324 to 308, so that numbers are not beyond what programs read.
+    low, three, less_three, high, one_more, thirty, less_thirty_two = (
+        tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
     )
+    no_more = tables.add_state(acc=ENDS)
     for state in (zero, whole):
         row(state)[ord(".")] = point
     for state in (zero, whole, fraction):
         row(state)[list(b"eE")] = exponent
-    for state, target in ((point, fraction), (fraction, fraction), (exponent, power), (sign, power), (power, power)):
+    for state, target in ((point, fraction), (fraction, fraction), (low, one_more), (one_more, no_more)):
         row(state)[digits] = target
-    row(exponent)[list(b"+-")] = sign
+    for state in (exponent, plus, less):
+        row(state)[digits[:3]], row(state)[digits[4:]] = low, high
+        row(state)[digits[3]] = less_three if state == less else three
+    for state in (three, less_three, high):
+        row(state)[digits] = no_more
+    row(three)[digits[0]], row(less_three)[digits[:2]], row(less_three)[digits[2]] = thirty, one_more, less_thirty_two
+    row(thirty)[digits[:9]] = row(less_thirty_two)[digits[:5]] = no_more
+    row(exponent)[list(b"+-")] = plus, less
     return start
 
 

@@ -237,12 +237,14 @@ class _MultipleState(NamedTuple):
     is_beyond: bool = False  # a digit other than 0 behind the last place of the step
     is_scaled: bool = False  # the exponent is not 0
     has_exponent_minus: bool = False
+    num_whole: int = 0  # of a negated rule: digits before the point, up to 2
 
 
 class Multiple:
     """The value is an integer multiple of a step, or is none where negated.
 
-    With an exponent, the mantissa must be a multiple by itself and the exponent not negative; where negated, the exponent must be 0.
+    With an exponent, the mantissa must be a multiple by itself and the exponent not negative. Where negated, the exponent must be 0, or
+    negative behind one digit before the point beside a step of at least 1, as such a number is smaller than the step.
     """
 
     def __init__(self, step: Fraction, *, is_negated: bool = False) -> None:
@@ -267,14 +269,17 @@ class Multiple:
     def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
         """After a digit before or after the point."""
         assert isinstance(state, _MultipleState)
+        if self.is_negated and not is_fraction:
+            state = state._replace(num_whole=min(2, state.num_whole + 1))
         if state.is_beyond or (is_fraction and state.places == self.places):
             if not digit or state.is_beyond:
                 return state
-            return _MultipleState(0, 0, 0, is_zero=False, is_beyond=True) if self.is_negated else None
+            beyond = _MultipleState(0, 0, 0, is_zero=False, is_beyond=True, num_whole=state.num_whole)
+            return beyond if self.is_negated else None
         places = state.places + is_fraction
         if digit:
             remainder = (state.remainder * 10 ** (state.zeros + 1) + digit) % self.modulus
-            return _MultipleState(remainder, 0, places, is_zero=False)
+            return _MultipleState(remainder, 0, places, is_zero=False, num_whole=state.num_whole)
         if state.zeros < self.zeros:
             return state._replace(zeros=state.zeros + 1, places=places)
         return state._replace(remainder=state.remainder * 10 % self.modulus, places=places)
@@ -286,9 +291,11 @@ class Multiple:
     def exponent(self, state: Hashable) -> Hashable | None:
         """After the letter of an exponent."""
         assert isinstance(state, _MultipleState)
-        if self._is_multiple(state) is self.is_negated:
+        is_small = self.is_negated and state.num_whole == 1 and self.modulus * 10**self.zeros >= 10**self.places
+        if self._is_multiple(state) is self.is_negated and (state.is_zero or not is_small):
             return None
-        return _MultipleState(0, 0, 0, is_zero=state.is_zero, is_beyond=not self._is_multiple(state))
+        beyond = not self._is_multiple(state)
+        return _MultipleState(0, 0, 0, is_zero=state.is_zero, is_beyond=beyond, num_whole=int(is_small))
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
         """After the minus of an exponent."""
@@ -298,9 +305,13 @@ class Multiple:
     def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
         """After a digit of the exponent."""
         assert isinstance(state, _MultipleState)
-        if digit and not state.is_zero and (self.is_negated or state.has_exponent_minus):
-            return None
-        return state
+        if not digit or state.is_zero or state.is_scaled:
+            return state
+        if self.is_negated:  # from 1 on a number of one digit before the point is smaller than the step
+            return (
+                state._replace(is_scaled=True, is_beyond=True) if state.has_exponent_minus and state.num_whole else None
+            )
+        return None if state.has_exponent_minus else state
 
     def accepts(self, state: Hashable) -> bool:
         """Whether the value is (not) a multiple."""

@@ -29,11 +29,21 @@ class _Phase(IntEnum):
     POINT = auto()
     FRACTION = auto()
     EXPONENT = auto()
-    EXPONENT_SIGN = auto()
-    EXPONENT_DIGITS = auto()
+    EXPONENT_PLUS = auto()
+    EXPONENT_MINUS = auto()
+    # Digits of the exponent, by what may still follow: it is from -324 to 308.
+    UP_TO_TWO = auto()
+    THREE = auto()
+    MINUS_THREE = auto()
+    FOUR_TO_NINE = auto()
+    ONE_MORE = auto()
+    THIRTY = auto()
+    MINUS_THIRTY_TWO = auto()
+    NO_MORE = auto()
 
 
-_ENDS = frozenset({_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION, _Phase.EXPONENT_DIGITS})
+_EXPONENT_DIGITS = frozenset(range(_Phase.UP_TO_TWO, _Phase.NO_MORE + 1))
+_ENDS = frozenset({_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION}) | _EXPONENT_DIGITS
 _SYMBOLS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "-", "+", ".", "eE")
 _MINUS, _PLUS, _POINT, _LETTER = 10, 11, 12, 13
 _SETS: tuple[CodePoints, ...] = tuple(code_points.of_text(symbol) for symbol in _SYMBOLS)
@@ -56,7 +66,8 @@ def number_language(
     """JSON spellings of the numbers that meet all demands, whatever their form: 1, 1.0 and 1e0 are one number.
 
     Exponents are allowed where the value can still be told exactly: with bounds, after one digit other than 0 before the point; with
-    multiples, after a mantissa that is itself a multiple and without a minus. `-0` counts as 0.
+    multiples, after a mantissa that is itself a multiple and without a minus. They are from -324 to 308, so that numbers are not beyond
+    what programs read. `-0` counts as 0.
 
     Args:
         minimum, maximum: bounds, inclusive unless the flag beside them says otherwise; any finite decimals.
@@ -92,9 +103,16 @@ def number_language(
     return Language(syntax.NOTHING if not product.rows else product)
 
 
+def is_supported_step(step: Fraction) -> bool:
+    """Whether multiples of a step are a language of few enough states."""
+    return Multiple(step).modulus <= _MAX_MODULUS
+
+
 @lru_cache(maxsize=1)
 def _any_number() -> Language:
-    return compile_regex(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+    small = "[0-2][0-9]{0,2}|[4-9][0-9]?"
+    exponent = rf"(?:\+?(?:{small}|3(?:0[0-8]?|[1-9])?)|-(?:{small}|3(?:[01][0-9]?|2[0-4]?|[3-9])?))"
+    return compile_regex(rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]{exponent})?")
 
 
 @lru_cache(maxsize=256)
@@ -191,16 +209,34 @@ def _next_phase(phase: _Phase, symbol: int) -> _Phase | None:
             return _Phase.WHOLE if symbol else _Phase.ZERO
         if phase in (_Phase.POINT, _Phase.FRACTION):
             return _Phase.FRACTION
-        if phase in (_Phase.EXPONENT, _Phase.EXPONENT_SIGN, _Phase.EXPONENT_DIGITS):
-            return _Phase.EXPONENT_DIGITS
+        if phase in (_Phase.EXPONENT, _Phase.EXPONENT_PLUS, _Phase.EXPONENT_MINUS):
+            three = _Phase.MINUS_THREE if phase is _Phase.EXPONENT_MINUS else _Phase.THREE
+            return _Phase.UP_TO_TWO if symbol < 3 else three if symbol == 3 else _Phase.FOUR_TO_NINE
+        if phase in _EXPONENT_DIGITS:
+            return _next_exponent_digit(phase, symbol)
         return _Phase.WHOLE if phase is _Phase.WHOLE else None
     if symbol == _MINUS and phase is _Phase.START:
         return _Phase.MINUS
     if symbol in (_MINUS, _PLUS):
-        return _Phase.EXPONENT_SIGN if phase is _Phase.EXPONENT else None
+        if phase is not _Phase.EXPONENT:
+            return None
+        return _Phase.EXPONENT_MINUS if symbol == _MINUS else _Phase.EXPONENT_PLUS
     if symbol == _POINT:
         return _Phase.POINT if phase in (_Phase.ZERO, _Phase.WHOLE) else None
     return _Phase.EXPONENT if phase in (_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION) else None
+
+
+def _next_exponent_digit(phase: _Phase, digit: int) -> _Phase | None:
+    if phase is _Phase.UP_TO_TWO:
+        return _Phase.ONE_MORE
+    if phase is _Phase.THREE and digit == 0:
+        return _Phase.THIRTY
+    if phase is _Phase.MINUS_THREE and digit < 3:
+        return _Phase.MINUS_THIRTY_TWO if digit == 2 else _Phase.ONE_MORE
+    limits = {_Phase.NO_MORE: -1, _Phase.THIRTY: 8, _Phase.MINUS_THIRTY_TWO: 4}
+    if digit > limits.get(phase, 9):
+        return None
+    return _Phase.NO_MORE
 
 
 _FOLLOWING = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_SYMBOLS))) for phase in _Phase}
@@ -208,7 +244,7 @@ _FOLLOWING = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_S
 
 def _told(rule: Rule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
     """The rule's state after a symbol; None where it gives up."""
-    if after is _Phase.EXPONENT_DIGITS:
+    if after in _EXPONENT_DIGITS:
         return rule.exponent_digit(value, symbol)
     if symbol < 10:
         return rule.digit(value, symbol, after is _Phase.FRACTION)

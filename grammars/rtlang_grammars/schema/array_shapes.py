@@ -184,7 +184,7 @@ def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
             elif kind is JsonType.BOOLEAN:
                 values.extend((False, True))
             elif kind is JsonType.NUMBER and isinstance(facet.body, NumberBody):
-                whole = _whole_numbers(facet.body, algebra.options.max_listed)
+                whole = whole_numbers(facet.body, algebra.options.max_listed)
                 if whole is None:
                     return None
                 values.extend(number for number in whole if facet_accepts(algebra, facet, number))
@@ -200,7 +200,7 @@ def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
     return list({json_key(value): value for value in values}.values())
 
 
-def _whole_numbers(body: NumberBody, limit: int) -> list[Json] | None:
+def whole_numbers(body: NumberBody, limit: int) -> list[Json] | None:
     """The integers of a bounded interval of integers; None for more than `limit`, and for other numbers."""
     step = body.multiple_of
     if step is None or step.denominator != 1 or body.minimum is None or body.maximum is None or body.fraction_form:

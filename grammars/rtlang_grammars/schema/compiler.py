@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.numbers import is_supported_step
 from rtlang_grammars.schema import applicators, containers
 from rtlang_grammars.schema.algebra import Algebra, Keyword
-from rtlang_grammars.schema.array_shapes import array_shapes
+from rtlang_grammars.schema.array_shapes import array_shapes, whole_numbers
 from rtlang_grammars.schema.documents import Documents
 from rtlang_grammars.schema.emptiness import is_empty
-from rtlang_grammars.schema.facets import Conj, Facet, NumberBody, StringBody
+from rtlang_grammars.schema.facets import Conj, Facet, Mark, NumberBody, StringBody
 from rtlang_grammars.schema.literal_exclusion import without_excluded
 from rtlang_grammars.schema.membership import facet_accepts
 from rtlang_grammars.schema.object_shapes import object_shapes
@@ -109,6 +111,8 @@ class _Places:
         made: dict[Alternative, None] = {}
         for kind in self._algebra.kinds(conj):
             for facet in self._algebra.conjunction(conj, kind):
+                if isinstance(facet.body, NumberBody) and facet.literals is None:
+                    facet = self._with_supported_steps(facet, facet.body, conj)
                 if facet.literals is not None and kind is not JsonType.BOOLEAN:
                     left = self._left_of_list(facet)
                     if kind is JsonType.NULL and left:
@@ -124,6 +128,21 @@ class _Places:
         yield from made
         if literals:
             yield LiteralShape(tuple(literals.values()))
+
+    def _with_supported_steps(self, facet: Facet, body: NumberBody, conj: Conj) -> Facet:
+        """The same numbers, listed where that is how their steps can be enforced; else more, with a mark."""
+        step, others = body.multiple_of, body.not_multiple_of
+        if all(map(is_supported_step, (*others, step) if step else others)):
+            return facet
+        values = whole_numbers(body, self._algebra.options.max_listed)
+        if values is not None:
+            return replace(facet, literals={json_key(value): value for value in values})
+        if step is not None and not is_supported_step(step):
+            step = Fraction(1) if step.denominator == 1 else None
+        body = replace(body, multiple_of=step, not_multiple_of=frozenset(filter(is_supported_step, others)))
+        reason = "the step has too many digits, zeros at its end not counted"
+        mark = Mark(self._algebra.location(conj), "multipleOf", reason)
+        return replace(facet, body=body, marks=facet.marks | {mark})
 
     def _left_of_list(self, facet: Facet) -> dict[Hashable, Json]:
         assert facet.literals is not None
