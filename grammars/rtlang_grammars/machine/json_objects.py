@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.completion import Members
 from rtlang_grammars.machine.embedding import QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
+from rtlang_grammars.machine.json_spellings import string_spellings
 from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     BITS,
@@ -93,7 +94,7 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     classes = [each for each in shape.classes if each.shape is not None]
     is_open = bool(classes) or shape.additional is not None
     # The description, its words and its leaves.
-    leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in _name_spellings(name)})
+    leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in string_spellings(name)})
     words = num_words or 2
     is_ordered = build.style.order is PropertyOrder.DECLARED and not (forbidden and counts)
     description = tables.add_words(
@@ -213,9 +214,3 @@ def _key_classes(shape: ObjectShape) -> list[tuple[Language, int]]:
         if not rest.is_empty():
             found.append((rest, shape.additional))
     return found
-
-
-def _name_spellings(name: str) -> set[bytes]:
-    """The texts of a name with its quotes: beyond ASCII all as they are, or all as escapes."""
-    plain = json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return {plain, json.dumps(name).encode()}

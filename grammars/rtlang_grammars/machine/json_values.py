@@ -19,6 +19,7 @@ from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, Quote
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_distinct import add_distinct_array
 from rtlang_grammars.machine.json_objects import add_object
+from rtlang_grammars.machine.json_spellings import string_spellings
 from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     AT_LEAST,
@@ -381,9 +382,3 @@ def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
     elif isinstance(value, Decimal):
         texts.add(json.dumps(float(value)))
     return {text.replace("E", "e").encode() for text in texts}
-
-
-def string_spellings(value: str) -> set[bytes]:
-    """The texts of a string with its quotes: every character as itself, or all beyond ASCII as escapes."""
-    plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    return {plain, json.dumps(value).encode()}

@@ -120,7 +120,7 @@ class _Places:
                     else:
                         literals.update(left)
                     continue
-                for shape in self._of_facet(facet):
+                for shape in self._of_facet(facet, self._algebra.location(conj)):
                     if isinstance(shape, LiteralShape):
                         literals.update((json_key(value), value) for value in shape.values)
                     else:
@@ -151,7 +151,7 @@ class _Places:
             self._algebra.report_marks(facet.marks)
         return left
 
-    def _of_facet(self, facet: Facet) -> Iterator[Alternative]:
+    def _of_facet(self, facet: Facet, pointer: str) -> Iterator[Alternative]:
         body = facet.body
         if facet.kind is JsonType.ARRAY:
             for each in without_excluded(self._algebra, facet):
@@ -159,7 +159,7 @@ class _Places:
             return
         if facet.kind is JsonType.OBJECT:
             for each in without_excluded(self._algebra, facet):
-                yield from object_shapes(self._algebra, each, self._refer)
+                yield from object_shapes(self._algebra, each, self._refer, pointer)
             return
         if is_empty(self._algebra, facet):
             return

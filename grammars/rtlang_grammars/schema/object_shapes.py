@@ -27,17 +27,29 @@ class _NameLimit:
     language: Language | None
 
 
-def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -> Iterator[ObjectShape]:
+def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], pointer: str) -> Iterator[ObjectShape]:
     """The shapes of a facet; those that are plainly empty are left out.
 
     Args:
         refer: gives the index of the shape of a conjunction.
+        pointer: where one of the schemas was written.
     """
     for body, marks in _without_existence(algebra, facet):
         shape = _shape(algebra, body, refer)
         if shape is not None:
+            if _may_count_twice(shape):
+                marks |= {Mark(pointer, "minProperties", _TWICE)}
             algebra.report_marks(facet.marks | marks)
             yield shape
+
+
+_TWICE = "a name that is not declared may come twice and is counted twice"
+
+
+def _may_count_twice(shape: ObjectShape) -> bool:
+    """Whether there may be fewer different names than properties, and that matters. Declared names never come twice."""
+    is_open = shape.additional is not None or any(each.shape is not None for each in shape.classes)
+    return is_open and shape.min_properties > len(shape.required) + 1
 
 
 def _declared(body: ObjectBody) -> dict[str, None]:

@@ -1,0 +1,22 @@
+"""The texts that a listed string or a declared name may have.
+
+Every character as itself, or all beyond ASCII as escapes, with small or large digits; slashes as themselves or all escaped. These are the
+ways in which programs write JSON. Other mixtures of escapes are valid JSON, too, and are left out: tries of a thousand names would double.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash is taken with its own
+
+
+def string_spellings(value: str) -> set[bytes]:
+    """The texts of a string, with its quotes."""
+    texts = {json.dumps(value, ensure_ascii=False), json.dumps(value)}
+    texts |= {
+        _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), text) for text in texts if "\\u" in text
+    }
+    texts |= {text.replace("/", "\\/") for text in texts if "/" in text}
+    return {text.encode("utf-8", "surrogatepass") for text in texts}
