@@ -163,8 +163,20 @@ def bench(
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as markdown.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --device cuda: also write what is printed to this file.")
+    ] = None,
+    budget_s: Annotated[
+        float, typer.Option(min=1, help="With --device cuda: begin nothing new after so many seconds.")
+    ] = 540.0,
 ) -> None:
-    """Measure against static batching with transformers, on the same weights in the same process."""
+    """Measure against static batching with transformers, on the same weights in the same process.
+
+    With --device cuda: check the GPU's texts against the CPU's, then measure its kernels and the decoding of an 8B-shaped random model.
+    """
+    if settings.get("device", "cpu") != "cpu":
+        _bench_device(RuntimeConfig(**settings), quick, json_file, out, budget_s)
+        return
     console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
@@ -202,6 +214,29 @@ def bench(
             raise CommandError("float32 greedy tokens differ between the sides: these figures compare different work")
 
 
+def _bench_device(
+    config: RuntimeConfig, quick: bool, json_file: Path | None, out: Path | None, budget_s: float
+) -> None:
+    device = import_module("rtlang.bench.device")
+    text: list[str] = []
+
+    def write(line: str) -> None:
+        text.append(line)
+        typer.echo(line)
+        sys.stdout.flush()
+
+    with _one_line_errors():
+        if config.device != "cuda":
+            raise CommandError("--device interpreter: figures of interpreted kernels would mean nothing")
+        lines = device.run(config, write, is_quick=quick, budget_s=budget_s)
+        if out is not None:
+            out.write_text("\n".join(text) + "\n", encoding="utf-8")
+        if lines is None:
+            raise CommandError("a check failed; what was not checked was not measured")
+        if json_file is not None:
+            json_file.write_text(device.to_json(lines) + "\n", encoding="utf-8")
+
+
 @app.command()
 @with_settings(RuntimeConfig, "settings")
 def check(settings: dict[str, Any]) -> None:
@@ -228,9 +263,11 @@ def check(settings: dict[str, Any]) -> None:
             seconds = import_module("rtlang_grammars.warm_up").warm_up()
             typer.echo(f"grammars    own engine, code ready in {seconds:.1f} s (compiled once, then kept on disk)")
         with _started(config) as runtime:
-            dtype = str(loader.pick_dtype(config.dtype)).removeprefix("torch.")
+            dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
-            typer.echo(f"device      cpu, {dtype}, {threads} threads, {runtime.stats()['num_pages']} KV pages")
+            typer.echo(
+                f"device      {config.device}, {dtype}, {threads} threads, {runtime.stats()['num_pages']} KV pages"
+            )
             result = rtlang.program(_check_program).run(runtime=runtime)
             text = result.text("answer")
         try:

@@ -69,6 +69,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "typing_extensions",
     "huggingface_hub",
     "lark",
+    "flashinfer",
 }
 
 

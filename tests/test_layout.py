@@ -55,6 +55,22 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton_ops/test_attention.py",
         "a decorator, and a check that is tested there",
     ),
+    "kernels/rtlang_kernels/triton_ops/automaton_kernel.py": (
+        "tests/kernels/triton_ops/test_automaton.py",
+        "tested through what launches it",
+    ),
+    "rtlang/model/device_sampler.py": (
+        "tests/model/test_device_runner.py",
+        "draws and log-probabilities of the runner's steps, compared with the CPU's",
+    ),
+    "rtlang/model/device_grammar.py": (
+        "tests/system/test_device.py",
+        "masks decide constrained texts, which are compared with the CPU's",
+    ),
+    "rtlang/engine/device_constraints.py": (
+        "tests/system/test_device.py",
+        "which constraints the device follows is counted there, and their texts compared",
+    ),
     "kernels/rtlang_kernels/triton_ops/attention_kernel.py": (
         "tests/kernels/triton_ops/test_attention.py",
         "tested through what launches it",

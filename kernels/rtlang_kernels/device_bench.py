@@ -5,8 +5,8 @@ the copy rate and operations over the matrix rate. Calls are captured in a graph
 cache several times, so reads come from memory. Preparing a step on the host is its own column. Losses stay in the table. `measure` is
 the only thing that needs a device with a clock, so all the rest is tested in triton's interpreter.
 
-Peers: SDPA on contiguous KV, the same with the gather from pages counted, the same kernel without sharing, and torch's own softmax and
-multinomial for sampling.
+Peers: SDPA on contiguous KV, the same with the gather from pages counted, the same kernel without sharing, FlashInfer where it is
+installed, and torch's own softmax and multinomial for sampling.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
-from rtlang_kernels import ops
+from rtlang_kernels import device_peers, ops
 from rtlang_kernels.bench_table import Line
 from rtlang_kernels.columns import REFERENCE
 from rtlang_kernels.plan import AttentionPlan
@@ -220,30 +219,12 @@ def attention_lines(
         if len(shape.nodes) > 1:
             peers["unshared"] = measure(case.calls(case.unshared()))[0]
         if shape.new_tokens == 1 and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
-            peers |= _sdpa_peers(case, measure)
+            peers |= device_peers.sdpa(case, measure)
+        if shape.new_tokens == 1 and dtype != torch.float32:
+            peers |= device_peers.flashinfer(case, measure, TOLERANCE[dtype])
         group = "extend" if shape.new_tokens > 1 else "trees" if len(shape.nodes) > 1 else "decode"
         floor = attention_floor_us(case, ceilings)
         yield Line(group, label, ours, spread, host_us(case.prepare), floor, peers, error)
-
-
-def _sdpa_peers(case: AttentionCase, measure: Measure) -> dict[str, float]:
-    table = torch.from_numpy(case.plan_args["page_table"]).long()
-    rows, length = len(table), sum(case.shape.tokens)
-    position = torch.arange(length)
-    slots = (table[:, position // PAGE_SIZE] * PAGE_SIZE + position % PAGE_SIZE).to(case.q.device)
-
-    def contiguous(k: Tensor, v: Tensor) -> Tensor:
-        q = case.q.view(rows, 1, *case.q.shape[1:]).transpose(1, 2)
-        return scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2), enable_gqa=True)
-
-    def gathered(pool: Tensor) -> Tensor:
-        return contiguous(pool[0][slots], pool[1][slots])
-
-    sets = [(pool[0][slots], pool[1][slots]) for pool in case.pools]
-    return {
-        "SDPA": measure([partial(contiguous, k, v) for k, v in sets])[0],
-        "gather+SDPA": measure([partial(gathered, pool) for pool in case.pools])[0],
-    }
 
 
 FILTERS: tuple[tuple[str, dict[str, float]], ...] = (

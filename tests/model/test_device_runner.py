@@ -1,4 +1,7 @@
-"""Steps on the device's runner, in triton's interpreter: what the engine's tests do not reach. Tokens over whole runs are in system/test_device."""
+"""Steps on the device's runner, in triton's interpreter: what the engine's tests do not reach.
+
+Tokens over whole runs are compared in system/test_device.
+"""
 
 from __future__ import annotations
 
@@ -94,6 +97,9 @@ def test_scores_copies_and_changed_logits_are_those_of_the_cpu(
     assert len(got[1].rows[0].logprob.top) == 3
 
 
+@pytest.mark.filterwarnings(
+    "ignore:All-NaN slice encountered:RuntimeWarning"
+)  # of numpy, under the interpreter's maximum
 def test_a_row_with_poisoned_pages_fails_alone(checkpoint: Path, triton: None) -> None:
     runner = loaded(checkpoint)
     computed(runner, Step(0, tuple(Row(index, [5, 6, 7], 0, (index,), 0, False, PARAMS) for index in range(2))))

@@ -1,9 +1,9 @@
 """Grammars on a GPU: the automata of all that are in use, where each row is in its own, and the masks of the rows.
 
-Automata are arrays (see `AutomatonStore.add` for the format). All of them share pools, in which states have numbers of their own; what a state
-allows is kept in two rows of bits: tokens it allows whatever lies below, and tokens that depend on the stack. Both are made by the
-first step that meets the state. `build_masks` writes the mask of each row, `advance` takes in the drawn tokens; nothing waits for the
-device. A token that has more than eight frames of its own open at a time is not allowed here.
+Automata are arrays (see `AutomatonStore.add` for the format). All of them share pools, in which states have numbers of their own;
+what a state allows is kept in two rows of bits: tokens it allows whatever lies below, and tokens that depend on the stack. Both are
+made by the first step that meets the state. `build_masks` writes the mask of each row, `advance` takes in the drawn tokens; nothing
+waits for the device. A token that has more than eight frames of its own open at a time is not allowed here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+"""What the GPU's attention is measured beside: other implementations, on the same tensors in the same run.
+
+A peer that is not installed, or does not take a shape, is simply not there. FlashInfer: Ye et al. 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from rtlang_kernels import ops
+
+if TYPE_CHECKING:
+    from rtlang_kernels.device_bench import AttentionCase
+
+Measure = Callable[[Sequence[Callable[[], object]]], tuple[float, float]]
+
+
+def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
+    """SDPA on contiguous KV, and with the gather from pages counted: microseconds by name."""
+    table = torch.from_numpy(case.plan_args["page_table"]).long()
+    page_size = case.plan_args["page_size"]
+    rows, length = len(table), sum(case.shape.tokens)
+    position = torch.arange(length)
+    slots = (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+
+    def contiguous(k: Tensor, v: Tensor) -> Tensor:
+        q = case.q.view(rows, 1, *case.q.shape[1:]).transpose(1, 2)
+        return scaled_dot_product_attention(q, k.transpose(1, 2), v.transpose(1, 2), enable_gqa=True)
+
+    def gathered(pool: Tensor) -> Tensor:
+        return contiguous(pool[0][slots], pool[1][slots])
+
+    sets = [(pool[0][slots], pool[1][slots]) for pool in case.pools]
+    return {
+        "SDPA": measure([partial(contiguous, k, v) for k, v in sets])[0],
+        "gather+SDPA": measure([partial(gathered, pool) for pool in case.pools])[0],
+    }
+
+
+def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
+    """FlashInfer over the same pages, each row on its own and with its cascade of levels, where it is installed and takes the shape.
+
+    Its planning is not counted, as ours is not. A peer whose result is not ours is left out.
+    """
+    if find_spec("flashinfer") is None:
+        return {}
+    import flashinfer as peer
+
+    args, q, device, page_size = case.plan_args, case.q, case.q.device, case.plan_args["page_size"]
+    table = torch.from_numpy(args["page_table"])
+    heads = (args["num_q_heads"], args["num_kv_heads"], args["head_dim"], page_size)
+    want = ops.paged_attention(q, case.pools[0][0], case.pools[0][1], case.plan(), scale=q.shape[2] ** -0.5).float()
+
+    def paged(pool: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = (part.view(-1, page_size, *part.shape[1:]) for part in pool)
+        return k, v
+
+    def levels() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Per level of the tree: where the rows, and where the pages, of each node begin; pages; tokens in the last of each."""
+        column = 0
+        for count, size in zip(case.shape.nodes, case.shape.tokens, strict=True):
+            width = -(-size // page_size)
+            first = torch.arange(count) * len(table) // count
+            pages = table[first, column : column + width].reshape(-1)
+            last = torch.full((count,), (size - 1) % page_size + 1)
+            rows = torch.cat([first, torch.tensor([len(table)])])
+            yield rows, torch.arange(count + 1) * width, pages, last
+            column += width
+
+    def workspace() -> Tensor:
+        return torch.empty(128 << 20, dtype=torch.uint8, device=device)
+
+    def there(tensor: Tensor) -> Tensor:
+        return tensor.to(device=device, dtype=torch.int32)
+
+    def alone() -> Any:
+        length, width = sum(case.shape.tokens), sum(-(-size // page_size) for size in case.shape.tokens)
+        if width != -(-length // page_size):
+            raise ValueError("a level ends inside a page")
+        wrapper = peer.BatchDecodeWithPagedKVCacheWrapper(workspace(), "NHD", use_tensor_cores=True)
+        starts, last = torch.arange(len(table) + 1) * width, torch.full((len(table),), (length - 1) % page_size + 1)
+        wrapper.plan(
+            there(starts), there(table.reshape(-1)), there(last), *heads, q_data_type=q.dtype, kv_data_type=q.dtype
+        )
+        return wrapper
+
+    def cascade() -> Any:
+        if len(case.shape.nodes) == 1:
+            raise ValueError("there is one level")
+        rows, starts, pages, last = ([there(part) for part in parts] for parts in zip(*levels(), strict=True))
+        wrapper = peer.MultiLevelCascadeAttentionWrapper(len(rows), workspace(), "NHD")
+        wrapper.plan(rows, starts, pages, last, *heads, q_data_type=q.dtype)
+        return wrapper
+
+    peers = {}
+    for name, make in (("flashinfer", alone), ("flashinfer cascade", cascade)):
+        try:
+            wrapper = make()
+            if float((wrapper.run(q, paged(case.pools[0])).float() - want).norm() / want.norm()) < tolerance:
+                peers[name] = measure([partial(wrapper.run, q, paged(pool)) for pool in case.pools])[0]
+        except Exception:  # foreign code: a shape, a version or a processor that it does not take
+            continue
+    return peers

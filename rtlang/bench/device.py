@@ -1,0 +1,304 @@
+"""`rtlang bench --device cuda`: first that the device is right, then how fast it is, against what its memory allows.
+
+The check compares greedy and constrained texts in float32 with the CPU's, on a small random checkpoint; where they differ nothing is
+measured. Then a random model of a given shape (weights made on the device) decodes batches: the time of a step is the difference of
+two runs that differ in their number of tokens only, so that prompts, submission and the last texts fall out of it. Its floor is
+reading all weights and the batch's keys and values once, at the copy rate that this run measured.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rtlang.bench import workloads
+from rtlang.bench.checkpoint import TOKENIZER_FILES, write_random_llama
+from rtlang.bench.measure import agreement, run_on_target
+from rtlang.bench.workloads import Workload
+from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.engine.runtime import Runtime
+from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.model.accelerator import accelerator_for
+from rtlang.model.config import ModelConfig
+from rtlang.model.loader import model_directory, pick_dtype
+from rtlang.params import Constraint, ConstraintKind, SamplingParams
+from rtlang_kernels import bench_table, device_bench
+
+SHAPE_8B: dict[str, Any] = {
+    "vocab_size": 128_256,
+    "hidden_size": 4_096,
+    "intermediate_size": 14_336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 8_192,
+    "rope_theta": 500_000.0,
+    "tie_word_embeddings": False,
+}
+# As long as it likes; a schema's strings have the same masks. A random model ends it by chance only.
+FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
+CHECKED = ("shared", "tree", "json")
+MIN_EQUAL = 0.95  # of the texts in float32: two logits may tie within rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A batch that decodes. `shared_tokens` of the prompt are the same in all rows."""
+
+    name: str
+    num_rows: int
+    prompt_tokens: int
+    shared_tokens: int = 0
+    is_constrained: bool = False
+    prefix_sharing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured: the model's shape, cases, tokens of the short and of the long run, and repeats of both."""
+
+    shape: Mapping[str, Any]
+    cases: tuple[Case, ...]
+    short_tokens: int = 16
+    long_tokens: int = 144
+    repeats: int = 3
+
+
+FULL = Plan(
+    SHAPE_8B,
+    (
+        Case("batch 1", 1, 1024),
+        Case("batch 8", 8, 1024),
+        Case("batch 64", 64, 1024),
+        Case("batch 128", 128, 256),
+        Case("batch 128 constrained", 128, 256, is_constrained=True),
+        Case("64 over one prefix", 64, 4096, shared_tokens=4032),
+        Case("64 over one prefix, not shared", 64, 4096, shared_tokens=4032, prefix_sharing=False),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One case. Times in microseconds per step of decoding; `tokens_per_s` over all rows, of decoding alone.
+
+    Attributes:
+        spread: largest minus smallest over the median, of the repeats.
+        floor_us: weights, keys and values once at the measured copy rate.
+    """
+
+    case: Case
+    step_us: float
+    spread: float
+    tokens_per_s: float
+    floor_us: float
+
+
+def check(
+    config: RuntimeConfig,
+    tell: Callable[[str], None],
+    *,
+    shape: Mapping[str, Any] | None = None,
+    make: Callable[..., Workload] = workloads.make,
+) -> bool:
+    """Whether the device's greedy texts in float32 are the CPU's.
+
+    Args:
+        config: names the device; the rest of it is used for both sides.
+        shape: of the checkpoint, over that of `checkpoint.SHAPE`.
+        make: a workload by its name; as `workloads.make`.
+    """
+    with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
+        directory = write_random_llama(Path(scratch), model_directory(EMBEDDED_MODEL), **dict(shape or {}))
+        config = replace(config, model=str(directory), dtype="float32", kv_dtype="auto", weights="safetensors")
+        found: dict[str, list[Any]] = {name: [] for name in CHECKED}
+        for device in ("cpu", config.device):
+            with Runtime(config=replace(config, device=device)) as runtime:
+                for name in CHECKED:
+                    load = make(name, runtime.tokenizer, seed=1, quick=True)
+                    found[name].append(run_on_target(runtime, load.graphs))
+    equal = total = 0
+    for name, sides in found.items():
+        same, count = agreement(*sides)
+        tell(f"check {name}: {same} of {count} texts in float32 are the CPU's")
+        equal, total = equal + same, total + count
+    return equal >= MIN_EQUAL * total
+
+
+def measure(
+    config: RuntimeConfig,
+    plan: Plan,
+    bytes_per_s: float,
+    tell: Callable[[str], None],
+    *,
+    is_late: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Iterator[Line]:
+    """Decode every case of a plan.
+
+    Args:
+        bytes_per_s: what the device copies, bytes read plus bytes written.
+        is_late: no new case is begun once this says so.
+    """
+    with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
+        directory = write_shape(Path(scratch), plan.shape)
+        most = max(case.num_rows for case in plan.cases)
+        longest = max(case.prompt_tokens for case in plan.cases) + plan.long_tokens
+        config = replace(
+            config,
+            model=str(directory),
+            weights="dummy",
+            max_rows=most,
+            max_step_tokens=8192,
+            max_model_len=longest + 16,
+        )
+        model = ModelConfig.from_pretrained(directory)
+        for sharing in dict.fromkeys(case.prefix_sharing for case in plan.cases):
+            with Runtime(config=replace(config, prefix_sharing=sharing)) as runtime:
+                for case in plan.cases:
+                    if case.prefix_sharing == sharing:
+                        if is_late():
+                            tell(f"{case.name}: not measured, the time is used up")
+                            continue
+                        yield _line(runtime, case, plan, floor_us(model, config, case, plan, bytes_per_s), clock)
+
+
+def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callable[[], float]) -> Line:
+    graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
+    run_on_target(runtime, graphs[plan.short_tokens], clock=clock)  # compiles; exports automata
+    steps = []
+    for _ in range(plan.repeats):
+        times = {}
+        for count, each in graphs.items():
+            runtime.clear_cache()
+            times[count] = run_on_target(runtime, each, clock=clock).total_s
+        seconds = times[plan.long_tokens] - times[plan.short_tokens]
+        steps.append(1e6 * seconds / (plan.long_tokens - plan.short_tokens))
+    middle = statistics.median(steps)
+    spread = (max(steps) - min(steps)) / middle if middle else 0.0
+    return Line(case, middle, spread, 1e6 * case.num_rows / middle if middle else 0.0, floor)
+
+
+def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph, ...]:
+    maker = workloads.TextMaker(runtime.tokenizer, 0)
+    shared = maker.text(case.shared_tokens, is_start=True) if case.shared_tokens else ""
+    own = case.prompt_tokens - case.shared_tokens
+    params = SamplingParams(max_tokens=num_tokens, min_tokens=0 if case.is_constrained else num_tokens, ignore_eos=True)
+    constraint = FREE_TEXT if case.is_constrained else None
+    return tuple(
+        RequestGraph(
+            (
+                Text(0, None, (shared + maker.text(own, is_start=not shared),)),
+                Generate(1, 0, "out", params, constraint),
+            )
+        )
+        for _ in range(case.num_rows)
+    )
+
+
+def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, bytes_per_s: float) -> float:
+    """Microseconds that a step of a case takes at least: all weights but the embedding, and each distinct key and value, read once."""
+    assert model.lean is not None
+    item = pick_dtype(config.dtype, config.device).itemsize
+    heads = model.num_q_heads + model.num_kv_heads
+    layer = 2 * model.hidden_size * heads * model.head_dim + 3 * model.hidden_size * model.lean.intermediate_size
+    weights = (layer * model.num_layers + model.vocab_size * model.hidden_size) * item
+    shared = case.shared_tokens if case.prefix_sharing else 0
+    decoded = (plan.short_tokens + plan.long_tokens) / 2
+    tokens = shared + case.num_rows * (case.prompt_tokens - shared + decoded)
+    kv_item = 1 if config.kv_dtype == "float8" else item
+    kv = tokens * 2 * model.num_kv_heads * model.head_dim * kv_item * model.num_layers
+    return 1e6 * (weights + kv) / bytes_per_s
+
+
+def write_shape(directory: Path, shape: Mapping[str, Any]) -> Path:
+    """A model directory of a shape, without weights, with the embedded model's tokenizer; returns it."""
+    from transformers import LlamaConfig
+
+    tokenizer = model_directory(EMBEDDED_MODEL)
+    for name in TOKENIZER_FILES:
+        shutil.copyfile(tokenizer / name, directory / name)
+    LlamaConfig(**shape, architectures=["LlamaForCausalLM"]).save_pretrained(directory)
+    return directory
+
+
+def run(
+    config: RuntimeConfig,
+    write: Callable[[str], None],
+    *,
+    plan: Plan = FULL,
+    budget_s: float = 540.0,
+    is_quick: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Line] | None:
+    """Everything in order: the texts, the kernels each checked before it is timed, then decoding; None where a check failed.
+
+    Args:
+        config: of the runtime, device "cuda". Its model is not used.
+        write: gets each line of text as it is there.
+        budget_s: after so many seconds no new line is begun. The kernels' tables take at most half of it.
+        is_quick: a few kernels only.
+    """
+    started = clock()
+    accelerator = accelerator_for(config.device)
+    write(f"{accelerator.name}, {pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}")
+    if not check(config, write):
+        write(f"FAILED: fewer than {MIN_EQUAL:.0%} of the texts are the CPU's; nothing was measured")
+        return None
+    ceilings = device_bench.measured_ceilings(accelerator.device, device_bench.measured_on_device)
+    write(f"copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, product {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
+    found = []
+    try:
+        for item in device_bench.groups(None, is_quick, accelerator.device, ceilings, device_bench.measured_on_device):
+            found.append(item)
+            write(bench_table.formatted(item))
+            if clock() - started > budget_s / 2:
+                write("the kernels' other lines were not measured: half of the time is used up")
+                break
+    except ArithmeticError as error:
+        write(f"FAILED: {error}")
+        return None
+    for text in bench_table.summary(found):
+        write(text)
+    lines = list(
+        measure(
+            config, plan, ceilings.bytes_per_s, write, is_late=lambda: clock() - started > 0.85 * budget_s, clock=clock
+        )
+    )
+    for text in table(lines):
+        write(text)
+    return lines
+
+
+def table(lines: Sequence[Line]) -> list[str]:
+    """The lines as text, and what they come to."""
+    found = [
+        f"{'case':<32} {'us/step':>9} {'spread':>7} {'tok/s':>9} {'floor us':>9} {'of floor':>9}",
+        *(
+            f"{line.case.name:<32} {line.step_us:>9.0f} {line.spread:>7.0%} {line.tokens_per_s:>9.0f} "
+            f"{line.floor_us:>9.0f} {line.floor_us / line.step_us:>9.0%}"
+            for line in lines
+        ),
+    ]
+    by_name = {line.case.name: line for line in lines}
+    for line in lines:
+        plain = by_name.get(line.case.name.removesuffix(" constrained"))
+        if line.case.is_constrained and plain is not None:
+            found.append(f"constrained / unconstrained throughput: {line.tokens_per_s / plain.tokens_per_s:.3f}")
+        shared = by_name.get(line.case.name.removesuffix(", not shared"))
+        if not line.case.prefix_sharing and shared is not None:
+            found.append(f"shared / not shared throughput: {shared.tokens_per_s / line.tokens_per_s:.2f}")
+    return found
+
+
+def to_json(lines: Sequence[Line]) -> str:
+    """All figures as JSON."""
+    return json.dumps([asdict(line) for line in lines], indent=1)
