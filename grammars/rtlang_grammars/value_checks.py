@@ -123,7 +123,7 @@ def _validator_class(dialect: Dialect, assert_formats: bool) -> Any:
         "format": functools.partial(_format, dialect if assert_formats else None),
     }
     known = dialect.keywords | {"$ref", "$dynamicRef"}
-    kept = {name: _timed(function) for name, function in keywords.items() if name in known}
+    kept: dict[str, Any] = {name: _timed(function) for name, function in keywords.items() if name in known}
     types = base.TYPE_CHECKER.redefine_many(
         {
             "number": lambda _, value: is_number(value),
@@ -134,7 +134,7 @@ def _validator_class(dialect: Dialect, assert_formats: bool) -> Any:
         meta_schema=base.META_SCHEMA,
         validators=kept,
         type_checker=types,
-        id_of=base.ID_OF,
+        id_of=base.ID_OF,  # type: ignore[arg-type]
         applicable_validators=_applicable(dialect),
     )
 

@@ -136,7 +136,6 @@ class _Generation:
             except RtlangError as error:
                 self._listener(RequestOutput(last.request, error=error))
         else:
-            error = answer
-            if isinstance(error, str):
-                error = InvalidValueError(last.request.output_text.text, error, self._num_attempts)
-            self._listener(RequestOutput(last.request, error=error))
+            if isinstance(answer, str):
+                answer = InvalidValueError(last.request.output_text.text, answer, self._num_attempts)
+            self._listener(RequestOutput(last.request, error=answer))

@@ -105,7 +105,8 @@ def number_language(
 
 def is_supported_step(step: Fraction) -> bool:
     """Whether multiples of a step are a language of few enough states."""
-    return Multiple(step).modulus <= _MAX_MODULUS
+    modulus: int = Multiple(step).modulus
+    return modulus <= _MAX_MODULUS
 
 
 @lru_cache(maxsize=1)
