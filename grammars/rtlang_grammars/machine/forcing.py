@@ -14,15 +14,11 @@ _MAX_HELD_TOKENS = 8
 
 
 class ForcedText:
-    """Spells forced text. Immutable; safe to use from several threads."""
+    """Spells forced text. Safe to use from several threads: the tokenizer, which takes some 50 MB, is loaded when it is first needed."""
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie, table: TokenTable) -> None:
-        self._vocabulary, self._table = vocabulary, table
+        self._vocabulary, self._trie, self._table = vocabulary, trie, table
         self._encoder: Any = None
-        if vocabulary.tokenizer_json is not None:
-            self._encoder = tokenizers.Tokenizer.from_str(vocabulary.tokenizer_json)
-            self._encoder.encode_special_tokens = True
-        self._sorted = [vocabulary.token_bytes[i] for i in trie.order]
 
     def tokens(self, text: bytes) -> list[int]:
         """Tokens that begin any text that begins with `text`; empty where even the first could be another one."""
@@ -41,24 +37,34 @@ class ForcedText:
 
     def _is_extended(self, text: bytes) -> bool:
         """Whether a token is longer than `text` and begins with it."""
-        low, high = 0, len(self._sorted)
+        order, token_bytes = self._trie.order, self._vocabulary.token_bytes
+        low, high = 0, len(order)
         while low < high:
             middle = (low + high) // 2
-            if self._sorted[middle] <= text:
+            if token_bytes[order[middle]] <= text:
                 low = middle + 1
             else:
                 high = middle
-        return low < len(self._sorted) and self._sorted[low].startswith(text)
+        return low < len(order) and token_bytes[order[low]].startswith(text)
 
     def _encode(self, text: bytes) -> list[int]:
         """The tokenizer's spelling of the whole characters, or the fewest tokens where that does not give these bytes; [] without any."""
-        if self._encoder is not None:
+        encoder = self._loaded_encoder()
+        if encoder is not None:
             try:
                 decoded = text.decode()
             except UnicodeDecodeError as error:
                 decoded = text[: error.start].decode()
-            ids: list[int] = self._encoder.encode(decoded, add_special_tokens=False).ids
+            ids: list[int] = encoder.encode(decoded, add_special_tokens=False).ids
             if self._vocabulary.text_of(ids) == decoded.encode():
                 return ids
         path = ClosingPath(text, self._table)
         return path.token_ids() if path.cost() < UNREACHABLE else []
+
+    def _loaded_encoder(self) -> Any:
+        """The tokenizer; None where the vocabulary has none. Loaded twice in a race, and both are right."""
+        if self._encoder is None and self._vocabulary.tokenizer_json is not None:
+            encoder = tokenizers.Tokenizer.from_str(self._vocabulary.tokenizer_json)
+            encoder.encode_special_tokens = True
+            self._encoder = encoder
+        return self._encoder
