@@ -6,16 +6,24 @@ that no way of going on can meet the demand, in the spellings that are allowed. 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.regular.decimal_order import (
+    EQUAL,
+    GREATER,
+    LESS,
+    Comparator,
+    Compared,
+    alike_between,
+    decimal_digits,
+    order_of,
+)
 
-_MAX_DIGITS = 400
 _MAX_PLAIN_PLACES = 40
-_LESS, _EQUAL, _GREATER = -1, 0, 1
+_ALL_DIFFERENT = tuple(range(10))
 
 
 class Rule(Protocol):
@@ -23,6 +31,9 @@ class Rule(Protocol):
 
     def start(self) -> Hashable:
         """Before anything is read."""
+
+    def alike(self, state: Hashable) -> Sequence[int]:
+        """For each digit the least digit that leads to the same state, wherever it stands next; 0 is like no other."""
 
     def minus(self, state: Hashable) -> Hashable | None:
         """After the sign of the number."""
@@ -46,84 +57,16 @@ class Rule(Protocol):
         """Whether the number so far meets the demand."""
 
 
-def decimal_digits(value: Fraction) -> tuple[str, str]:
-    """The digits of a value >= 0 before and after the point, without needless zeros.
-
-    Raises:
-        GrammarError: it has no finite decimal form, or a very long one.
-    """
-    places, denominator = 0, value.denominator
-    while denominator % 10 == 0:
-        denominator //= 10
-        places += 1
-    while denominator != 1:
-        factor = 2 if denominator % 2 == 0 else 5
-        if denominator % factor:
-            raise GrammarError(f"the number {value} has no finite decimal form")
-        denominator //= factor
-        places += 1
-    if places > _MAX_DIGITS or value >= Fraction(10) ** _MAX_DIGITS:
-        raise GrammarError(f"bounds and steps of numbers may have at most {_MAX_DIGITS} digits")
-    digits = str(value.numerator * 10**places // value.denominator).rjust(places + 1, "0")
-    whole, fraction = (digits[:-places], digits[-places:].rstrip("0")) if places else (digits, "")
-    return whole, fraction
-
-
-class _Compared(NamedTuple):
-    """How a magnitude compares so far: digits read of the part, and the first difference."""
-
-    is_fraction: bool
-    position: int
-    order: int
-
-
-class _Comparator:
-    """Compares a magnitude with a constant, digit by digit."""
-
-    def __init__(self, constant: Fraction) -> None:
-        self.whole, self.fraction = decimal_digits(constant)
-        self.start = _Compared(False, 0, _EQUAL)
-
-    def digit(self, state: _Compared, digit: int, is_fraction: bool) -> _Compared:
-        """After one more digit."""
-        _, position, order = state
-        if not is_fraction:
-            if position >= len(self.whole):  # more digits than the constant: greater whatever follows
-                return _Compared(False, len(self.whole) + 1, _GREATER)
-            return _Compared(False, position + 1, order or _order(digit, int(self.whole[position])))
-        if not state.is_fraction:
-            position, order = 0, self._whole_order(state)
-        if order:
-            return _Compared(True, 0, order)
-        if position >= len(self.fraction):
-            return _Compared(True, position, _GREATER if digit else _EQUAL)
-        order = _order(digit, int(self.fraction[position]))
-        return _Compared(True, 0 if order else position + 1, order)
-
-    def order(self, state: _Compared) -> int:
-        """How the whole number compares."""
-        order = state.order if state.is_fraction else self._whole_order(state)
-        missing = self.fraction and not (state.is_fraction and state.position >= len(self.fraction))
-        return _LESS if order == _EQUAL and missing else order
-
-    def _whole_order(self, state: _Compared) -> int:
-        return _LESS if state.position < len(self.whole) else state.order
-
-
-def _order(one: int, other: int) -> int:
-    return (one > other) - (one < other)
-
-
 class _BoundState(NamedTuple):
     """Of `Bound`. Before the exponent: both comparisons; within it: the mantissa's order, and the comparison of the exponent's digits."""
 
     is_negative: bool
     is_zero: bool
-    plain: _Compared | None
-    mantissa: _Compared | None
+    plain: Compared | None
+    mantissa: Compared | None
     mantissa_order: int = 0
     has_exponent_minus: bool = False
-    exponent: _Compared | None = None
+    exponent: Compared | None = None
 
 
 class Bound:
@@ -146,13 +89,23 @@ class Bound:
         else:
             self._exponent = len(fraction.lstrip("0")) - len(fraction) - 1
         self._is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
-        self._plain = _Comparator(magnitude)
-        self._mantissa = _Comparator(magnitude / Fraction(10) ** self._exponent if magnitude else magnitude)
-        self._exponents = _Comparator(Fraction(abs(self._exponent)))
+        self._plain = Comparator(magnitude)
+        self._mantissa = Comparator(magnitude / Fraction(10) ** self._exponent if magnitude else magnitude)
+        self._exponents = Comparator(Fraction(abs(self._exponent)))
 
     def start(self) -> Hashable:
         """Before anything is read."""
         return _BoundState(False, True, self._plain.start, self._mantissa.start)
+
+    def alike(self, state: Hashable) -> Sequence[int]:
+        """Digits are alike between those that the next one is compared with."""
+        assert isinstance(state, _BoundState)
+        compared = self._exponents.next_digits(state.exponent or self._exponents.start)
+        if state.plain is not None:
+            compared += self._plain.next_digits(state.plain)
+        if state.mantissa is not None:
+            compared += self._mantissa.next_digits(state.mantissa)
+        return alike_between(frozenset(compared))
 
     def minus(self, state: Hashable) -> Hashable | None:
         """After the sign of the number."""
@@ -183,7 +136,7 @@ class Bound:
             return _BoundState(False, True, None, None)
         if state.mantissa is None:
             return None
-        order = self._mantissa.order(state.mantissa) if self.bound else _GREATER
+        order = self._mantissa.order(state.mantissa) if self.bound else GREATER
         return _BoundState(state.is_negative, False, None, None, order)
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
@@ -202,14 +155,14 @@ class Bound:
         """Whether the value is on the right side."""
         assert isinstance(state, _BoundState)
         order = self._order(state)
-        return not self.is_exclusive if order == _EQUAL else order == (_GREATER if self.is_minimum else _LESS)
+        return not self.is_exclusive if order == EQUAL else order == (GREATER if self.is_minimum else LESS)
 
     def _order(self, state: _BoundState) -> int:
         """How the value compares with the bound."""
         if state.is_zero:
-            return _order(0, self.bound.numerator)
+            return order_of(0, self.bound.numerator)
         if state.is_negative != (self.bound < 0) or not self.bound:
-            return _LESS if state.is_negative else _GREATER
+            return LESS if state.is_negative else GREATER
         order = (
             self._plain.order(state.plain)
             if state.plain is not None
@@ -220,9 +173,9 @@ class Bound:
     def _exponent_order(self, state: _BoundState) -> int:
         """How the exponent compares with the bound's."""
         if state.exponent is None:
-            return _order(0, self._exponent)
+            return order_of(0, self._exponent)
         if state.has_exponent_minus != (self._exponent < 0):
-            return _LESS if state.has_exponent_minus else _GREATER
+            return LESS if state.has_exponent_minus else GREATER
         order = self._exponents.order(state.exponent)
         return -order if state.has_exponent_minus else order
 
@@ -261,6 +214,10 @@ class Multiple:
     def start(self) -> Hashable:
         """Before anything is read."""
         return _MultipleState(0, 0, 0)
+
+    def alike(self, state: Hashable) -> Sequence[int]:
+        """Every digit may leave another remainder."""
+        return _ALL_DIFFERENT
 
     def minus(self, state: Hashable) -> Hashable | None:
         """After the sign of the number."""
@@ -344,6 +301,10 @@ class Form:
     def start(self) -> Hashable:
         """(digits, is fraction, digits of the exponent)."""
         return (0, False, 0)
+
+    def alike(self, state: Hashable) -> Sequence[int]:
+        """Digits are counted only."""
+        return alike_between(frozenset())
 
     def minus(self, state: Hashable) -> Hashable | None:
         """After the sign of the number."""

@@ -143,8 +143,15 @@ def _explored(rule: Rule) -> syntax.Machine:
     states: list[tuple[_Phase, Hashable]] = [start]
     rows: list[tuple[int, ...]] = []
     for phase, value in states:  # grows while it is walked
-        row = []
+        row: list[int] = []
+        alike = rule.alike(value)
+        by_kind: dict[tuple[int, _Phase | None], int] = {}
         for symbol, after in enumerate(_FOLLOWING[phase]):
+            kind = (alike[symbol] if symbol < 10 else symbol, after)
+            if kind in by_kind:
+                row.append(by_kind[kind])
+                continue
+            by_kind[kind] = -1
             told = None if after is None else _told(rule, value, after, symbol)
             if after is None or told is None:
                 row.append(-1)
@@ -153,6 +160,7 @@ def _explored(rule: Rule) -> syntax.Machine:
             if number is None:
                 number = numbers[after, told] = len(states)
                 states.append((after, told))
+            by_kind[kind] = number
             row.append(number)
         rows.append(tuple(row))
     return _trimmed(rows, [phase in _ENDS and rule.accepts(value) for phase, value in states])
