@@ -64,17 +64,19 @@ class BudgetKeeper:
         path, offset = self._path, self._offset
         text = self._search.vocabulary.token_bytes[token_id]
         if path.data.startswith(text, offset):
-            if path.cost(offset + len(text)) <= left:
+            if path.fits(left, offset + len(text)):
                 self._offset = offset + len(text)
                 return True
             return matcher.is_accepting and self._hold_nothing()
         if offset < len(path.data):
-            common = _common_length(path.data, offset, text)
-            # The token came before what is held, or took the place of its beginning: in part, or byte for byte as in a fixed form.
+            # The token came before what is held, or took the place of its beginning: in part, with blanks in between, or byte for byte
+            # as in a fixed form.
+            common = offset + _common_length(path.data, offset, text)
+            spaced = _end_with_blanks(path.data, offset, text)
             is_known = False
-            for at in dict.fromkeys((offset, offset + common, min(offset + len(text), len(path.data)))):
-                if self._search.completes(matcher, path.token_ids(at)):
-                    if path.cost(at) <= left:
+            for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
+                if self._search.completes_with(matcher, path, at):
+                    if path.fits(left, at):
                         self._offset = at
                         return True
                     is_known = True
@@ -99,3 +101,13 @@ def _common_length(data: bytes, offset: int, text: bytes) -> int:
     while length < len(text) and offset + length < len(data) and data[offset + length] == text[length]:
         length += 1
     return length
+
+
+def _end_with_blanks(data: bytes, offset: int, text: bytes) -> int:
+    """The end of what of `text` comes at `offset`, where blanks that are not in `data` do not count."""
+    for byte in text:
+        if offset < len(data) and data[offset] == byte:
+            offset += 1
+        elif byte not in b" \t\n\r":
+            break
+    return offset

@@ -94,6 +94,13 @@ class CompletionSearch:
         copy = matcher.fork()
         return all(map(copy.accept_token, token_ids)) and copy.is_accepting
 
+    def completes_with(self, matcher: GrammarMatcher, path: ClosingPath, offset: int) -> bool:
+        """Whether the text is complete after the rest of a way. Does not change the matcher."""
+        check: Any = getattr(matcher, "completes_bytes", None)
+        if check is not None:
+            return bool(check(path.data[offset:]))
+        return self.completes(matcher, path.token_ids(offset))
+
     def find(
         self,
         matcher: GrammarMatcher,
@@ -127,8 +134,8 @@ class CompletionSearch:
         if known is not None:
             data = known()
             if data is not None:
-                path = ClosingPath(data, self.table)
-                return (path if path.cost() <= limit else None), False
+                path = ClosingPath(data, self.table, None if tail is None else _shared_end(data, tail[0]))
+                return (path if path.fits(limit) else None), False
         effort = _Effort(limit, tail, num_states, 2 * limit + 8, self._hints_of(matcher), self._joints(tail, limit))
         start = self._reach(matcher.fork(), b"", 0, None, effort)
         if start is None or start.path is not None:
@@ -371,3 +378,15 @@ def _score(text: bytes) -> int:
     if text in _CLOSERS:
         return 0
     return 1 if _PLAIN.fullmatch(text) else 4
+
+
+def _shared_end(data: bytes, earlier: ClosingPath) -> tuple[ClosingPath, int] | None:
+    """The earlier way from the offset on with which `data` ends; None where they end differently."""
+    low, high = 0, min(len(data), len(earlier.data))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if data.endswith(earlier.data[len(earlier.data) - middle :]):
+            low = middle
+        else:
+            high = middle - 1
+    return (earlier, len(earlier.data) - low) if low else None

@@ -21,17 +21,30 @@ class ClosingPath:
         data: the bytes.
     """
 
-    __slots__ = ("_costs", "_lengths", "_spelled", "_table", "data")
+    __slots__ = ("_costs", "_lengths", "_spelled", "_table", "_tail", "data")
 
     def __init__(self, data: bytes, table: TokenTable, tail: tuple[ClosingPath, int] | None = None) -> None:
         """`tail`: `data` ends with this path from this offset on, whose costs are taken over."""
-        self.data, self._table = data, table
-        self._costs, self._lengths = table.costs(data, tail)
+        self.data, self._table, self._tail = data, table, tail
+        self._costs: list[int] | None = None  # worked out when they are first asked for
+        self._lengths: list[int] = []
         self._spelled: dict[int, list[int]] = {}
 
     def cost(self, offset: int = 0) -> int:
         """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
-        return self._costs[offset]
+        return self._known_costs()[offset]
+
+    def fits(self, limit: int, offset: int = 0) -> bool:
+        """Whether data[offset:] takes at most `limit` tokens. Quick where there is room for a token a byte."""
+        if self._table.has_every_byte and len(self.data) - offset <= limit:
+            return True
+        return self.cost(offset) <= limit
+
+    def _known_costs(self) -> list[int]:
+        if self._costs is None:
+            self._costs, self._lengths = self._table.costs(self.data, self._tail)
+            self._tail = None
+        return self._costs
 
     def token_ids(self, offset: int = 0) -> list[int]:
         """Tokens that spell data[offset:], as few as possible. Not to be changed."""
@@ -42,6 +55,7 @@ class ClosingPath:
 
     def head(self, offset: int, num_tokens: int) -> list[int]:
         """The first of these tokens."""
+        self._known_costs()
         data, lengths, ids = self.data, self._lengths, self._table.ids
         found: list[int] = []
         while offset < len(data) and len(found) < num_tokens:
@@ -56,15 +70,19 @@ class TokenTable:
 
     Attributes:
         ids: the token that spells some bytes.
+        has_every_byte: any bytes can be spelled, with a token for each.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
         self._max_length = max(map(len, self.ids), default=1)
+        self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(256))
 
     def costs(self, data: bytes, tail: tuple[ClosingPath, int] | None) -> tuple[list[int], list[int]]:
         """For each offset the fewest tokens to the end and the length of the first of them. [len(data) + 1] both."""
-        costs, lengths = ([0], [0]) if tail is None else (tail[0]._costs[tail[1] :], tail[0]._lengths[tail[1] :])
+        costs, lengths = [0], [0]
+        if tail is not None:
+            costs, lengths = tail[0]._known_costs()[tail[1] :], tail[0]._lengths[tail[1] :]
         num_new = len(data) + 1 - len(costs)
         costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
         ids = self.ids

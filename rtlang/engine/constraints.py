@@ -158,7 +158,7 @@ class ConstraintCompiler:
                 is_new = constraint not in self._waiting
                 self._waiting.setdefault(constraint, _Waiting()).requests.append((future, max_tokens))
         if compiled is not None:
-            if compiled.error is not None or (compiled.path is not None and compiled.path.cost() <= max_tokens):
+            if compiled.error is not None or (compiled.path is not None and compiled.path.fits(max_tokens)):
                 self._answer(future, compiled, max_tokens)
             else:
                 self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens), future)
@@ -278,7 +278,7 @@ class ConstraintCompiler:
         _, search = self._make_backend()
         assert compiled.grammar is not None
         matcher, path = compiled.grammar.matcher(), compiled.path
-        if path is None or path.cost() > max_tokens:
+        if path is None or not path.fits(max_tokens):
             path = search.find(matcher, max_tokens)
             if path is None:
                 raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())

@@ -12,13 +12,17 @@ import jsonschema
 import numpy as np
 import pytest
 
+from rtlang_grammars.budget import BudgetKeeper
+from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.limits import Limits
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle, PropertyOrder, Whitespace
-from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
+from rtlang_grammars.structures import tagged
+from tests.support.vocabularies import allowed_ids, random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
+SEARCH = CompletionSearch(VOCABULARY)
 END = min(VOCABULARY.eos_token_ids)
 OBJECTS: list[dict[str, Any]] = [
     {"properties": {"b": {"type": "null"}, "a": {"type": "null"}, "c": {"type": "null"}}, "required": ["a"]},
@@ -122,6 +126,47 @@ def test_free_whitespace_takes_what_json_dumps_writes_and_compact_takes_none() -
         assert accepts(schema, text, JsonStyle(Whitespace.COMPACT)) == (text == compact)
     assert not accepts(schema, '{"a":   []}', JsonStyle())
     assert not accepts(schema, "{\n" + " " * 81 + '"a": []}', JsonStyle())
+
+
+BUDGETED = [
+    *(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)) for schema in OBJECTS),
+    Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "array", "items": {"enum": ["a long text", "b"]}, "minItems": 3}'),
+    Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "pattern": "^(ab)+c{3}$", "minLength": 9}'),
+    Constraint(ConstraintKind.LARK, 'start: "(" start ")" | "[" start "]" | WORD+\nWORD: /[a-c]{3} /'),
+    tagged([("<t>", Constraint(ConstraintKind.REGEX, "[0-9]{5}"), "</t>")], low=1),
+]
+
+
+@pytest.mark.parametrize("constraint", BUDGETED, ids=lambda c: f"{c.kind}:{c.source[:30]}")
+def test_texts_end_whole_within_every_budget_that_is_taken(constraint: Constraint) -> None:
+    grammar = backend().compile(constraint)
+    num_taken = 0
+    for max_tokens in range(1, 46, 2):
+        path = SEARCH.find(grammar.matcher(), max_tokens)
+        if path is None:
+            assert num_taken == 0  # what fits in less fits in more
+            continue
+        num_taken += 1
+        text = random_text(
+            VOCABULARY, grammar.matcher(), BudgetKeeper(SEARCH, path), max_tokens, random.Random(max_tokens)
+        )
+        assert grammar.matcher().completes_bytes(text.encode()), text
+    assert num_taken > 5
+
+
+def test_blanks_and_values_of_a_known_form_need_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}
+    grammar = backend().compile(
+        Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({**schema, "required": ["name", "age"]}))
+    )
+    matcher = grammar.matcher()
+    path = SEARCH.find(matcher, 100)
+    assert path is not None
+    keeper = BudgetKeeper(SEARCH, path)
+    monkeypatch.setattr(CompletionSearch, "find", lambda *_: pytest.fail("it searched"))
+    for count, token in enumerate(spell(VOCABULARY, '{\n  "name" : "hello world", "age": 12 }')):
+        assert keeper.advance(matcher, token, 100 - count) == token
+    assert matcher.is_accepting
 
 
 @pytest.mark.parametrize(

@@ -39,3 +39,16 @@ def test_bytes_that_no_token_spells_cost_more_than_any_budget() -> None:
     table = TokenTable(Vocabulary((b"a", b"b"), frozenset(), frozenset(), 2))
     path = ClosingPath(b"acb", table)
     assert [path.cost(offset) >= UNREACHABLE for offset in range(4)] == [True, True, False, False]
+
+
+def test_what_fits_is_what_the_cost_says() -> None:
+    rng = random.Random(6)
+    poor = TokenTable(Vocabulary((b"a", b"b", b"ab"), frozenset(), frozenset(), 3))
+    assert TABLE.has_every_byte
+    assert not poor.has_every_byte
+    for table, letters in ((TABLE, b"the name"), (poor, b"abc")):
+        for _ in range(20):
+            data = bytes(rng.choice(letters) for _ in range(rng.randrange(12)))
+            for offset in range(len(data) + 1):
+                limit = rng.randrange(14)
+                assert ClosingPath(data, table).fits(limit, offset) == (ClosingPath(data, table).cost(offset) <= limit)

@@ -136,6 +136,15 @@ class MachineMatcher:
         reached = self._follow(token_ids)
         return reached is not None and self._grammar.is_complete(reached)
 
+    def completes_bytes(self, data: bytes) -> bool:
+        """Whether the text is complete after some bytes, whatever tokens spell them. Does not change the matcher."""
+        if self._has_ended:
+            return False
+        reached: Configuration | None = self._path[-1]
+        if data:
+            reached = self._grammar.advance(self._path[-1], np.frombuffer(data, dtype=np.uint8), 0, len(data))
+        return reached is not None and self._grammar.is_complete(reached)
+
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
         """For each of `token_ids`, none of them special, whether it could come next."""
         if self._has_ended:
