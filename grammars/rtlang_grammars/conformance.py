@@ -84,6 +84,7 @@ class Judge:
     def __init__(self) -> None:
         texts = (*(bytes([byte]) for byte in range(256)), b"<end>")
         vocabulary = Vocabulary(texts, frozenset({_END}), frozenset({_END}), len(texts))
+        EngineBackend.create(vocabulary)  # so that no compile waits for code
         self._engine = Engine(vocabulary)
         self._backends: dict[SchemaOptions, EngineBackend] = {}
 

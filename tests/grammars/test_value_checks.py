@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.value_checks import CheckTimeError, value_check
+from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.value_checks import CheckTimeError, ValueCheck, value_check
+from tests.support.random_schemas import composed, schemas, values
+from tests.support.schema_suites import BENCH, TEST_SUITE, entries, options_of
 
 DRAFT_07 = "http://json-schema.org/draft-07/schema#"
 DRAFT_04 = "http://json-schema.org/draft-04/schema#"
@@ -38,6 +45,38 @@ def test_values_are_judged_exactly(schema: Any, good: list[str], bad: list[str])
     check = value_check(schema)
     assert [(text, why) for text in good if (why := check.error_in(text)) is not None] == []
     assert [text for text in bad if check.error_in(text) is None] == []
+
+
+@given(schemas() | composed(schemas(unevaluated=True), unevaluated=True), st.lists(values, min_size=4, max_size=12))
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_values_are_judged_as_jsonschema_does(schema: Any, instances: list[Any]) -> None:
+    check, oracle = value_check(schema, SchemaOptions(default_dialect="2020-12")), Draft202012Validator(schema)
+    assert [check.error(each) is None for each in instances] == [oracle.is_valid(each) for each in instances]
+
+
+def said_of(check: ValueCheck, value: Any) -> bool | str:
+    """Whether a value is valid, or why that cannot be said."""
+    try:
+        return check.error(value) is None
+    except GrammarError as error:
+        return error.reason
+
+
+@pytest.mark.parametrize("path", [BENCH, TEST_SUITE], ids=lambda path: path.parent.name)
+def test_values_of_the_suites_are_judged_rightly(path: Path) -> None:
+    if not path.exists():
+        pytest.skip(f"{path.parent.name} is not beside the checkout")
+    wrong = []
+    for entry in entries(path):
+        check = value_check(entry["schema"], options_of(entry), max_seconds=30)
+        for test in entry["tests"]:
+            said = said_of(check, test["data"])
+            if said is not test["valid"] and "xn--" not in str(test["data"]):
+                wrong.append((entry["id"], test, said))
+    wrong = [
+        each for each in wrong if not (isinstance(each[2], str) and ("fetched" in each[2] or "dialect" in each[2]))
+    ]
+    assert wrong == []
 
 
 def test_options_are_those_of_the_compile() -> None:

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import rtlang as rt
+from rtlang.params import Constraint, ConstraintKind
 from tests.support.tiny_models import make_checkpoint
 
 NAMES = {
@@ -77,6 +78,43 @@ def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
     counts = runtime.metrics.snapshot()
     assert counts["rtlang:grammar_compile_seconds_count"] >= len(SCHEMAS)
     assert counts["rtlang:mask_seconds_count"] > 0
+
+
+def test_what_masks_cannot_hold_is_checked_and_generated_again(runtime: rt.Runtime) -> None:
+    schema = {
+        "type": "array",
+        "items": {"enum": [1, 2, 3]},
+        "minItems": 2,
+        "maxItems": 2,
+        "not": {"uniqueItems": True},
+    }
+
+    @rt.program
+    def repeated(s: Any, seed: int, max_retries: int) -> None:
+        options: dict[str, Any] = {"temperature": 1.5, "max_tokens": 20, "seed": seed, "max_retries": max_retries}
+        s += rt.text("Twice: ") + rt.gen("value", schema=schema, **options)
+
+    def run(max_retries: int) -> list[Any]:
+        cases = [{"seed": seed, "max_retries": max_retries} for seed in range(12)]
+        return list(repeated.run_batch(cases, runtime=runtime))
+
+    once, often = run(0), run(16)
+    errors = [result.error for result in once if result.error is not None]
+    assert 0 < len(errors) < len(once)
+    assert {type(error) for error in errors} == {rt.InvalidValueError}
+    for result in often:
+        assert result.error is None
+        first, second = json.loads(result.text("value"))
+        assert first == second
+    assert [result.text("value") for result in once if result.error is None] == [
+        again.text("value") for again, result in zip(often, once, strict=True) if result.error is None
+    ]
+    report = runtime.report(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+    assert report is not None
+    assert [(each.pointer, each.keyword, each.status) for each in report.entries if each.status == "checked"] == [
+        ("#/not", "uniqueItems", "checked")
+    ]
+    assert runtime.stats()["num_pages_in_use"] == 0
 
 
 def test_a_budget_too_small_for_any_value_is_an_error_of_its_own(runtime: rt.Runtime) -> None:
