@@ -289,7 +289,7 @@ class ConstraintCompiler:
         return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
-        """The backend, made when first asked for. Compiling its code may take longer than any constraint: no time runs until it is there."""
+        """The backend, made when first asked for. Compiling its code may take long: until it is there no time runs for constraints."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
