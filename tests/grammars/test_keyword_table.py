@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,11 @@ def test_every_assertion_has_probes_and_a_row() -> None:
     table = keyword_table()
     assert all(f"| `{keyword}` | " in table for keyword in ASSERTIONS)
     assert all(f"`{keyword}`" in table for keyword in ANNOTATIONS)
+
+
+def test_the_readme_holds_the_table() -> None:
+    readme = (Path(__file__).parents[2] / "grammars" / "README.md").read_text()
+    assert keyword_table() in readme, "run python -m rtlang_grammars.conformance --markdown"
 
 
 def report_of(schema: Any) -> Report | GrammarError:
