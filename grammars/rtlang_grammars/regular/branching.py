@@ -22,14 +22,14 @@ _MAX_KEPT = 4096
 
 
 class Branching(NamedTuple):
-    """Byte b leads to way index[b] - 1, where it is 0 to a dead end.
+    """Byte b leads to way by_byte[b] - 1, where it is 0 to a dead end.
 
     Attributes:
-        index: uint8 [256].
+        by_byte: uint8 [256].
         ways: the place below, None where the character is complete, and the classes that are possible there.
     """
 
-    index: NDArray[np.uint8]
+    by_byte: NDArray[np.uint8]
     ways: tuple[tuple[Place | None, tuple[int, ...]], ...]
 
 
@@ -37,13 +37,13 @@ class Between(NamedTuple):
     """Where the bytes between two characters lead.
 
     Attributes:
-        index: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
+        by_byte: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
         classes: of ASCII characters.
         leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there.
         beyond, all_classes: classes beyond ASCII, and of all characters.
     """
 
-    index: NDArray[np.uint8]
+    by_byte: NDArray[np.uint8]
     classes: tuple[int, ...]
     leads: tuple[Place, ...]
     lead_classes: tuple[tuple[int, ...], ...]

@@ -148,7 +148,7 @@ class ByteAutomaton:
         targets += high
         targets.append(self._state_at(ESCAPE, layout.all_classes, moves) if self._is_json_string else NO_STATE)
         targets.append(NO_STATE)
-        return targets, layout.index
+        return targets, layout.by_byte
 
     def _state_at(self, place: Place, classes: tuple[int, ...], moves: tuple[int, ...]) -> int:
         """The state at a place, given the moves of the state before the character and the classes that are possible there."""
@@ -183,11 +183,11 @@ class ByteAutomaton:
             branching: Branching = uniform_branching(place)
             for below, _ in branching.ways:
                 targets.append(self._state_between(moves) if below is None else self._state_within(below, moves))
-            return targets, branching.index
+            return targets, branching.by_byte
         branching = self._branchings.at(place)
         for below, classes in branching.ways:
             if below is None:
                 targets.append(self._state_between(moves[classes[0]]))
             else:
                 targets.append(self._state_at(below, classes, moves))
-        return targets, branching.index
+        return targets, branching.by_byte

@@ -71,6 +71,23 @@ SCHEMAS: list[Any] = [
         "additionalProperties": False,
     },
 ]
+SCHEMAS.append(  # more containers than are built at once
+    {
+        "type": "object",
+        "properties": {
+            f"k{i}": {
+                "type": "object",
+                "properties": {
+                    "a": {"type": "array", "items": {"type": "object", "required": [f"n{i}"]}, "minItems": 1}
+                },
+                "required": ["a"],
+            }
+            for i in range(40)
+        },
+        "required": ["k39"],
+        "additionalProperties": False,
+    }
+)
 PATTERNS = ["[ab]*a[ab]{3}", "(é|日){1,3}x?", "", "a{2,3}|b+c", r"\d{2}-\d{2}"]
 CONSTRAINTS = [
     *(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)) for schema in SCHEMAS),

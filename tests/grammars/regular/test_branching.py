@@ -23,7 +23,7 @@ SETS = [
 def class_at_the_end(branchings: Branchings, data: bytes) -> int | None:
     """Follow the spelling of one character inside a JSON string; the class it ends in."""
     layout = branchings.between(True)
-    way = int(layout.index[data[0]])
+    way = int(layout.by_byte[data[0]])
     num_classes, num_leads = len(layout.classes), len(layout.leads)
     if way < num_classes:
         return layout.classes[way] if len(data) == 1 else None
@@ -36,10 +36,10 @@ def class_at_the_end(branchings: Branchings, data: bytes) -> int | None:
             return None
         branching = branchings.at(place)
         uniform = uniform_branching(place)
-        assert (branching.index[byte] == 0) == (uniform.index[byte] == 0)
-        if branching.index[byte] == 0:
+        assert (branching.by_byte[byte] == 0) == (uniform.by_byte[byte] == 0)
+        if branching.by_byte[byte] == 0:
             return None
-        place, classes = branching.ways[branching.index[byte] - 1]
+        place, classes = branching.ways[branching.by_byte[byte] - 1]
     return classes[0] if place is None else None
 
 
