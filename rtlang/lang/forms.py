@@ -101,11 +101,8 @@ def tagged(
     Raises:
         ParameterError: a part is none, a tag begins with no trigger or with more than one, or a bound is not allowed.
     """
-    given = tags.items() if isinstance(tags, Mapping) else tags
-    listed = [
-        (begin, _part(rest[0][0]), rest[0][1]) if len(rest) == 1 else (begin, _part(rest[0]), rest[1])
-        for begin, *rest in given
-    ]
+    given = [(begin, *rest) for begin, rest in tags.items()] if isinstance(tags, Mapping) else list(tags)
+    listed = [(begin, _part(part), end) for begin, part, end in given]
     return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))
 
 

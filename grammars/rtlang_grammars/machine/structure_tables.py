@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rtlang_grammars.context_free.cfg import Cfg
@@ -222,7 +223,7 @@ def _literal(text: str) -> Language:
     return Language.literal(text)
 
 
-def _texts(scalars: list[Json]) -> list[str]:
+def _texts(scalars: Iterable[Json]) -> list[str]:
     """How JSON scalars may be written. A lone surrogate is only written as an escape."""
     found = []
     for value in scalars:
