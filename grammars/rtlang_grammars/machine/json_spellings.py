@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import re
 
+_PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: spelled in one way
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash is taken with its own
 
 
 def string_spellings(value: str) -> set[bytes]:
     """The texts of a string, with its quotes."""
+    if _PLAIN.fullmatch(value):
+        return {b'"%s"' % value.encode()}
     texts = {json.dumps(value, ensure_ascii=False), json.dumps(value)}
     texts |= {
         _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), text) for text in texts if "\\u" in text
