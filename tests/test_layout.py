@@ -55,6 +55,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton_ops/test_attention.py",
         "a decorator, and a check that is tested there",
     ),
+    "kernels/rtlang_kernels/triton_ops/merge_kernel.py": (
+        "tests/kernels/triton_ops/test_attention.py",
+        "tested through what launches it",
+    ),
     "kernels/rtlang_kernels/triton_ops/automaton_kernel.py": (
         "tests/kernels/triton_ops/test_automaton.py",
         "tested through what launches it",

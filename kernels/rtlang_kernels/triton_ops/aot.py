@@ -30,6 +30,7 @@ from rtlang_kernels.triton_ops import (
     filter_kernel,
     layers_kernel,
     logits_kernel,
+    merge_kernel,
     sampling_kernel,
 )
 from rtlang_kernels.triton_ops.automaton import ADVANCE_BLOCK, MASK_BLOCK, MASK_WARPS, MAX_DEPTH
@@ -121,8 +122,9 @@ def attention_variant(
         "PRECISION": float32_precision(arch),
         "KV_FLOAT8": False,
     }
-    extra = "".join(f" {name.removeprefix('HAS_').lower()}" for name in features)
-    name = f"rect_attn {kind} D{head_dim} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
+    extra = "".join(f" {name[4:].lower()}" for name in features if name.startswith("HAS_"))
+    held = " kv8" if "KV_FLOAT8" in features else ""
+    name = f"rect_attn {kind}{held} D{head_dim} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     return Variant(name, attention_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps})
 
 
@@ -131,14 +133,14 @@ def other_variants() -> Iterator[Variant]:
     i32, i64, fp32, bf16 = "*i32", "*i64", "*fp32", "*bf16"
     yield Variant(
         "merge_parts bf16 D128",
-        attention_kernel.merge_parts,
+        merge_kernel.merge_parts,
         {"partial_out": fp32, "partial_lse": fp32, "sinks": bf16, "out": bf16, "lse": fp32}
         | dict.fromkeys(("header", "merge_tokens", "merge_start", "merge_rows"), i32),
         {"NUM_Q_HEADS": 32, "V_HEAD_DIM": 128, "BLOCK_H": 8, "BLOCK_V": 128, "HAS_SINKS": True},
     )
     yield Variant(
         "merge_two bf16 D128",
-        attention_kernel.merge_two,
+        merge_kernel.merge_two,
         {"out_a": bf16, "lse_a": fp32, "out_b": bf16, "lse_b": fp32, "out": bf16, "lse": fp32, "num_states": "i32"},
         {"V_HEAD_DIM": 128, "BLOCK_H": 8, "BLOCK_V": 128},
     )

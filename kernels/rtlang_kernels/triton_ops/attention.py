@@ -16,8 +16,9 @@ from torch import Tensor
 
 from rtlang_kernels.cpu.cover import first_visible, nodes
 from rtlang_kernels.plan import AttentionPlan
-from rtlang_kernels.triton_ops.attention_kernel import merge_parts, merge_two, rect_attn
+from rtlang_kernels.triton_ops.attention_kernel import rect_attn
 from rtlang_kernels.triton_ops.jit import check_device, is_interpreting
+from rtlang_kernels.triton_ops.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton_ops.schedule import schedule
 from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, float32_precision, machine_of, split_dim
 from rtlang_kernels.triton_ops.transfer import packed_to
