@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rtlang_grammars.backends import BACKENDS, create_backend
-from rtlang_grammars.spec import Constraint, ConstraintKind
+from rtlang_grammars.engine_backend import EngineGrammar
+from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from tests.support.vocabularies import small_vocabulary, spell
 
 
@@ -24,3 +25,19 @@ def test_every_backend_compiles_and_matches(name: str) -> None:
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="llguidance"):
         create_backend("nothing", small_vocabulary())
+
+
+def test_what_masks_cannot_hold_is_refused_unless_finished_values_are_checked() -> None:
+    schema = '{"properties": {"a": {"type": "array", "items": {"type": "string"}, "uniqueItems": true}}}'
+    constraint = Constraint(ConstraintKind.JSON_SCHEMA, schema)
+    with pytest.raises(GrammarError, match="uniqueItems cannot be enforced") as caught:
+        create_backend("rtlang", small_vocabulary()).compile(constraint)
+    assert caught.value.location == "#/properties/a"
+    grammar = create_backend("rtlang", small_vocabulary(), checks_values=True).compile(constraint)
+    assert isinstance(grammar, EngineGrammar)
+    assert grammar.value_check is not None
+    assert grammar.value_check.error_in('{"a": ["x", "y"]}') is None
+    assert "two elements are equal (at #/a)" in str(grammar.value_check.error_in('{"a": ["x", "x"]}'))
+    exact = create_backend("rtlang", small_vocabulary()).compile(Constraint(ConstraintKind.JSON_SCHEMA, "true"))
+    assert isinstance(exact, EngineGrammar)
+    assert exact.value_check is None
