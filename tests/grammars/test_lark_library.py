@@ -25,7 +25,7 @@ from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules
 from rtlang_grammars.lark_library import LIBRARY, library_constraint, library_grammar
 from rtlang_grammars.regular.formats import format_language
-from rtlang_grammars.spec import CompiledGrammar, GrammarError
+from rtlang_grammars.spec import CompiledGrammar, GrammarBackend, GrammarError
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.library_samples import BAD, GOOD
 from tests.support.vocabularies import random_text, small_vocabulary, spell
@@ -35,14 +35,24 @@ END = min(VOCABULARY.eos_token_ids)
 SEARCH = CompletionSearch(VOCABULARY)
 
 REFUSED = {"python_subset": "it tells names from keywords by a lookahead, which llguidance does not have"}
-"""Grammars that this backend does not take."""
+"""Grammars that llguidance does not take."""
 
-TAKEN = [name for name in LIBRARY if name not in REFUSED]
+TAKEN = [
+    (backend, name)
+    for backend in ("rtlang", "llguidance")
+    for name in LIBRARY
+    if backend == "rtlang" or name not in REFUSED
+]
 
 
 @functools.cache
-def compiled(name: str) -> CompiledGrammar:
-    return create_backend("llguidance", VOCABULARY, SEARCH).compile(library_constraint(name))
+def backend_of(backend: str) -> GrammarBackend:
+    return create_backend(backend, VOCABULARY, SEARCH)
+
+
+@functools.cache
+def compiled(backend: str, name: str) -> CompiledGrammar:
+    return backend_of(backend).compile(library_constraint(name))
 
 
 @functools.cache
@@ -50,36 +60,36 @@ def parser(name: str) -> lark.Lark:
     return lark.Lark(library_grammar(name), parser="earley", lexer="dynamic_complete" if name != "json" else "dynamic")
 
 
-def matches(name: str, text: str, rng: random.Random | None = None) -> bool:
-    return compiled(name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
+def matches(backend: str, name: str, text: str, rng: random.Random | None = None) -> bool:
+    return compiled(backend, name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in TAKEN for text in GOOD[name]])
-def test_good_texts_match_however_they_are_spelled(name: str, text: str) -> None:
-    assert matches(name, text)
+@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in GOOD[taken[1]]])
+def test_good_texts_match_however_they_are_spelled(backend: str, name: str, text: str) -> None:
+    assert matches(backend, name, text)
     for seed in range(5):
-        assert matches(name, text, random.Random(seed))
+        assert matches(backend, name, text, random.Random(seed))
     parser(name).parse(text)
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in TAKEN for text in BAD[name]])
-def test_bad_texts_do_not_match(name: str, text: str) -> None:
-    assert not matches(name, text)
+@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in BAD[taken[1]]])
+def test_bad_texts_do_not_match(backend: str, name: str, text: str) -> None:
+    assert not matches(backend, name, text)
     with pytest.raises(lark.exceptions.LarkError):
         parser(name).parse(text)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_backend_lacks_is_refused(name: str) -> None:
+def test_what_a_backend_lacks_is_refused(name: str) -> None:
     with pytest.raises(GrammarError):
-        compiled(name)
+        compiled("llguidance", name)
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_generated_texts_parse(name: str) -> None:
-    for seed in range(12):
+@pytest.mark.parametrize(("backend", "name"), TAKEN)
+def test_generated_texts_parse(backend: str, name: str) -> None:
+    for seed in range(8):
         rng = random.Random(seed)
-        matcher = compiled(name).matcher()
+        matcher = compiled(backend, name).matcher()
         path = SEARCH.find(matcher, 40)
         assert path is not None
         text = random_text(VOCABULARY, matcher, BudgetKeeper(SEARCH, path), 40, rng)
