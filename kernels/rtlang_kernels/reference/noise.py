@@ -29,6 +29,16 @@ def mix_key(seed: int, choice: int) -> int:
     return z ^ (z >> 31)
 
 
+def mix_keys(seeds: NDArray[np.uint64], choices: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """`mix_key` of many sequences: uint64, as long as both."""
+    first, second, third = np.uint64(30), np.uint64(27), np.uint64(31)
+    z = seeds + (choices.astype(np.int64) + 1).astype(np.uint64) * np.uint64(SPLITMIX_GAMMA)  # arrays wrap around
+    z = (z ^ (z >> first)) * np.uint64(SPLITMIX_M0)
+    z = (z ^ (z >> second)) * np.uint64(SPLITMIX_M1)
+    mixed: NDArray[np.uint64] = z ^ (z >> third)
+    return mixed
+
+
 def philox(key: int, step: int, num_blocks: int) -> NDArray[np.uint32]:
     """Philox4x32-10 of counters (block, step low, step high, 0): uint32 [num_blocks, 4]."""
     c0 = np.arange(num_blocks, dtype=np.uint64)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtlang_kernels.reference.noise import mix_key
+from rtlang_kernels.reference.noise import mix_keys
 from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
 from rtlang_kernels.triton_ops.filter_kernel import sample_filtered
 from rtlang_kernels.triton_ops.jit import check_device
@@ -40,15 +40,12 @@ class StagedSettings:
 
 def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
     """Work out what each row needs and copy it to the device, without waiting for it."""
-    num_rows = len(settings.temperature)
     is_drawn = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
     factors = np.where(is_drawn, one / np.where(is_drawn, settings.temperature, one), one).astype(np.float32)
     is_filtered = is_drawn & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
     kinds = np.where(is_drawn, np.where(is_filtered, FILTERED.value, DRAWN.value), GREEDY.value).astype(np.int32)
-    stirred = np.zeros(num_rows, np.uint64)
-    for row in np.flatnonzero(is_drawn).tolist():
-        stirred[row] = mix_key(int(settings.seeds[row]), int(settings.choices[row]))
+    stirred = mix_keys(settings.seeds, settings.choices)
     rows = np.flatnonzero(is_filtered).astype(np.int32)
     arrays = (
         kinds,

@@ -69,6 +69,14 @@ def packed(allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
     return np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
 
 
+def test_keys_of_many_rows_are_those_of_each() -> None:
+    rng = np.random.default_rng(0)
+    seeds = np.append(rng.integers(0, 2**64, 50, dtype=np.uint64), np.uint64(2**64 - 1))
+    choices = np.append(rng.integers(0, 2**31, 50), 2**31 - 1).astype(np.int32)
+    want = [noise.mix_key(int(seed), int(choice)) for seed, choice in zip(seeds, choices, strict=True)]
+    assert noise.mix_keys(seeds, choices).tolist() == want
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("is_filtered", [False, True], ids=["free", "filtered"])
 @pytest.mark.parametrize("vocab_size", [3, 100, 333])
