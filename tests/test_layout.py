@@ -18,6 +18,10 @@ LINE_BUDGET = 400
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
+    "grammars/rtlang_grammars/bench_pathological.py": (
+        "tests/grammars/test_pathological.py",
+        "its inputs are what is tested there, its table besides",
+    ),
     "grammars/rtlang_grammars/peer_matcher.py": (
         "tests/grammars/test_outlines_backend.py",
         "what the adapters share; tested through each of them",

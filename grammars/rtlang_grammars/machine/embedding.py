@@ -164,7 +164,7 @@ class QuotedEmbedding:
         dead = [-1] * len(local)
         if len(alive) == 1:
             place, (targets, index) = alive[0]
-            return [tuple([*dead[:place], at, *dead[place + 1 :]]) for at in targets], index
+            return [(*dead[:place], at, *dead[place + 1 :]) for at in targets], index
         combined = np.zeros(256, dtype=np.intp)
         for _, (targets, index) in alive:
             combined = combined * len(targets) + index

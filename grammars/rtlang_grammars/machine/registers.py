@@ -94,9 +94,10 @@ def may_come(X, W, o, r, low, high):  # pragma: no cover
     leaves = X[o + OBJ_LEAVES]
     for leaf in range(low, high):
         name = X[leaves + 2 * leaf]
-        if not is_seen(X, W, o, r, name) and (free > 0 or is_required(X, o, name)):
-            if X[o + OBJ_IS_ORDERED] == 0 or is_in_order(X, W, o, r, name):
-                return True
+        if is_seen(X, W, o, r, name) or not (free > 0 or is_required(X, o, name)):
+            continue
+        if X[o + OBJ_IS_ORDERED] == 0 or is_in_order(X, W, o, r, name):
+            return True
     return False
 
 
