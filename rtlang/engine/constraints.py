@@ -24,6 +24,7 @@ from rtlang.engine.constraint_session import ConstraintSession, as_constraint_er
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
 from rtlang.errors import BudgetError, ConstraintError, OverloadError, RtlangError
 from rtlang.metrics import Metrics
+from rtlang_grammars import warm_up
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
@@ -294,6 +295,7 @@ class ConstraintCompiler:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
+                warm_up.wait()
                 self._backend = create_backend(
                     self._config.grammar_backend, vocabulary, self._search, checks_values=True
                 )

@@ -44,6 +44,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, SamplingParams, check_run_options
+from rtlang_grammars import warm_up
 from rtlang_grammars.schema.report import Report
 
 logger = logging.getLogger(__name__)
@@ -104,6 +105,8 @@ class Runtime:
             if self._loop is None:
                 loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
                 loop.start()
+                if self.config.grammar_backend == "rtlang":
+                    warm_up.begin()  # beside the loading of the model
                 self._loop = loop
         return self
 

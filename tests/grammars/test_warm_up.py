@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from rtlang_grammars import warm_up
+
 ROOT = Path(__file__).parents[2]
 CODE = """
 import sys
@@ -39,3 +43,35 @@ def test_nothing_is_compiled_after_a_warm_up() -> None:
         [sys.executable, "-c", CODE.format(paths=paths)], capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr[-2000:]
+
+
+def test_what_is_on_disk_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    warm_up.warm_up()
+    assert warm_up.is_on_disk()
+    monkeypatch.setattr(warm_up, "_process", None)
+    assert not warm_up.begin()
+
+
+def test_what_is_missing_is_compiled_once_by_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+
+    class Process:
+        waited = 0
+
+        def __init__(self, command: list[str], **_: object) -> None:
+            started.append(command)
+
+        def wait(self, timeout: float) -> None:
+            assert timeout > 0
+            Process.waited += 1
+
+    monkeypatch.setattr(warm_up, "_process", None)
+    monkeypatch.setattr(warm_up, "is_on_disk", lambda: False)
+    monkeypatch.setattr(warm_up.subprocess, "Popen", Process)
+    warm_up.wait()
+    assert warm_up.begin()
+    assert not warm_up.begin()
+    warm_up.wait()
+    assert len(started) == 1
+    assert started[0][0] == sys.executable
+    assert Process.waited == 1
