@@ -110,6 +110,12 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
     "rtlang/model/embedded/extras.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
     "rtlang/model/embedded/extras_more.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
+    "rtlang/model/embedded/tools_catalogue.py": ("tests/model/embedded/test_tasks_tools.py", "tools of that task"),
+    "rtlang/model/embedded/tools_catalogue_more.py": ("tests/model/embedded/test_tasks_tools.py", "tools of that task"),
+    "rtlang/model/embedded/tools_catalogue_reference.py": (
+        "tests/model/embedded/test_tasks_tools.py",
+        "tools of that task",
+    ),
     "rtlang/model/embedded/instructions.py": ("tests/model/embedded/test_tasks_extraction.py", "wordings of that task"),
     "rtlang/model/embedded/kinds.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
     "rtlang/model/embedded/kinds_of_trade.py": (

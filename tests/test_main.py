@@ -176,7 +176,15 @@ def test_a_program_runs_on_a_server(folder: Path) -> None:
 def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> None:
     code, output, errors = invoke(folder, "check")
     assert code == 0, errors
-    for fact in ("torch", "llguidance", "processor", "grammars    own engine", str(folder / "model"), "1 threads", "all is well"):
+    for fact in (
+        "torch",
+        "llguidance",
+        "processor",
+        "grammars    own engine",
+        str(folder / "model"),
+        "1 threads",
+        "all is well",
+    ):
         assert fact in output
     generated = next(line.split(None, 1)[1] for line in output.splitlines() if line.startswith("generated"))
     jsonschema.validate(json.loads(generated), CHECK_SCHEMA)

@@ -142,7 +142,9 @@ class _Walk:
 
     def _children(self, node: Node, keyword: str) -> Iterator[Node]:
         assert isinstance(node.schema, dict)
-        return (self._documents.child(node, keyword, index) for index in range(len(node.schema[keyword])))
+        members = node.schema[keyword]
+        assert isinstance(members, list)
+        return (self._documents.child(node, keyword, index) for index in range(len(members)))
 
     def _check_scalar(self, node: Node, asked: dict[str, Any], value: Any, path: _Path) -> None:
         if "type" in asked:

@@ -268,7 +268,9 @@ class Gradients:
         network.share_memory()
         context = multiprocessing.get_context("spawn")
         for index in range(1, num_processes):
-            shared = {name: torch.zeros_like(weight).share_memory_() for name, weight in network.state_dict().items()}
+            shared = {name: torch.zeros_like(weight) for name, weight in network.state_dict().items()}
+            for gradient in shared.values():
+                gradient.share_memory_()  # type: ignore[no-untyped-call]
             pipe, its_end = context.Pipe()
             given = (network, shared, output, seed + 500_009 * index, self._count, its_end)
             context.Process(target=work, args=given, daemon=True).start()
