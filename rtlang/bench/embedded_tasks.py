@@ -113,8 +113,10 @@ def tools_in(text: str) -> dict[str, list[str]]:
     for line in text.split("\n"):
         if line.startswith("{") and '"parameters"' in line:
             listed = json.loads(line)
-            found[listed["name"]] = list(listed["parameters"])
-        elif signature := re.match(r"- (\w+)\(([^)]*)\)", line):
+            function = listed.get("function", listed)
+            parameters = function["parameters"]
+            found[function["name"]] = list(parameters.get("properties", parameters))
+        elif signature := re.match(r"(?:- |\d+\. |)(\w+)\(([^)]*)\)", line):
             found[signature[1]] = [part.split(":")[0].strip() for part in signature[2].split(",") if part.strip()]
         elif spelled := re.match(r"(\w+): .* Parameters: (.*)$", line):
             found[spelled[1]] = [part.strip() for part in spelled[2].split(",")]
