@@ -135,6 +135,7 @@ class EngineBackend:
             matcher.fill_bitmask(row)
             matcher.forced_bytes()
             matcher.accept_token(token_id)
+            matcher.completes(())
 
 
 class EngineGrammar:

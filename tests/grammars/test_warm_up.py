@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,10 +38,12 @@ assert not recorder.buffer, [str(each) for _, each in recorder.buffer][:5]
 """
 
 
-def test_nothing_is_compiled_after_a_warm_up() -> None:
+def test_nothing_is_compiled_after_a_warm_up(tmp_path: Path) -> None:
+    # From nothing: what an earlier run left on disk would hide what the warm-up leaves out.
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "RTLANG_CACHE_DIR": str(tmp_path / "tries")}
     paths = ", ".join(repr(str(ROOT / part)) for part in ("", "kernels", "grammars"))
     found = subprocess.run(
-        [sys.executable, "-c", CODE.format(paths=paths)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", CODE.format(paths=paths)], capture_output=True, text=True, check=False, env=environment
     )
     assert found.returncode == 0, found.stderr[-2000:]
 

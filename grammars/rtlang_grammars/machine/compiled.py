@@ -16,17 +16,21 @@ from numba import njit
 _SOURCES = ("compiled.py", "layout.py", "registers.py", "kernels.py", "walks.py", "tries.py", "trie.py")
 
 
-def compiled(*, allocates: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile with numba when first called, and keep the result beside the source or in the user's cache directory.
 
     Args:
-        allocates: the function makes arrays. Those that only work on what they are given go without numba's counting of references, which
-            takes longer than a step of a walk (atomic additions for every array handed on).
+        inner: only compiled code calls the function: it has no entry from Python (a call from there crashes), and is kept on disk as part
+            of those that call it.
+
+    Nothing here makes arrays, so all go without numba's counting of references, which takes longer than a step of a walk (atomic additions
+    for every array handed on). numba compiles a function again for every combination of the types it is called with, so calls hand over
+    int64 everywhere.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{_digest()}"
-        return njit(cache=True, _nrt=allocates, **options)(function)
+        return njit(cache=not inner, _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options)(function)
 
     return decorate
 

@@ -320,13 +320,16 @@ class ShapeTables:
         tables = self.tables
         nothing = np.zeros((0, STATE_WORDS), dtype=np.int32)
         no_rows, no_words = np.zeros((0, 256), dtype=np.int32), np.zeros(0, dtype=np.int32)
-        num_states, num_rows, num_words = build_trie(data, offsets, mode, plan, general, nothing, no_rows, no_words)
+        stack = np.empty((len(offsets), 5), dtype=np.int64)
+        num_states, num_rows, num_words = build_trie(
+            data, offsets, mode, plan, general, nothing, no_rows, no_words, stack
+        )
         self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # made at once, so that only the memory counts
         plan[0], plan[2] = tables.num_states, len(tables.words)
         plan[1] = tables.add_rows(num_rows)
         states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)
         words = np.zeros(num_words, dtype=np.int32)
-        build_trie(data, offsets, mode, plan, general, states, tables.rows, words)
+        build_trie(data, offsets, mode, plan, general, states, tables.rows, words, stack)
         tables.words.frombytes(words.tobytes())
         return tables.add_states(states)
 

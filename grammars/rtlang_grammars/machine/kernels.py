@@ -67,7 +67,7 @@ def value(S, T, s, b):  # pragma: no cover
     return T[np.uint64(S[u, ROW]) * np.uint64(256) + np.uint64(b)]
 
 
-@compiled()
+@compiled(inner=True)
 def touch(W, node):  # pragma: no cover
     """Note that a frame of the configuration was read."""
     if node < W[LENGTH]:
@@ -158,7 +158,7 @@ def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
     return code, t, r, n, top
 
 
-@compiled()
+@compiled(inner=True)
 def same_register(S, W, s, a, b):  # pragma: no cover
     """Whether two registers of state `s` hold the same."""
     if a == b:
@@ -172,7 +172,7 @@ def same_register(S, W, s, a, b):  # pragma: no cover
     return not differs
 
 
-@compiled()
+@compiled(inner=True)
 def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
     """Add a head to H[low:high] unless it is there; the new end, -1 without space.
 
@@ -199,14 +199,14 @@ def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
     return high + 1
 
 
-@compiled()
+@compiled(inner=True)
 def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     """One byte from the heads H[low:high]; the next heads are written behind them. OK: out[0] is their end, out[3] the top."""
-    end = high
-    num = 0
-    at_heads, at_queue = 0, 0
+    end = np.int64(high)
+    num = np.int64(0)
+    at_heads, at_queue = np.int64(0), np.int64(0)
     if high - low > _FEW:
-        at_heads, at_queue = OUT_WORDS, OUT_WORDS + BUCKETS
+        at_heads, at_queue = np.int64(OUT_WORDS), np.int64(OUT_WORDS + BUCKETS)
         for i in range(2 * BUCKETS):
             out[OUT_WORDS + i] = 0
     for i in range(low, high):
@@ -215,16 +215,16 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
         if v >= 0 and (acc != ENDS_OR_GOES_ON or n == ROOT):
             # Heads that become equal here are put together where there are few, or later where their frame ends.
             if at_heads == 0:
-                end = add_head(S, W, H, high, end, v, r, n, out, 0)
+                end = add_head(S, W, H, high, end, np.int64(v), r, n, out, np.int64(0))
             elif end < H.shape[0]:
                 H[end, 0], H[end, 1], H[end, 2] = v, r, n
                 end += 1
             else:
-                end = -1
+                end = np.int64(-1)
             if end < 0:
                 return NO_SPACE
         elif v != NONE or (acc != OPEN and n != ROOT):
-            num = add_head(S, W, Q, 0, num, s, r, n, out, at_queue)
+            num = add_head(S, W, Q, np.int64(0), num, s, r, n, out, at_queue)
             if num < 0:
                 return NO_SPACE
     made = 0  # the nodes of this step, a list
@@ -242,7 +242,16 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
             e = n + NODE_EDGE
             while True:
                 num = add_head(
-                    S, W, Q, 0, num, W[e + EDGE_RETURN], W[e + EDGE_REGISTER], W[e + EDGE_PARENT], out, at_queue
+                    S,
+                    W,
+                    Q,
+                    np.int64(0),
+                    num,
+                    W[e + EDGE_RETURN],
+                    W[e + EDGE_REGISTER],
+                    W[e + EDGE_PARENT],
+                    out,
+                    at_queue,
                 )
                 if num < 0:
                     return NO_SPACE
@@ -260,7 +269,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
             if v == NONE:
                 continue
             if v >= 0:
-                end = add_head(S, W, H, high, end, v, r, n, out, at_heads)
+                end = add_head(S, W, H, high, end, np.int64(v), r, n, out, at_heads)
                 if end < 0:
                     return NO_SPACE
                 continue
@@ -275,9 +284,10 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                     if end < 0:
                         return NO_SPACE
                 continue
-            start, start_r, ret = X[c + 1], X[c + 2], return_state(S, X, s, c)
+            start, start_r = np.int64(X[c + 1]), np.int64(X[c + 2])
+            ret = np.int64(return_state(S, X, s, c))
             if ret < 0:
-                num = add_head(S, W, Q, 0, num, start, start_r, n, out, at_queue)
+                num = add_head(S, W, Q, np.int64(0), num, start, start_r, n, out, at_queue)
                 if num < 0:
                     return NO_SPACE
                 continue
@@ -291,7 +301,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                 W[top + NODE_NEXT] = made
                 made = top
                 top += NODE_WORDS
-                num = add_head(S, W, Q, 0, num, start, start_r, made, out, at_queue)
+                num = add_head(S, W, Q, np.int64(0), num, start, start_r, made, out, at_queue)
                 if num < 0:
                     return NO_SPACE
                 continue
@@ -313,7 +323,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
     return OK
 
 
-@compiled()
+@compiled(inner=True)
 def step(S, T, X, W, H, Q, D, d, b, out):  # pragma: no cover
     """One byte from the heads at depth d - 1 (D[d - 1]: first head, end, top) to depth d. NEED_ROW: out[0] is the state."""
     low, high, top = D[d - 1, 0], D[d - 1, 1], D[d - 1, 2]

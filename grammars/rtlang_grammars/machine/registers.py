@@ -46,7 +46,7 @@ def is_seen(X, W, o, r, name):  # pragma: no cover
     return (seen_word(X, W, o, r, name // BITS) >> (name % BITS)) & 1
 
 
-@compiled()
+@compiled(inner=True)
 def count_missing(X, W, o, r):  # pragma: no cover
     """Required names that have not come yet."""
     missing = 0
@@ -63,7 +63,7 @@ def is_required(X, o, name):  # pragma: no cover
     return (X[X[o + OBJ_REQUIRED] + name // BITS] >> (name % BITS)) & 1
 
 
-@compiled()
+@compiled(inner=True)
 def slack(X, W, o, r):  # pragma: no cover
     """Properties that may come beside the missing ones; a large number where nothing bounds them."""
     most = X[o + OBJ_MAX]
@@ -72,7 +72,7 @@ def slack(X, W, o, r):  # pragma: no cover
     return most - W[r] - count_missing(X, W, o, r)
 
 
-@compiled()
+@compiled(inner=True)
 def is_in_order(X, W, o, r, name):  # pragma: no cover
     """Whether an ordered object may go on with a name: no required one is passed over, and enough others are left behind it."""
     last = name // BITS
@@ -87,7 +87,7 @@ def is_in_order(X, W, o, r, name):  # pragma: no cover
     return W[r] + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
 
 
-@compiled()
+@compiled(inner=True)
 def may_come(X, W, o, r, low, high):  # pragma: no cover
     """Whether a name of the leaves low..high may still come."""
     free = slack(X, W, o, r)
@@ -101,7 +101,7 @@ def may_come(X, W, o, r, low, high):  # pragma: no cover
     return False
 
 
-@compiled()
+@compiled(inner=True)
 def may_close(X, W, o, r):  # pragma: no cover
     if X[o + OBJ_WORDS] != 0 and W[r] < X[o + OBJ_MIN]:
         return False
@@ -112,7 +112,7 @@ def may_close(X, W, o, r):  # pragma: no cover
     return not lacks
 
 
-@compiled()
+@compiled(inner=True)
 def with_property(X, W, o, r, name, top):  # pragma: no cover
     """The register after one more property (`name` < 0: one that is not declared), and the new top of the arena; top 0: no space."""
     num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_IS_ORDERED] != 0
@@ -154,26 +154,26 @@ def act(X, W, a, r, top):  # pragma: no cover
         if r <= X[a + 2]:
             target = np.int64(X[a + 1])
         return target, r, top
-    o = X[a + 1]
+    o = np.int64(X[a + 1])
     if kind == KEY_BRANCH:
-        if may_come(X, W, o, r, X[a + 3], X[a + 4]):
+        if may_come(X, W, o, r, np.int64(X[a + 3]), np.int64(X[a + 4])):
             target = np.int64(X[a + 2])
     elif kind == KEY_END:
-        leaf = X[a + 2]
+        leaf = np.int64(X[a + 2])
         if may_come(X, W, o, r, leaf, leaf + 1):
             target = np.int64(X[X[o + OBJ_LEAVES] + 2 * leaf + 1])
-            r, top = with_property(X, W, o, r, X[X[o + OBJ_LEAVES] + 2 * leaf], top)
+            r, top = with_property(X, W, o, r, np.int64(X[X[o + OBJ_LEAVES] + 2 * leaf]), top)
     elif kind == KEY_OTHER:
         if slack(X, W, o, r) > 0:
             target = np.int64(X[a + 2])
-            r, top = with_property(X, W, o, r, -1, top)
+            r, top = with_property(X, W, o, r, np.int64(-1), top)
     elif kind == CLOSE:
         if may_close(X, W, o, r):
             target = np.int64(X[a + 2])
             r = np.int64(0)
     elif kind == COMMA:
         is_possible = X[o + OBJ_IS_OPEN] != 0 and slack(X, W, o, r) > 0
-        if is_possible or may_come(X, W, o, r, 0, X[o + OBJ_NUM_LEAVES]):
+        if is_possible or may_come(X, W, o, r, np.int64(0), np.int64(X[o + OBJ_NUM_LEAVES])):
             target = np.int64(X[a + 2])
     elif kind == NEW_OBJECT:
         target = np.int64(X[a + 2])

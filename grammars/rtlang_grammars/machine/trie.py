@@ -83,20 +83,20 @@ def token_trie(vocabulary: Vocabulary, cache_dir: Path | None = None) -> TokenTr
 
 def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int64]:
     """The records of a trie over the tokens in `order`, which is sorted by their bytes."""
+    path = np.zeros(MAX_TOKEN_BYTES + 2, dtype=np.int64)
     capacity = int((offsets[order + 1] - offsets[order]).sum())
     if capacity >= 1 << 23:
-        capacity = int(_build(data, offsets, order, np.zeros(0, dtype=np.int64)))
+        capacity = int(_build(data, offsets, order, np.zeros(0, dtype=np.int64), path))
         if capacity >= 1 << 23:
             raise ValueError(f"the vocabulary needs {capacity} trie nodes, at most {(1 << 23) - 1} are supported")
     nodes = np.zeros(capacity, dtype=np.int64)
-    return nodes[: _build(data, offsets, order, nodes)].copy()
+    return nodes[: _build(data, offsets, order, nodes, path)].copy()
 
 
-@compiled(allocates=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _build(data, offsets, order, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the records into `nodes` (or only count them, where it is empty); returns their number."""
+@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+def _build(data, offsets, order, nodes, path):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the records into `nodes` (or only count them, where it is empty); returns their number. `path`: the record on every depth."""
     writes = nodes.shape[0] > 0
-    path = np.zeros(1025, np.int64)  # the record on every depth
     depth = 0
     count = 0
     previous = -1

@@ -31,8 +31,8 @@ LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
 _QUOTE = 0x22
 
 
-@compiled(allocates=True)
-def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
+@compiled()
+def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: no cover
     """Write the states, rows and actions of a trie; with empty S only count them.
 
     Args:
@@ -42,14 +42,14 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
             automaton's start, first row of the general automaton.
         general: int32 [states, 256], the general automaton with states counted from 0, -1 for none (OPEN_KEYS).
         S, X: what is new, from the first state and the first word on. T: all rows, [rows, 256].
+        stack: int64 [n + 1, 5], for the nodes that wait: low, high (of the texts), depth, state of the general automaton, state. They
+            have no text in common, so there are never more than texts.
     Returns:
         States, rows and words of X.
     """
     writes = S.shape[0] > 0
     first_state, first_row, first_word = plan[0], plan[1], plan[2]
-    # Nodes that wait: low, high (of the texts), depth, state of the general automaton, state. Depth first, so few wait.
-    stack = np.zeros((256, 5), np.int64)
-    stack[0, 1] = offsets.shape[0] - 1
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 4] = 0, offsets.shape[0] - 1, 0, 0
     stack[0, 3] = 0 if mode == OPEN_KEYS else -1
     size = 1
     states, rows, words = 1, 0, 0
@@ -81,7 +81,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
         if is_end and mode != LITERALS:
             if writes:
                 X[words], X[words + 1], X[words + 2] = KEY_END, plan[3], low
-                _set(S, T, state, row, has_row, _QUOTE, FIRST_ACTION - (first_word + words))
+                _set(S, T, state, row, has_row, np.int64(_QUOTE), FIRST_ACTION - (first_word + words))
             words += 3
         i = first
         while i < high:
@@ -104,13 +104,9 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
                         end,
                     )
                     entry = FIRST_ACTION - (first_word + words)
-                _set(S, T, state, row, has_row, byte, entry)
+                _set(S, T, state, row, has_row, np.int64(byte), entry)
             if is_checked:
                 words += 5
-            if size == stack.shape[0]:
-                grown = np.zeros((2 * size, 5), np.int64)
-                grown[:size] = stack
-                stack = grown
             stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 4] = i, end, depth + 1, states
             stack[size, 3] = following
             size += 1
@@ -119,7 +115,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X):  # pragma: no cover
     return states, rows, words
 
 
-@compiled()
+@compiled(inner=True)
 def _group(data, offsets, i, high, depth):  # pragma: no cover
     """The end of the texts from `i` on that share its byte at `depth`."""
     byte = data[offsets[i] + depth]
@@ -129,7 +125,7 @@ def _group(data, offsets, i, high, depth):  # pragma: no cover
     return i
 
 
-@compiled()
+@compiled(inner=True)
 def _set(S, T, state, row, has_row, byte, entry):  # pragma: no cover
     if has_row:
         T[row, byte] = entry

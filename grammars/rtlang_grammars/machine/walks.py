@@ -45,7 +45,7 @@ _MARK = 1  # no node lies there
 _ABOVE = ~0xFFFFFFFF
 
 
-@compiled()
+@compiled(inner=True)
 def load(C, W, H, D):  # pragma: no cover
     """Put a configuration at the beginning of the workspace; False where it is too small."""
     length, num = C[LENGTH], C[NUM_HEADS]
@@ -60,7 +60,7 @@ def load(C, W, H, D):  # pragma: no cover
     return True
 
 
-@compiled()
+@compiled(inner=True)
 def enlist(W, Q, num, n):  # pragma: no cover
     """Add a node to the list Q[:num] unless it is marked; the new length, -1 without space."""
     if W[n + NODE_NEXT] == _MARK:
@@ -72,12 +72,12 @@ def enlist(W, Q, num, n):  # pragma: no cover
     return num + 1
 
 
-@compiled()
-def is_complete(S, W, H, Q, low, high):  # pragma: no cover
-    """Whether one of the heads H[low:high] may end with nothing left to return to: 1, 0 or NO_SPACE."""
-    num = 0
+@compiled(inner=True)
+def is_complete(S, W, H, Q, end):  # pragma: no cover
+    """Whether one of the heads H[:end] may end with nothing left to return to: 1, 0 or NO_SPACE."""
+    num = np.int64(0)
     answer = 0
-    for i in range(low, high):
+    for i in range(end):
         if S[H[i, 0], ACC] != OPEN:
             if H[i, 2] == ROOT:
                 answer = 1
@@ -110,7 +110,7 @@ def completes(S, C, W, H, Q, D):  # pragma: no cover
     """Whether the text of configuration C may end: 1, 0 or NO_SPACE."""
     if not load(C, W, H, D):
         return NO_SPACE
-    return is_complete(S, W, H, Q, 0, D[0, 1])
+    return is_complete(S, W, H, Q, D[0, 1])
 
 
 @compiled(nogil=True)
@@ -126,7 +126,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
     if p == 0:
         if not load(C, W, H, D):
             return NO_SPACE
-        out[5] = is_complete(S, W, H, Q, 0, D[0, 1])
+        out[5] = is_complete(S, W, H, Q, D[0, 1])
         out[6] = out[7] = 0
         if out[5] < 0:
             return NO_SPACE
@@ -244,7 +244,7 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     if not load(C, W, H, D):
         return NO_SPACE
     for at in range(start, end):
-        code = step(S, T, X, W, H, Q, D, 1, data[at], out)
+        code = step(S, T, X, W, H, Q, D, np.int64(1), np.int64(data[at]), out)
         if code != OK:
             out[1] = at - start
             return code
@@ -255,7 +255,7 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     return OK
 
 
-@compiled()
+@compiled(inner=True)
 def copy_block(S, W, s, at, C, top):  # pragma: no cover
     """Move the block of words that the register at C[at] of state `s` names, if it does, behind `top`; the new top, -1 without space."""
     size = S[s, BLOCK]
@@ -270,7 +270,7 @@ def copy_block(S, W, s, at, C, top):  # pragma: no cover
     return top + size
 
 
-@compiled()
+@compiled(inner=True)
 def place(W, C, at, top):  # pragma: no cover
     """The place in C of the node named at C[at], reserved behind `top` where it has none; the new top, -1 without space."""
     n = C[at]
@@ -370,7 +370,7 @@ def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
         return NO_SPACE
     count = 0
     while count < text.shape[0]:
-        complete = is_complete(S, W, H, Q, 0, D[0, 1])
+        complete = is_complete(S, W, H, Q, D[0, 1])
         if complete < 0:
             out[1] = count
             return NO_SPACE
@@ -378,7 +378,7 @@ def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
             break
         only = -1
         for b in range(256):
-            code = step(S, T, X, W, H, Q, D, 1, b, out)
+            code = step(S, T, X, W, H, Q, D, np.int64(1), np.int64(b), out)
             if code == OK:
                 if only >= 0:
                     only = -2
@@ -389,7 +389,7 @@ def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
                 return code
         if only < 0:
             break
-        step(S, T, X, W, H, Q, D, 1, only, out)
+        step(S, T, X, W, H, Q, D, np.int64(1), np.int64(only), out)
         text[count] = only
         count += 1
         low, num = D[1, 0], D[1, 1] - D[1, 0]
