@@ -164,8 +164,6 @@ class ConstraintCompiler:
             else:
                 self._submit(self._compile_pool, lambda: self._answer(future, compiled, max_tokens), future)
         elif is_new:
-            if self._backend is not None:
-                self._start_timer_of(constraint)
             self._submit(self._compile_pool, lambda: self._compile(constraint))
         return future
 
@@ -225,6 +223,10 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
+        if self._backend is not None:
+            self._start_timer_of(
+                constraint
+            )  # now, and not when it was asked for: nobody fails because others took long
         started = perf_counter()
         compiled = self._compiled(constraint, is_unwanted)
         self._metrics.grammar_compile.observe(perf_counter() - started)
@@ -300,7 +302,9 @@ class ConstraintCompiler:
                     self._config.grammar_backend, vocabulary, self._search, checks_values=True
                 )
                 with self._lock:
-                    untimed = [constraint for constraint, each in self._waiting.items() if each.timer is None]
+                    untimed = [
+                        each for each in self._running if each in self._waiting and self._waiting[each].timer is None
+                    ]
                 for constraint in untimed:
                     self._start_timer_of(constraint)
             return self._backend, self._search
