@@ -101,8 +101,18 @@ def tagged(
     Raises:
         ParameterError: a part is none, a tag begins with no trigger or with more than one, or a bound is not allowed.
     """
-    given = [(begin, *rest) for begin, rest in tags.items()] if isinstance(tags, Mapping) else list(tags)
-    listed = [(begin, _part(part), end) for begin, part, end in given]
+    given = (
+        [(begin, rest) for begin, rest in tags.items()]
+        if isinstance(tags, Mapping)
+        else [(each[0], tuple(each[1:])) for each in tags]
+    )
+    listed = []
+    for begin, rest in given:
+        if not (isinstance(rest, tuple) and len(rest) == 2 and isinstance(begin, str) and isinstance(rest[1], str)):
+            raise ParameterError(
+                "tags", {begin: rest}, "a beginning, a part and the text of the end: {'<a>': (int, '</a>')}"
+            )
+        listed.append((begin, _part(rest[0]), rest[1]))
     return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))
 
 

@@ -47,6 +47,8 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
         (lambda: rt.repeated("a", 3, 2), "parts"),
         (lambda: rt.tagged({"": ("a", "b")}), "parts"),
         (lambda: rt.tagged([("<a", "x", "")], triggers=["<b"]), "parts"),
+        (lambda: rt.tagged({"<a>": int}), "tags"),  # type: ignore[dict-item]
+        (lambda: rt.tagged([("<a>",)]), "tags"),  # type: ignore[list-item]
         (lambda: rt.sequence(Point, rt.json_text(Point, whitespace="compact")), "parts"),
         (lambda: rt.sequence(object()), "type"),
     ],
