@@ -17,11 +17,11 @@ class Shape:
     """The size of the network."""
 
     vocab_size: int = 2048
-    hidden_size: int = 192
-    num_layers: int = 6
-    num_q_heads: int = 6
+    hidden_size: int = 256
+    num_layers: int = 7
+    num_q_heads: int = 4
     num_kv_heads: int = 2
-    head_dim: int = 32
+    head_dim: int = 64
     intermediate_size: int = 512
     rope_theta: float = 10_000.0
     norm_eps: float = 1e-5

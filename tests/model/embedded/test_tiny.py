@@ -55,7 +55,7 @@ def answer(model: Any, content: str) -> str:
 
 
 def test_the_weights_fit_the_package_and_the_shape() -> None:
-    assert (TINY / "model.safetensors").stat().st_size <= 8_000_000
+    assert (TINY / "model.safetensors").stat().st_size <= 9_800_000
     expected = {name: list(weight.shape) for name, weight in state_dict_for_llama(Network(Shape())).items()}
     with safe_open(str(TINY / "model.safetensors"), framework="pt") as weights:
         assert {name: weights.get_slice(name).get_shape() for name in weights.keys()} == expected  # noqa: SIM118
