@@ -304,6 +304,8 @@ def check_grammar(
 def _started(config: RuntimeConfig) -> rtlang.Runtime:
     """A runtime with its model loaded; a terminal sees how far loading is."""
     with show_loading(Console(stderr=True)):
+        if config.grammar_backend == "rtlang":
+            import_module("rtlang_grammars.warm_up").begin()  # before torch is imported, which takes seconds, too
         return rtlang.Runtime(config=config).start()
 
 
