@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rtlang.model.embedded.clauses import Clauses, composed
 from rtlang.model.embedded.extras import Extra, Record
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw
 
-SENTENCES_SHARE = 0.5  # of the texts of a kind that has sentences
+CLAUSES_SHARE = 0.35  # of the texts of a kind that has clauses
+SENTENCES_SHARE = 0.35  # of the texts of a kind that has sentences
 FIRST_PERSON_SHARE = 0.35  # of the texts made of sentences, where a kind has some in the first person
 SLOT = re.compile(r"{(\w+)}")
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
@@ -40,20 +42,33 @@ class Kind:
     sentences: tuple[str, ...] = field(default=())  # each tells one field or a few
     first_person: tuple[str, ...] = field(default=())  # the same, in the words of the person whom the record is about
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names of fields in texts; "" tells no field
+    clauses: Clauses | None = None  # what longer sentences are put together from
 
     def __call__(self, draw: Draw) -> tuple[str, str, Record]:
         record, spelled = self.draw(draw)
         values = {**record, **spelled}
-        if draw.templates == "test" or not self.sentences or not draw.chance(SENTENCES_SHARE):
-            return self.name, draw.template(self.known, self.held).format_map(values), record
-        return self.name, self.in_sentences(draw, record).format_map(values), record
+        shape = draw.random.random() if draw.templates == "train" else 1.0
+        if self.clauses is not None and shape < CLAUSES_SHARE:
+            return self.name, self.in_clauses(draw, record).format_map(values), record
+        if self.sentences and shape < CLAUSES_SHARE + SENTENCES_SHARE:
+            return self.name, self.in_sentences(draw, record).format_map(values), record
+        return self.name, draw.template(self.known, self.held).format_map(values), record
+
+    def told_by(self, line: str) -> set[str]:
+        """The fields that a template tells."""
+        return {self.aliases.get(name, name) for name in SLOT.findall(line)} - {""}
+
+    def in_clauses(self, draw: Draw, record: Record) -> str:
+        """Sentences put together from clauses which together tell every field once."""
+        assert self.clauses is not None
+        return joined(composed(draw, self.clauses, self.sentences, set(record), self.told_by))
 
     def in_sentences(self, draw: Draw, record: Record) -> str:
         """Sentences of one voice in random order which together tell every field once."""
         voice = self.first_person if self.first_person and draw.chance(FIRST_PERSON_SHARE) else self.sentences
         left, told = set(record), []
         for sentence in draw.shuffled(voice):
-            told_here = {self.aliases.get(name, name) for name in SLOT.findall(sentence)} - {""}
+            told_here = self.told_by(sentence)
             if told_here and told_here <= left:
                 left -= told_here
                 told.append(draw.spoken(sentence))

@@ -1,6 +1,7 @@
 """Kinds of records about travel: flights, stays in hotels, and the weather."""
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.clauses_of_travel import FLIGHT
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
@@ -118,6 +119,7 @@ On {date}, {passenger} [flies/goes/travels] to {destination}."""),
 [I fly/I travel/I am flying] to {destination} on {date}.
 [I leave/I depart from/I take off in] {origin} on {date}.
 [I sit in seat/I booked seat/My seat is] {seat} on flight {flight}."""),
+    clauses=FLIGHT,
 )  # fmt: skip
 
 

@@ -75,6 +75,19 @@ def test_texts_of_sentences_tell_the_whole_record(kind: Kind) -> None:
         assert all(is_told(value, text) for value in leaves(record)), (text, record)
 
 
+@pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.known[0][:30])
+def test_texts_of_clauses_tell_the_whole_record(kind: Kind) -> None:
+    assert kind.clauses is not None
+    draw = Draw(6)
+    texts = []
+    for _ in range(300):
+        record, words = kind.draw(draw)
+        texts.append(kind.in_clauses(draw, record).format_map({**record, **words}))
+        assert all(is_told(value, texts[-1]) for value in leaves(record)), (texts[-1], record)
+        assert ",," not in texts[-1].replace(", ,", ",,"), texts[-1]
+    assert len({tuple(re.findall(r"[a-z]+", text)) for text in texts}) > 290  # hardly two of one build
+
+
 @pytest.mark.parametrize("kind", [order, basket, event, person, ticket, recipe], ids=lambda kind: kind.known[0][:30])
 def test_held_texts_are_new_but_their_words_are_known(kind: Kind) -> None:
     """No run of five words or fields of a held text is in a training text; each word is in one."""
@@ -83,10 +96,11 @@ def test_held_texts_are_new_but_their_words_are_known(kind: Kind) -> None:
         tokens = re.findall(r"\{\w+\}|\w+", text.lower())
         return {tuple(tokens[at : at + size]) for at in range(len(tokens) - size + 1)}
 
+    assert kind.clauses is not None
     draw = Draw(3)
     known = [
         draw.spoken(line)
-        for line in (*kind.known, *kind.sentences, *kind.first_person)
+        for line in (*kind.known, *kind.sentences, *kind.first_person, *kind.clauses.cores, *kind.clauses.adjuncts)
         for _ in range(200 if "[" in line else 1)
     ]
     words, runs = ({gram for text in known for gram in grams(text, size)} for size in (1, 5))
