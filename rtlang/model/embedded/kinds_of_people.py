@@ -1,6 +1,7 @@
 """Kinds of records about people: a person, and the ticket of somebody with a problem."""
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.clauses_of_people import PERSON, TICKET
 from rtlang.model.embedded.extras import EMAIL, PHONE, URGENT, Record
 from rtlang.model.embedded.extras_more import EMPLOYER, MARRIED, RESOLVED
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
@@ -135,6 +136,7 @@ I am {a_job} in {city}.
 I'm {age} and [love/like/enjoy] {hobby}.
 I am {name} and I work as {a_job}."""),
     aliases={"a_job": "job", "first": ""},
+    clauses=PERSON,
 )  # fmt: skip
 
 
@@ -276,4 +278,5 @@ I am {reporter} in room {room}.
 {reporter} speaking, my {device} {problem}.
 My {device}, which is in room {room}, {problem}."""),
     aliases={"Priority": "priority"},
+    clauses=TICKET,
 )  # fmt: skip
