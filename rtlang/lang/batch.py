@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from rtlang.errors import OverloadError, ParameterError
+from rtlang.lang.bell import Bell
 from rtlang.lang.body import Body
 from rtlang.lang.result import Result
 from rtlang.lang.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
@@ -64,12 +65,12 @@ def run_batch(
 
 
 class _ThreadedBatch:
-    """Runs plain bodies. The caller's thread collects, workers record and submit; they meet in one condition."""
+    """Runs plain bodies. The caller's thread collects, workers record and submit; they meet at one bell."""
 
     def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
         self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
         self._has_deadline = options["deadline_s"] is not None
-        self._condition = threading.Condition()
+        self._bell = Bell()
         self._runs: dict[int, tuple[Session, State]] = {}  # begun and not yet collected
         self._returned: dict[int, tuple[Any, BaseException | None]] = {}  # bodies that ended
         self._ended: deque[int] = deque()  # runs whose body and graph have both ended, not yet collected
@@ -85,7 +86,7 @@ class _ThreadedBatch:
         try:
             while num_done < len(results):
                 for index in self._wait_for_ended():
-                    with self._condition:
+                    with self._bell.lock:
                         session, state = self._runs.pop(index)
                         value, error = self._returned.pop(index)
                     result = results[index] = Result(session, state, value, error)
@@ -100,7 +101,7 @@ class _ThreadedBatch:
     def _wait_for_ended(self) -> list[int]:
         """Indices of runs whose body and graph have both ended; at least one."""
         while True:
-            with self._condition:
+            with self._bell.lock:
                 if self._ended:
                     ended = list(self._ended)
                     self._ended.clear()
@@ -109,24 +110,24 @@ class _ThreadedBatch:
                 running = (session for session, _ in self._runs.values() if session.final is None)
                 sessions = list(running) if self._has_deadline else []
                 timeouts = [session.remaining_s() or 0.0 for session in sessions] + ([STALL_S] if has_more else [])
-                self._condition.wait(min(timeouts, default=None))
-                has_stalled = has_more and self._next == begun and not self._ended
+            self._bell.wait(lambda: bool(self._ended), min(timeouts, default=None))
+            has_stalled = has_more and self._next == begun and not self._ended
             for session in sessions:
                 session.expire()
             if has_stalled:
                 self._add_thread()
 
     def _stop(self) -> None:
-        with self._condition:
+        with self._bell.lock:
             self._is_stopped = True
             sessions = [session for session, _ in self._runs.values()]
-            self._condition.notify_all()
+            self._bell.ring()
         for session in sessions:
             session.cancel()
 
     def _add_thread(self) -> None:
         """Start another worker if there is work for it: a body is about to wait, or does something slow of its own."""
-        with self._condition:
+        with self._bell.lock:
             if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
                 return
             self._num_threads += 1
@@ -134,7 +135,7 @@ class _ThreadedBatch:
 
     def _work(self) -> None:
         while True:
-            with self._condition:
+            with self._bell.lock:
                 if self._is_stopped or self._next >= len(self._bodies):
                     self._num_threads -= 1
                     return
@@ -156,12 +157,12 @@ class _ThreadedBatch:
                     session.finish()
             except BaseException as caught:
                 error = caught
-            with self._condition:
+            with self._bell.lock:
                 self._returned[index] = (value, error)
                 self._half_ended(index)
 
     def _graph_ended(self, index: int) -> None:
-        with self._condition:
+        with self._bell.lock:
             self._num_ended += 1
             self._half_ended(index)
 
@@ -171,7 +172,7 @@ class _ThreadedBatch:
             self._ended.append(index)
         else:
             self._is_half_ended.add(index)
-        self._condition.notify_all()
+        self._bell.ring()
 
     def _room_after(self) -> Callable[[OverloadError], bool]:
         """A function that waits for the queue to drain: as long as runs of this batch end, else a few times."""
@@ -179,13 +180,16 @@ class _ThreadedBatch:
 
         def wait(error: OverloadError) -> bool:
             nonlocal last_ended, num_idle
-            with self._condition:
+            with self._bell.lock:
                 num_idle = num_idle + 1 if self._num_ended == last_ended else 0
                 last_ended = self._num_ended
                 if num_idle > MAX_IDLE_RETRIES or self._is_stopped:
                     return False
-                self._condition.wait(min(error.retry_after_s, MAX_OVERLOAD_WAIT_S))
-                return True
+            seen = last_ended
+            self._bell.wait(
+                lambda: self._is_stopped or self._num_ended > seen, min(error.retry_after_s, MAX_OVERLOAD_WAIT_S)
+            )
+            return True
 
         return wait
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 from rtlang.errors import AbortedError, DeadlineError, OverloadError, ParameterError, RtlangError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.lang.bell import Bell
 from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.passes import fold_text
 from rtlang.lang.recording import Outcome, Recording
@@ -67,7 +68,7 @@ class Session:
         self._target, self._priority = target, priority
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
-        self._condition = threading.Condition()
+        self._bell = Bell()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
         self._unsent: list[Node] = []
@@ -199,7 +200,7 @@ class Session:
     # Events
 
     def _listen(self, event: Event) -> None:
-        with self._condition:
+        with self._bell.lock:
             if self.final is not None:
                 return
             if isinstance(event, NodeFinished):
@@ -213,11 +214,11 @@ class Session:
         elif isinstance(event, GraphFailed):
             self._end(event.error)
         elif isinstance(event, (NodeFinished, NodeFailed)):
-            with self._condition:
+            with self._bell.lock:
                 self._wake()
 
     def _end(self, final: GraphFinished | RtlangError) -> None:
-        with self._condition:
+        with self._bell.lock:
             if self.final is not None:
                 return
             self.final = final
@@ -231,7 +232,7 @@ class Session:
             self._run.cancel()
 
     def _wake(self) -> None:
-        self._condition.notify_all()
+        self._bell.ring()
         sleepers, self._sleepers = self._sleepers, []
         for loop, future in sleepers:
             try:
@@ -253,9 +254,7 @@ class Session:
         while not is_ready():
             if self.expire():
                 return
-            with self._condition:
-                if not is_ready():
-                    self._condition.wait(self.remaining_s())
+            self._bell.wait(is_ready, self.remaining_s())
 
     async def _sleep(self, is_ready: Callable[[], bool]) -> None:
         loop = asyncio.get_running_loop()
@@ -263,7 +262,7 @@ class Session:
             if self.expire():
                 return
             future: asyncio.Future[None] = loop.create_future()
-            with self._condition:
+            with self._bell.lock:
                 if is_ready():
                     return
                 self._sleepers.append((loop, future))

@@ -15,6 +15,7 @@ from typing import Any
 
 from rtlang.errors import RtlangError
 from rtlang.events import Event, NodeFailed, NodeFinished, TextDelta
+from rtlang.lang.bell import Bell
 from rtlang.lang.body import Body
 from rtlang.lang.graph import Text
 from rtlang.lang.meta import Meta
@@ -96,7 +97,7 @@ class Stream:
             on_end=lambda: self._put(None),
         )
         self._state = State(self._session.recording)
-        self._condition = threading.Condition()
+        self._bell = Bell()
         self._raw: deque[Event | None] = deque()
         self._ready: deque[StreamEvent] = deque()
         self._sleeper: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
@@ -117,9 +118,8 @@ class Stream:
                 return event
             if self._is_over:
                 raise StopIteration
-            with self._session.ended_by_errors(), self._condition:  # Ctrl-C while waiting
-                if not self._has_news():
-                    self._condition.wait(self._session.remaining_s())
+            with self._session.ended_by_errors():  # Ctrl-C while waiting
+                self._bell.wait(self._has_news, self._session.remaining_s())
             self._session.expire()
 
     def __aiter__(self) -> AsyncIterator[StreamEvent]:
@@ -134,7 +134,7 @@ class Stream:
             if self._is_over:
                 raise StopAsyncIteration
             future: asyncio.Future[None] = loop.create_future()
-            with self._condition:
+            with self._bell.lock:
                 if self._has_news():
                     continue
                 self._sleeper = (loop, future)
@@ -224,10 +224,10 @@ class Stream:
         self._put(None)
 
     def _put(self, event: Event | None) -> None:
-        with self._condition:
+        with self._bell.lock:
             if event is not None:
                 self._raw.append(event)
-            self._condition.notify_all()
+            self._bell.ring()
             sleeper, self._sleeper = self._sleeper, None
         if sleeper is not None:
             loop, future = sleeper
@@ -248,7 +248,7 @@ class Stream:
             return None
         while not self._ready:
             has_ended = self._has_ended()
-            with self._condition:
+            with self._bell.lock:
                 raw = self._raw.popleft() if self._raw else None
             if raw is not None:
                 self._ready.extend(self._translate(raw))

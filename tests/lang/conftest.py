@@ -1,21 +1,13 @@
-"""Fixtures of the language's tests: a fake runtime, and an end for anything that would hang."""
+"""Fixtures of the language's tests: a fake runtime."""
 
 from __future__ import annotations
 
-import faulthandler
 from collections.abc import Iterator
 
 import pytest
 
 import rtlang as rt
 from tests.support.fake_target import FakeTarget
-
-
-@pytest.fixture(autouse=True)
-def _no_test_hangs() -> Iterator[None]:
-    faulthandler.dump_traceback_later(120, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture
