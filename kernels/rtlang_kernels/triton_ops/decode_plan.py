@@ -82,12 +82,14 @@ class DecodePlan:
         self._machine = machine_of(device)
         self._windows = tuple(dict.fromkeys(windows))
         wanted = PROGRAMS_PER_MULTIPROCESSOR * self._machine.num_multiprocessors // num_kv_heads + 1
-        lines = num_rows * (num_q_heads // num_kv_heads)  # so many at most see one key: wider classes stay empty
+        group = num_q_heads // num_kv_heads
+        lines = num_rows * group  # so many at most see one key: wider classes stay empty
         sizes = (2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted)
         self.class_sizes = tuple(
             size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
         )
-        self.num_partials = 8 * num_rows + 4 * wanted
+        # A partial row per token and rectangle over it, eight deep, and per further piece one for each token of the widest tile.
+        self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
         fields: dict[str, tuple[Any, tuple[int, ...]]] = {
             "input_ids": (np.int64, (num_rows,)),
             "positions": (np.int64, (num_rows,)),

@@ -8,8 +8,10 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.triton_ops import decode_plan
 from rtlang_kernels.triton_ops.decode_plan import MAX_GROWTH, DecodePlan, Window
 from rtlang_kernels.triton_ops.schedule import ITEM_ROW, NUM_TOKENS, P0, P1, TOKEN
+from rtlang_kernels.triton_ops.tiles import SM_90, Machine
 from tests.support.attention_cases import column
 from tests.support.gpu import DEVICE
 
@@ -67,7 +69,7 @@ def seen_by(plan: DecodePlan, window: int = 0) -> list[np.ndarray]:
     """How often each token's items hold each position, read from the device's arrays."""
     host, count = plan._buffer.host, plan._rows
     items = host[f"items{window}"][: host[f"header{window}"][3]]
-    seen = [np.zeros(4096, int) for _ in range(count)]
+    seen = [np.zeros(4096 if not len(items) else int(items[:, P1].max()) + 1, int) for _ in range(count)]
     for item in items:
         for token in range(item[TOKEN], item[TOKEN] + item[NUM_TOKENS]):
             pages = slice(item[P0] // PAGE_SIZE, -(-item[P1] // PAGE_SIZE))
@@ -124,6 +126,37 @@ def test_attention_over_a_grown_plan_is_exact() -> None:
         )
         want = ops.paged_attention(q[:3], pools[0], pools[1], fresh, scale=0.25)
     assert float((out[:3].cpu() - want).norm() / want.norm()) < 1e-5
+
+
+@pytest.mark.parametrize("heads", [(32, 8), (14, 2), (32, 32), (32, 4)], ids=str)
+@pytest.mark.parametrize("rows", [2, 8, 24, 64, 128, 256])
+@pytest.mark.parametrize("shared", [0, 256, 4096, 32768])
+def test_rows_over_a_prefix_fit_a_large_gpu(
+    monkeypatch: pytest.MonkeyPatch, heads: tuple[int, int], rows: int, shared: int
+) -> None:
+    """What is planned for many multiprocessors: a prefix is cut into many pieces, each with a partial result of every row."""
+    monkeypatch.setattr(decode_plan, "machine_of", lambda device: Machine(SM_90, 132, 50 << 20))
+    pages = shared // PAGE_SIZE + 16
+    plan = DecodePlan(
+        rows,
+        rows * (pages + MAX_GROWTH),
+        spare_page=0,
+        page_size=PAGE_SIZE,
+        num_q_heads=heads[0],
+        num_kv_heads=heads[1],
+        head_dim=128,
+        dtype=torch.bfloat16,
+        device=DEVICE,
+    )
+    table = np.arange(rows * pages, dtype=np.int32).reshape(rows, pages)
+    table[:, : shared // PAGE_SIZE] = table[0, : shared // PAGE_SIZE]
+    lengths = shared + np.random.default_rng(0).integers(1, 256, rows).astype(np.int32)
+    assert plan.set(table, lengths, np.array([0] + [shared] * (rows - 1), np.int32))
+    items = plan._buffer.host["items0"][: plan._buffer.host["header0"][3]]
+    assert (int(items[:, NUM_TOKENS].max()) > 1) == (shared > 0)
+    for row, counts in enumerate(seen_by(plan)):
+        assert (counts[: lengths[row]] == 1).all()
+        assert not counts[lengths[row] :].any()
 
 
 def test_a_window_is_planned_anew_once_it_hides_a_key() -> None:
