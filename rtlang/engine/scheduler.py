@@ -280,7 +280,10 @@ class Scheduler:
         """Stop running: what is computed stays in the cache, the pages are given back."""
         assert request.node is not None
         self.running.remove(request)
-        start, end = request.num_tree_tokens, min(request.num_computed_tokens, len(request.token_ids))
+        # What a step in flight computes may be for another token than the one that was kept: a constraint replaces drawn ones.
+        known = request.num_computed_tokens - request.num_in_flight_tokens
+        start = request.num_tree_tokens
+        end = max(start, min(known, len(request.token_ids)))
         self.cache.finish(request.node, request.token_ids[start:end], request.page_ids[start // self._page_size :])
         self._reset(request)
 

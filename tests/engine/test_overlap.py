@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rtlang.config import RuntimeConfig
@@ -124,6 +126,53 @@ def test_step_after_step_that_fails_ends_the_engine() -> None:
         driver.add([1, 100 + i], 4)
     with pytest.raises(RuntimeError, match="3 steps in a row"):
         driver.run()
+
+
+class Steered:
+    """A constraint that allows everything, replaces the last token that fits, and is complete with it."""
+
+    end_token_ids: frozenset[int] = frozenset()
+    is_accepting = True
+    matcher = object()
+
+    def __init__(self) -> None:
+        self.is_complete = False
+
+    def accept(self, token_id: int, remaining: int) -> int:
+        self.is_complete = remaining == 2
+        return 3 + ord("Z") if self.is_complete else token_id
+
+    def raise_if_failed(self) -> None:
+        """It does not fail."""
+
+
+class AllAllowed:
+    """Fills masks at once."""
+
+    def fill(self, sessions: list[Steered], bitmask: np.ndarray) -> Future[None]:
+        bitmask[:] = -1
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+
+@pytest.mark.parametrize("max_tokens", range(3, 12))
+def test_what_was_computed_for_a_replaced_token_is_not_kept(max_tokens: int) -> None:
+    """A replaced token ends the request while the row after the drawn one is in flight: its page holds another token than the text."""
+    driver = Driver(eos_every=10**9)
+    assert driver.engine._overlap is not None
+    driver.engine._overlap._compiler = AllAllowed()  # type: ignore[assignment]
+    request = driver.add([1, 100, 101], max_tokens)
+    request.session = Steered()  # type: ignore[assignment]
+    driver.run()
+    assert request.output_token_ids == [*naive_generate([1, 100, 101], max_tokens - 2, eos_every=10**9), 3 + ord("Z")]
+    after = driver.add(
+        [*request.token_ids, 102, 103], 3
+    )  # the fake runner looks at every token of the pages that it reads
+    driver.run()
+    assert after.num_cached_tokens >= len(request.token_ids) - 1 - driver.engine.cache.page_size
+    assert after.output_token_ids == naive_generate([*request.token_ids, 102, 103], 3, eos_every=10**9)
+    driver.assert_idle()
 
 
 def test_a_row_that_is_not_finite_fails_alone() -> None:
