@@ -129,6 +129,13 @@ class EngineLoop:
         if self._thread.ident is not None and not self.is_current_thread:
             self._thread.join()
 
+    def forget_engine(self) -> bool:
+        """Let go of the engine, and so of the model; False while its thread still runs (where it is what calls)."""
+        if self._thread.is_alive():
+            return False
+        self._engine = None
+        return True
+
     def _main(self) -> None:
         try:
             self._engine = self._make_engine(self.wake)

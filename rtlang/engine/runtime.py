@@ -225,13 +225,20 @@ class Runtime:
             self._checker.close()
         if self._compiler is not None:
             self._compiler.close()
-        self._runner = None
+        runner, self._runner = self._runner, None
+        if loop is not None and loop.forget_engine() and isinstance(runner, DeviceRunner):
+            runner.close()
 
     # -- engine thread
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
         runner = ModelRunner(self.config) if self.config.device == "cpu" else DeviceRunner(self.config)
-        runner.load()
+        try:
+            runner.load()
+        except BaseException:
+            if isinstance(runner, DeviceRunner):
+                runner.close()  # the error's traceback holds on to it
+            raise
         self._runner = runner
         self._checker = ValueChecker(self._post)
         self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size, self.metrics)

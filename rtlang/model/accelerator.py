@@ -6,6 +6,7 @@ It is little, so that all the rest can be tested without one. `CudaAccelerator` 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -47,6 +48,9 @@ class Accelerator(Protocol):
 
         `function` must launch only, read nothing back, and have run before.
         """
+
+    def release(self) -> None:
+        """Give memory that no tensor holds back to the machine. For whoever has just given tensors up."""
 
 
 def accelerator_for(name: str) -> Accelerator:
@@ -93,7 +97,8 @@ class CudaAccelerator:
             self._graph_memory = torch.cuda.graph_pool_handle()  # one for all graphs, which never run at the same time
         torch.cuda.synchronize(self.device)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._graph_memory):
+        # Other threads of the process may use the GPU meanwhile; only calls of this one can be part of the graph.
+        with torch.cuda.graph(graph, pool=self._graph_memory, capture_error_mode="thread_local"):
             result = function()
 
         def replay() -> Tensor:
@@ -101,6 +106,13 @@ class CudaAccelerator:
             return result
 
         return replay
+
+    def release(self) -> None:
+        """See `Accelerator`."""
+        self._graph_memory = None
+        gc.collect()  # what is only reachable from itself holds tensors too
+        torch.cuda.synchronize(self.device)
+        torch.cuda.empty_cache()
 
 
 class _OnItsWay:
@@ -132,6 +144,10 @@ class InterpretedAccelerator:
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """See `Accelerator`."""
         return function
+
+    def release(self) -> None:
+        """See `Accelerator`. Memory of a CPU goes back by itself; references in circles do not."""
+        gc.collect()
 
 
 class _There:

@@ -87,6 +87,12 @@ class DeviceRunner:
         self._drawn_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
         self._graphs: dict[int, DecodeSteps] = {}
         self.num_replayed = self.num_eager = 0
+        self._num_grown = 0  # of graphs given up
+
+    @property
+    def num_grown(self) -> int:
+        """Replayed steps whose plan is that of the step before with one key more."""
+        return self._num_grown + sum(graph.plan.num_grown for graph in self._graphs.values())
 
     @property
     def accelerator(self) -> Accelerator:
@@ -135,6 +141,20 @@ class DeviceRunner:
             accelerator.name,
             ", ".join(map(str, self._graphs)) or "no",
         )
+
+    def close(self) -> None:
+        """Give the device's memory back: weights, KV pages, graphs and automata. Nothing else may follow; idempotent.
+
+        Whoever still holds the runner, an error's traceback say, holds no memory of the device any more.
+        """
+        self._num_grown = self.num_grown
+        self._graphs.clear()
+        for name in ("kv", "decoder", "grammars"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self._drawn = torch.empty(0, dtype=torch.int64)
+        if self._accelerator is not None:
+            self._accelerator.release()
 
     def launch(self, step: Step) -> Flight:
         """Enqueue the step's page copies and layers. The step launched before must be drawn, if it samples.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -180,6 +182,17 @@ def test_a_listener_that_raises_loses_its_graph_and_nobody_elses(runner: list[Sl
         runtime.submit(graph(), listener)
         assert isinstance(listener.last(), GraphFinished)
         assert raised.is_set()
+
+
+def test_a_closed_runtime_lets_go_of_its_engine(runner: list[SlowRunner]) -> None:
+    with Runtime(page_size=4) as runtime:
+        runtime.submit(graph(), listener := Listener())
+        listener.last()
+        assert runtime._loop is not None
+        engine = weakref.ref(runtime._loop.engine)
+    gc.collect()
+    assert engine() is None
+    runtime.close()
 
 
 def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:

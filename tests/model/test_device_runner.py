@@ -6,6 +6,7 @@ Tokens over whole runs are compared in system/test_device.
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,19 @@ def test_kv_in_float8_is_near(checkpoint: Path, triton: None) -> None:
     assert runner.kv.k[0].dtype == torch.float8_e4m3fn
     errors = [abs(a.logprob - b.logprob) for a, b in zip(exact, near, strict=True)]
     assert 0 < max(errors) < 0.5
+
+
+def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:
+    runner = loaded(checkpoint)
+    computed(runner, Step(0, (Row(0, [5, 6, 7], 0, (0,), 0, True, PARAMS),)))
+    held = [weakref.ref(runner.kv.k[0].untyped_storage()), weakref.ref(runner.decoder), weakref.ref(runner._drawn)]
+    graph = next(iter(runner._graphs.values()))
+    held.append(weakref.ref(graph.plan))
+    del graph
+    runner.close()
+    assert [found() for found in held] == [None] * 4
+    runner.close()
+    assert runner.num_eager == 1
 
 
 def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:

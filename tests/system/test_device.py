@@ -94,7 +94,7 @@ def test_rows_over_a_shared_prefix(checkpoint: Path, monkeypatch: pytest.MonkeyP
     work = texts(story, [{"ending": ending, "options": options} for ending, options in cases], "text")
     runner = on_both(checkpoint, monkeypatch, work)
     assert runner.num_replayed > runner.num_eager > 0
-    assert sum(graph.plan.num_grown for graph in runner._graphs.values()) > 0
+    assert runner.num_grown > 0
 
 
 def test_every_option_of_sampling(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
