@@ -1,6 +1,7 @@
 """Kinds of records of occasions: an event, and a recipe."""
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.clauses_of_occasions import EVENT, RECIPE
 from rtlang.model.embedded.extras import EMAIL, PHONE, WEBSITE, Record
 from rtlang.model.embedded.extras_more import AUTHOR, DIFFICULTY, FREE, GUESTS, VEGAN
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
@@ -128,6 +129,7 @@ This is {host}, and I [plan/host/invite you to/lead] {an_event}.
 My {event} [is/takes place] [in/at] the {place}.
 My {event} [starts/begins] at {time}."""),
     aliases={"an_event": "event"},
+    clauses=EVENT,
 )  # fmt: skip
 
 
@@ -228,4 +230,5 @@ Who mixes {needs} has {dish} on {servings} plates {minutes} minutes later."""),
 {needs} [are enough for/feed/make a meal for] {servings} people.
 This {dish} [serves/feeds] {servings} and [takes/is ready after] {minutes} minutes."""),
     aliases={"needs": "ingredients", "comma": "ingredients", "Dish": "dish"},
+    clauses=RECIPE,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Kinds of records about travel: flights, stays in hotels, and the weather."""
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded.clauses_of_travel import FLIGHT
+from rtlang.model.embedded.clauses_of_travel import FLIGHT, HOTEL, WEATHER
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
@@ -234,6 +234,7 @@ The stay of {guest} [is for/lasts] {nights} nights and [starts/begins] on {check
 [I stay/I booked/I reserved] {nights} nights [from/starting on] {check_in}.
 [I booked/I reserved/I need] {nights} nights at {price} {money} each."""),
     aliases={"money": ""},
+    clauses=HOTEL,
 )  # fmt: skip
 
 
@@ -321,4 +322,5 @@ On {day} it [is/will be/stays/remains] {condition}.
 On {day} the wind [reaches/blows with/gets up to] {wind} km/h.
 On {day} the [high/top temperature/maximum] is {high} and the [low/lowest temperature/minimum] is {low}.
 [People in/Everybody in] {city} [can expect/will get/has] {condition} weather on {day}."""),
+    clauses=WEATHER,
 )  # fmt: skip
