@@ -10,6 +10,7 @@ from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import type_name
 from rtlang.model.embedded.kinds import lines
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.tools_requests import WORDINGS, Run, request_by, request_for, runs_of
 from rtlang.model.embedded.words import Draw, Messages, listing, plural, sentence
 
 TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
@@ -136,6 +137,8 @@ THEMES: tuple[tuple[Tool, ...], ...] = tuple(
     )
 )
 TOOLS = tuple(each for theme in THEMES for each in theme)
+HELD_RUNS = set[Run]().union(*(runs_of(request) for each in TOOLS for request in each.held))
+COMPOSED_SHARE = 0.6  # of the requests in training
 LEADS = lines("""
 [Hi/Hello/Hey/Good morning/Good evening]!
 [Hi/Hello] there.
@@ -225,6 +228,8 @@ def invented(draw: Draw, verbs: list[str], things: list[str]) -> Call:
     )
     parts = {"name": name, "pairs": told, "deed": about}
     by_deed = shape >= 0.5 or (shape >= 0.4 and draw.chance(0.7))
+    if draw.wordings == "train" and draw.chance(COMPOSED_SHARE):
+        return Call(name, about, arguments, request_by(draw, name, about if by_deed else None, arguments))
     request = draw.wording(DEEDS, HELD_DEEDS) if by_deed else draw.wording(REQUESTS, HELD_REQUESTS)
     request = request.format_map(parts).strip()
     return Call(name, about, arguments, sentence(request) if by_deed else request)
@@ -238,7 +243,11 @@ def listed_call(draw: Draw, each: Tool, renamed: bool) -> Call:
         for (key, _), others in zip(each.parameters, each.others, strict=True):
             name = draw.pick((key, *others))
             names[key] = key if name in names.values() else name
-    request = draw.wording(each.known, each.held)
+    if draw.wordings == "train" and draw.chance(COMPOSED_SHARE):
+        spellings = {key: (key, *others) for (key, _), others in zip(each.parameters, each.others, strict=True)}
+        request = request_for(draw, WORDINGS[each.name], spellings, dict(each.parameters), HELD_RUNS)
+    else:
+        request = draw.wording(each.known, each.held)
     if not request.startswith("{"):  # values stay as they are
         request = sentence(request) if draw.chance(0.92) else request[0].lower() + request[1:]
     request = request.format_map(values)

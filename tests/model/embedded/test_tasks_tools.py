@@ -7,7 +7,8 @@ from itertools import islice, product
 import pytest
 
 from rtlang.model.embedded.kinds import SLOT
-from rtlang.model.embedded.tasks_tools import FILLS, THEMES, TOOLS, Tool, calls, tool_call
+from rtlang.model.embedded.tasks_tools import FILLS, HELD_RUNS, THEMES, TOOLS, Tool, calls, tool_call
+from rtlang.model.embedded.tools_requests import WORDINGS, request_by, request_for
 from rtlang.model.embedded.words import Draw, choices
 
 
@@ -81,3 +82,56 @@ def test_a_list_often_holds_tools_of_one_theme() -> None:
         found = {themes.get(call.name, -index) for index, call in enumerate(calls(draw), 1)}
         alike += len(found) == 1
     assert alike > 60
+
+
+def spellings(tool: Tool) -> dict[str, tuple[str, ...]]:
+    return {key: (key, *others) for (key, _), others in zip(tool.parameters, tool.others, strict=True)}
+
+
+def test_every_tool_has_clauses_of_its_own_parameters() -> None:
+    assert set(WORDINGS) == {tool.name for tool in TOOLS}
+    for tool in TOOLS:
+        told = WORDINGS[tool.name]
+        for line in (*told.do, *told.noun, *told.say, *told.adjuncts):
+            for ways in product(*choices(line)):
+                said = "".join(ways)
+                assert set(SLOT.findall(said)) <= {key for key, _ in tool.parameters}, said
+                assert not re.search(r"[\[\]/]|  | [.?!]", said), said
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_composed_request_tells_each_argument_once_and_has_no_run_of_a_held_one(tool: Tool) -> None:
+    draw, fills = Draw(3), dict(tool.parameters)
+    held = {run for each in TOOLS for request in each.held for said in sayings(request) for run in runs(said)}
+    found = {request_for(draw, WORDINGS[tool.name], spellings(tool), fills, HELD_RUNS) for _ in range(200)}
+    assert len(found) > 80
+    for request in found:
+        assert sorted(SLOT.findall(request)) == sorted(fills), request
+        assert not runs(request) & held, request
+        assert not re.search(r"  |,,| [.,:?!]|[.?!][.,?!]|\(\(", request), request
+
+
+def test_a_request_by_name_tells_the_name_and_every_argument() -> None:
+    draw, arguments = Draw(4), {"first_day": "Monday", "bilo": 27.5}
+    for deed in (None, "paint the lamp"):
+        for _ in range(500):
+            request = request_by(draw, "gurtly", deed, arguments)
+            assert all(part in request.lower() for part in (deed or "gurtly", "monday", "27.5", "bilo")), request
+            assert not re.search(r"  |,,|[{}]", request), request
+
+
+def test_training_alone_puts_requests_together() -> None:
+    known = {said for tool in TOOLS for request in tool.held for said in sayings(request)}
+    assert known == {request for tool in TOOLS for request in tool.held}  # held requests have no choices
+    draw = Draw(8, "train", wordings="test")
+    names = {tool.name: tool for tool in TOOLS}
+    patterns = {
+        name: [re.sub(r"\\\{\w+\\\}", ".+", re.escape(held).replace(r"\ ", " ")) for held in tool.held]
+        for name, tool in names.items()
+    }
+    checked = 0
+    for call in (call for _ in range(100) for call in calls(draw)):
+        if call.name in patterns:
+            checked += 1
+            assert any(re.search(each.rstrip(".!?\\"), call.request, re.I) for each in patterns[call.name]), call
+    assert checked > 100
