@@ -9,7 +9,7 @@ PERSON = Clauses(
 {name} [hails from/comes from/moved to/never leaves/knows every street of/belongs to] {city}
 {name} calls {city} home
 {name} [likes/loves/enjoys/adores/practices/teaches/goes in for/dreams of/cannot stop] {hobby}
-{name} [makes a living/works/serves/is known/was trained/has a contract/gets paid] as {a_job}
+{name} [makes ends meet/works/serves/is known/was trained/has a contract/gets paid] as {a_job}
 {name} is [{a_job}/{age}/{age} years old/{age} this year]
 {name} [smiles/is my friend/says hello/is new here/arrived/has joined us/will speak tonight/needs no introduction]
 the {job} {name} [is well known/says hello/is my friend/has joined us/moved here]
@@ -48,21 +48,21 @@ I am [{a_job}/{age} years old], [says/writes/explains] {name}
 [with {name} in mind/now that {name} is here/as {name} joined us/to help {name} along/while {name} waits],
 [aged/at/at the age of/at age/being/being already] {age}
 [, age/, age:/, the age is/, the age being/, now/, already/, only/, aged] {age}
-, {age} years [old/of age/young/old now]
+, {age} years [old/young/old now/old this week]
 , [a/a cheerful/a happy/a busy] {age} year old
 with {age} years [of life/behind the belt/on the clock]
 , who [is/is now/is already/has turned/will stay] {age}[ years old/ this year/ for a while/]
 , {age} [by the calendar/on the last birthday/and counting/but still young]
 [having turned/having reached/after reaching/since turning/on turning] {age}
 , whose [age is/years number/passport shows the age] {age}
-[employed/working/hired/trained/known/registered/paid] as {a_job}
+[engaged/working/hired/trained/known/registered/paid] as {a_job}
 [as/being/by profession/in the role of/in a career as] {a_job}
 , [a very busy and well known/the local/the well known/our/the new] {job}
 , {a_job} [by profession/by training/by calling/on weekdays/for a living/in daily life]
-, who [is/works as/serves as/makes a living as/was trained as/became] {a_job}
+, who [is/works as/serves as/gets by as/was trained as/became] {a_job}
 , whose [job/work/trade/profession/occupation] is that of {a_job}
 , [job:/occupation:/work:/profession:/trade:/job title] {job}
-[earning money/making a living/paying the rent/drawing a wage] as {a_job}
+[earning money/making money/paying the rent/drawing a wage] as {a_job}
 with a [job/contract/diploma/career/place] as {a_job}
 in {city}
 [from/out of] {city}
@@ -103,7 +103,7 @@ TICKET = Clauses(
 {reporter} [sits/works/waits/is found/needs help] in room {room}
 [help/call/visit/answer/support/contact/please help/please call] {reporter}
 the {device} of {reporter} [{problem}/is broken/has to be repaired]
-the {device} {problem}
+[the old/the new/this/that/the same/no wonder that the] {device} {problem}
 it {problem}
 [a/one/the old/the new] {device} [is broken/needs a repair/makes trouble/has to be checked/worries {reporter}/makes {reporter} angry]
 [ticket/case/report/entry] {ticket} [is open/was opened/needs an answer/came in/is waiting/is about a {device}/belongs to {reporter}]
@@ -113,7 +113,7 @@ room {room} [has/holds/hosts/is home to] a {device} that {problem}
 room {room} [needs help/has trouble/called/is where {reporter} works/is the office of {reporter}/was named as the place]
 in room {room} [sits/works/waits/you meet] {reporter}
 in room {room} [stands/is/we have] a {device} that {problem}
-[please/kindly/can somebody/could you/will you/who can] [fix/check/repair/replace/look at] the {device}
+[please/kindly/can somebody/could you/will you/who can] [fix/check/repair/replace/look at] [that/this/the old/my] {device}
 [please go to/go to/visit/look into/take your tools to/walk over to] room {room}
 [take/work on/open/start with/please read/have a look at/close] [ticket/case] {ticket}
 [my/our] {device} {problem}
@@ -136,9 +136,9 @@ as {reporter} [says/tells us/noticed/writes/saw]
 , [which {reporter} saw first/and {reporter} is waiting/and {reporter} needs help/so {reporter} cannot work]
 [in ticket/under ticket/under the ticket number/as ticket/as case/in case/as report] {ticket}
 , [ticket/case/ticket number/case number/see ticket/see case/ticket:/case no.] {ticket}
-[filed/booked/recorded/listed/registered/kept] [under/as] [case/ticket/] {ticket}
+[filed/booked/recorded/listed/registered/kept] [under/as/under case/under ticket/as ticket] {ticket}
 with the [ticket number/case number/reference/case reference] {ticket}
-, [the reference being/the ticket being/the case number is/the ticket is/reference:] {ticket}
+, [the reference being/the ticket being/with the case number/the ticket is/reference:] {ticket}
 [according to/as we read in/as said in/to quote/by way of] [ticket/case] {ticket}
 , which [is ticket/is now case/became ticket/we call case/has the ticket number] {ticket}
 [in/from/inside/over in/just in] room {room}
@@ -148,8 +148,8 @@ with the [ticket number/case number/reference/case reference] {ticket}
 [behind the door of/on the desk in/on the wall of/near the window of] room {room}
 , which [is in/stands in/belongs to/was put into/we saw in] room {room}
 [on entering/on a visit to/looking into/coming from/calling from] room {room}
-[with/at/on] {priority} priority
-, [priority/priority:/prio/prio:/urgency:/the priority is/the priority being/its priority] {priority}
+[carrying/at/on/given/under] {priority} priority
+, [priority level:/prio/prio:/urgency:/the priority is/the priority being/its priority] {priority}
 , [marked/rated/flagged/classed/ranked/judged] {priority} [in/by/as to] priority
 [, a case of/, a matter of/, all of/, given/, having] {priority} priority
 , whose [priority/urgency] is {priority}
@@ -167,7 +167,7 @@ on the {priority} priority [list/pile]
 [about/with/because of/next to/due to] a {device} that {problem}
 , where [a/one] {device} {problem}
 , [problem:/trouble:/issue:] [the/a] {device} {problem}
-, [ticket/case] {ticket} [with/of/at] {priority} priority
+, [ticket/case] {ticket} [of/at] {priority} priority
 , [a/our] user in room {room}
 , who [sits/works/waits] in room {room} [with/next to] a {device}
 by {reporter} [in/from] room {room}
