@@ -1,6 +1,7 @@
 """Kinds of records about work: job ads, invoices, contacts, and visits to a doctor."""
 
 from rtlang.model.embedded import lexicon as lex
+from rtlang.model.embedded.clauses_of_work import CONTACT, INVOICE, VACANCY, VISIT
 from rtlang.model.embedded.extras import DEPARTMENT, EMAIL, PAID, PHONE, REMOTE, URGENT_OF_CASE, WEBSITE, Value
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
@@ -89,6 +90,7 @@ Hired by {company} as {a_job}, you would earn {salary} and need {needs}. The wor
 [{title} wanted/Wanted: {title}] in {city}.
 [Open position/Vacant/New job] at {company}: {title}."""),
     aliases={"a_job": "title", "needs": "skills", "comma": "skills"},
+    clauses=VACANCY,
 )  # fmt: skip
 
 
@@ -170,6 +172,7 @@ Invoice {number} is [due on/payable by/to be paid by] {due}.
 {total} {currency} [must be paid by/are due on/should be sent by] {due}.
 [Bill/Invoice] {number} is [billed/to be paid] in {currency}."""),
     aliases={"company": "vendor", "city": "vendor"},
+    clauses=INVOICE,
 )  # fmt: skip
 
 
@@ -268,6 +271,7 @@ Letters to {name}: {street}, {zip} {city}, the home of {company}. By phone try {
 [I am/My name is] {name} [and I work for/from/and I am with] {company}.
 [Call me on/Reach me at/My contact data are] {phone} or {email} ."""),
     aliases={"street": "address", "zip": "address", "city": "address"},
+    clauses=CONTACT,
 )  # fmt: skip
 
 
@@ -372,4 +376,5 @@ It was {symptom} that brought [the patient here/the patient in]."""),
 [I have/I had] {symptom} and [take/got/was given] {medicine}.
 [I saw/I went to] {doctor} because of {symptom}."""),
     aliases={"symptom": "complaint"},
+    clauses=VISIT,
 )  # fmt: skip
