@@ -17,6 +17,7 @@ from rtlang.model.embedded.kinds_of_occasions import event, recipe
 from rtlang.model.embedded.kinds_of_people import person, ticket
 from rtlang.model.embedded.kinds_of_trade import basket, order
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.listings import listing_of
 from rtlang.model.embedded.words import Draw, Messages
 
 LISTED_KEYS = words(
@@ -106,22 +107,7 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
     )  # fmt: skip
     for key in keys:
         record[key] = draw.pick(makers)()
-    if draw.templates == "test":
-        joint, end = draw.pick(((" := ", " | "), (" -> ", "\n"), (" equals ", ", ")))
-    else:
-        joints = (
-            (": ", "\n"),
-            (": ", ", "),
-            (" is ", ", "),
-            ("=", "; "),
-            (" is ", ". The "),
-            (" - ", "\n"),
-            (" = ", "\n"),
-            (": ", "; "),
-        )
-        joint, end = draw.pick((*joints, (": ", ". "), ("\t", "\n"), (" = ", ", "), (": ", " | "), ("=", " ")))
-    text = end.join(f"{key}{joint}{value}" for key, value in record.items())
-    return "record", f"The {text}." if end == ". The " else text, record
+    return "record", listing_of(draw, record), record
 
 
 PROSE = (
