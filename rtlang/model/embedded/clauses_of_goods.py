@@ -48,7 +48,7 @@ by {brand}
 [coming/straight/fresh/bought] from {brand}
 [thanks to/as made at/in the workshop of] {brand}
 of {material}
-[in/out of] [fine/pure/the best/strong/dark/] {material}
+[in/out of][/ fine/ pure/ the best/ strong/ dark] {material}
 [made of/built of/cut from/formed out of/shaped from/consisting of/produced from/all in] {material}
 , [the material being/material:/the stuff it is made of is] {material}
 [whose material is/with a body of/with a surface of/for friends of] {material}
