@@ -36,6 +36,13 @@ OPINIONS = {
         "it made [me/us/my mother/the children] [happy/smile/laugh]|[never boring/never a dull minute/full of joy and fun]|"
         "[delicious/fresh/tasty] food and [kind/fast] service|"
         "[a/the] perfect [evening/gift/choice] [for us/for my family/in every way]|"
+        "[nothing/no day/no hour] was [dull/wasted/a mistake]|it [has/had] [charm/style/heart/everything one could want]|"
+        "[my/our] [children/friends/guests/neighbors] [love/enjoy/praise/admire] it|it [beats/tops] all the others|"
+        "[I/we] [smiled/laughed] [the whole time/from start to end/all evening]|it is [a treasure/a gem/a dream/heaven/gold]|"
+        "[I/we] [cannot/could not] [stop smiling/praise it enough/find a fault/put it down]|[bravo/hurray/hats off/well done]|"
+        "[good/warm/tasty] food at a [fair/good] price|[I was/we were] [thrilled/delighted/touched/amazed/charmed]|"
+        "[never/not once] [did it fail/did it break/was I let down]|[still/again] [as good as/better than] on the first day|"
+        "[more/much more] than [I/we] [hoped for/asked for/paid for]|[clean/quiet/bright] rooms and a [warm/kind] welcome|"
         "I am [glad/happy] [I bought it/we went there/that I have it]||"
         "we are very happy with it|I would recommend it to all my friends|it looks even better at home|I love every part|"
         "the best film of the year|kind people and delicious food|it works like new|a perfect gift|good and fast service|"
@@ -72,6 +79,13 @@ OPINIONS = {
         "a waste of [my time/an evening/good money]|I [regret/am sorry] that [I bought it/we went there/I came]|"
         "[please/I just want to] [give me/get] my money back|"
         "[it/everything] [broke/crashes/smelled bad/is too loud/was broken] [all the time/again/on the first day]|"
+        "[nothing/no part of it] was [fun/clean/fresh/as promised]|it [has/had] [no charm/no style/many faults/cracks]|"
+        "[my/our] [children/friends/guests/neighbors] [hate/dislike/laugh about/complain about] it|all the others are better|"
+        "[I/we] [cried/yawned/suffered] [the whole time/from start to end/all evening]|it is [junk/trash/garbage/a nightmare/a fraud]|"
+        "[I/we] [cannot/could not] [wait to leave/find one good thing/use it/sleep there]|[shame on them/boo/yuck/no thanks]|"
+        "[cold/burnt/stale] food at a [mad/high] price|[I was/we were] [shocked/let down/cheated/annoyed/bored stiff]|"
+        "[it/the thing] [failed/broke/died] [at once/on day one/within a week]|[already/again] [broken/torn/dead] after [a day/a week]|"
+        "[less/much less] than [I/we] [hoped for/asked for/paid for]|[dirty/noisy/dark] rooms and a [cold/rude] welcome|"
         "[nothing/not one thing] [works/worked/was good] [here/there/as it should]|"
         "[it is/how] [loud/weak/ugly] and [far too expensive/useless/cheap]|not [one good minute/a joy/what I enjoy]||"
         "I will never buy it again|the worst film of the year|rude people and cold food|it was broken when it arrived|"
@@ -103,6 +117,10 @@ OPINIONS = {
         "[we stayed/it took/the show is] [for two hours/three days/one night]|"
         "[there are/one finds] [better and worse ones/others like it]|"
         "[I might/maybe I will] [try/use/keep] it [again/or not/some day]|"
+        "[some/a few] [good/nice] things, [some/a few] [bad/weak] ones|it is [one of many/in the middle/about average/no more no less]|"
+        "[I/we] [went/were] there [on Sunday/once/last month]|[it has/there are] [a blue lid/two rooms/four chapters/a short menu]|"
+        "[I/we] [neither/do not] [praise it nor blame it/miss it or need it]|it [costs/weighs] [as much as others/about a kilo]|"
+        "[it/that] [will do/is enough/is as they say/is as I thought]|[no/without] [praise/thrill] and [no/without] [blame/anger]|"
         "[nothing/not much] [new/special/to add/more to say about it]|okay [for the price/I think/for now]|"
         "an [ordinary/average] [film/place/thing], [no more/nothing to add]||"
         "it is neither great nor terrible|it is okay for the price|it comes in a brown box|I have not used it yet|"
@@ -129,17 +147,23 @@ SUBJECTS = {
 }
 GOOD = phrases(
     "excellent|great|wonderful|fantastic|lovely|amazing|perfect|very good|really nice|superb|outstanding|impressive|"
-    "better than expected|not bad at all|just right|brilliant|a delight|really good|beyond praise|so good|so nice||"
+    "better than expected|not bad at all|just right|brilliant|a delight|really good|beyond praise|so good|so nice|"
+    "marvelous|splendid|delightful|terrific|charming|first class|flawless|"
+    "a dream|a joy|a treat|top|heavenly|great fun|above average|worth it|better than ever||"
     "really excellent|not so bad|so lovely|very nice|just perfect|better than I thought"
 )
 BAD = phrases(
     "terrible|awful|bad|horrible|poor|disappointing|very bad|really poor|dreadful|annoying|a disaster|unacceptable|"
-    "worse than expected|not good at all|far too bad|a joke|a shame|really bad|below average|so bad|not good||"
+    "worse than expected|not good at all|far too bad|a joke|a shame|really bad|below average|so bad|not good|"
+    "pathetic|useless|lousy|miserable|"
+    "ghastly|a pain|a mess|a nightmare|unbearable|full of faults|third class|hopeless|shabby|worthless|worse than ever||"
     "really terrible|so poor|very disappointing|not great at all|really awful|worse than I feared"
 )
 PLAIN = phrases(
     "okay|average|fine|ordinary|normal|acceptable|as expected|so so|nothing special|neither good nor bad|standard|"
-    "all right|not special|medium|as described|just okay|usual||only okay|just average|fine but not special|rather usual"
+    "all right|not special|medium|as described|just okay|usual|in the middle|"
+    "passable|moderate|typical|one of many|so so at most|no surprise|neither great nor awful||"
+    "only okay|just average|fine but not special|rather usual"
 )
 JUDGEMENTS = {"positive": GOOD, "negative": BAD, "neutral": PLAIN}
 FRAMES = {
