@@ -77,7 +77,7 @@ It is not free[ of charge/].
 [Free: no./No free entry./Tickets cost money.]
 [Everybody pays/All guests pay/You pay] [at the door/for a ticket/a small fee].
 [The entry fee/The ticket/Entry/Admission] [costs money/has its price/must be paid/has to be paid].
-[Bring money/Bring your wallet/Buy a ticket first/Get a ticket][./, there is a fee.]
+[Bring money/Bring some coins/Buy a ticket first/Get a ticket][./, there is a fee.]
 [We ask for/They take/They charge] [money/an entry fee/a fee][./ at the door.]
 [Not for free/Paid entry/For paying guests only/Paid tickets only][./!]
 """,
