@@ -40,10 +40,11 @@ def sentence_of(draw: Draw, core: str, adjuncts: list[str]) -> str:
             front.append(adjunct)
         else:
             behind.append(adjunct)
-    text = core
-    if front:
-        joint = draw.pick((" ", " ", " and ", ", "))
-        text = f"{joint.join(front)}{draw.pick((', ', ', ', ', ', ' '))}{core}"
+    text = front[0] if front else core
+    for part in [*front[1:], core] if front else []:
+        joints = (", ", ", ", ", ", " ") if part is core else (" ", " ", " and ", ", ")
+        meets = text[-1] == "}" and part.lstrip('"').startswith("{")  # two values, which need a mark between them
+        text += (", " if meets else draw.pick(joints)) + part
     for adjunct in behind:
         shape = draw.random.random()
         if adjunct.startswith(","):
