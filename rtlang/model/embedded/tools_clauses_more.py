@@ -2,12 +2,12 @@
 
 CLAUSES = """
 create_ticket
-do: [report/record/log] that the {device} {problem}|[open/make/write/create] a ticket|
-tell the [help desk/support/technician] that the {device} {problem}|ask support for help|get my {device} repaired
+do: [report/record/log] that our {device} {problem}|[open/make/write/create] a ticket|
+tell the [help desk/support/technician] that our {device} {problem}|ask support for help|get my {device} repaired
 noun: a ticket|help with my {device}|somebody who repairs the {device}|a repair of the {device}
-say: [The/My/Our] {device} {problem}.|[The/My/Our] {device} {problem}, [I need help/who can help/please report it/can support help].|
-I cannot work because the {device} {problem}.|There is a problem: the {device} {problem}.|We have a {device} that {problem}.
-with: because the {device} {problem}|, my {device} {problem}|for the {device}|, it {problem}
+say: [My/Our] {device} {problem}.|[My/Our] {device} {problem}, [I need help/who can help/please report it/can support help].|
+I cannot work because our {device} {problem}.|There is a problem: our {device} {problem}.|We have a {device} that {problem}.
+with: because our {device} {problem}|, my {device} {problem}|for the {device}|, it {problem}
 
 close_ticket
 do: [close/finish/end/resolve] [ticket/the ticket/case] {code}|mark {code} as [done/solved/closed]|set {code} to closed
@@ -230,7 +230,7 @@ with: for {film}|on {day}|for {day}|to {film}|, {day}|, {count} seats|for {count
 
 find_restaurant
 do: [find/show/look for/search] [me /us /]a [restaurant/place/cafe] [with/for/that has] {dish}|tell me where to eat {dish}|find {dish}|
-take me to a place with {dish}
+lead me to a place with {dish}
 noun: a [restaurant/place/cafe] [with/for/that has] {dish}|{dish}|somewhere to eat {dish}|a good plate of {dish}
 say: Who [cooks/makes/sells/serves] {dish} in {city}?|I am in {city} and [hungry for/dream of/feel like] {dish}.|
 Is there {dish} in {city}?|Which place has {dish} in {city}?|I have never eaten {dish} in {city}.|
