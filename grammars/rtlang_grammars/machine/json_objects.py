@@ -25,6 +25,7 @@ from rtlang_grammars.machine.layout import (
     CLOSE,
     COMMA,
     DEAD_ROW,
+    KEY_BRANCH,
     KEY_OTHER,
     MAX_PACKED_NAMES,
     NEW_OBJECT,
@@ -91,8 +92,10 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     num_words = 0 if is_packed else max(1, -(-len(names) // BITS))
     block = num_words + 1 if num_words else 0
     least, most = shape.min_properties, -1 if shape.max_properties is None else shape.max_properties
-    classes = [each for each in shape.classes if each.shape is not None]
-    is_open = bool(classes) or shape.additional is not None
+    is_bounded = shape.max_properties is not None  # then a name may be begun only where it may be ended
+    is_simple = shape.additional is not None and not shape.classes  # whatever is not declared is ruled by one shape
+    classes = [] if is_simple and not is_bounded else _key_classes(shape)
+    is_open = is_simple or bool(classes)
     # The description, its words and its leaves.
     leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in string_spellings(name)})
     words = num_words or 2
@@ -122,7 +125,7 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     for at, (_, number) in enumerate(leaves):
         ref = shape.properties[number].shape
         tables.words[leaf_words + 2 * at + 1] = NONE if ref is None else colon(ref)
-    key = _add_keys(build, shape, [text for text, _ in leaves], description, block, counts, colon)
+    key = _add_keys(build, shape, classes, [text for text, _ in leaves], description, block, counts, colon)
     first = add_pair(tables, first_row, first_without, block=block)
     if key is not None:
         later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
@@ -140,10 +143,10 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
         )
         for each in shape.properties
     )
-    other = shape.additional if not classes else classes[0].shape
-    others = () if other is None else build.starts_of(other)
+    # where patterns rule the other names, a search finds them
+    others = () if shape.additional is None or shape.classes else build.starts_of(shape.additional)
     for state, is_first in ((first, True), (behind, False)):
-        closer = _ObjectCloser(tables.words, description, members, others if not classes else (), is_first)
+        closer = _ObjectCloser(tables.words, description, members, others, is_first)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("{"))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)
@@ -152,6 +155,7 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
 def _add_keys(
     build: ShapeTables,
     shape: ObjectShape,
+    classes: list[tuple[Language, int]],
     leaves: list[bytes],
     description: int,
     block: int,
@@ -164,8 +168,7 @@ def _add_keys(
     offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in leaves], out=offsets[1:])
     plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
-    is_bounded = shape.max_properties is not None  # then a name may be begun only where it may be ended
-    if shape.additional is not None and not shape.classes and not is_bounded:
+    if shape.additional is not None and not classes and not shape.classes:
         other = colon(shape.additional)
         # Escapes in other names must not spell declared ones.
         is_short = any(not (text.isascii() and text.isprintable()) for text in (p.name for p in shape.properties))
@@ -184,8 +187,9 @@ def _add_keys(
     ways = []
     if leaves:
         nothing: NDArray[np.int32] = np.zeros((1, 256), dtype=np.int32)
-        ways.append(build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing))
-    classes = _key_classes(shape)
+        trie = build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing)
+        # Beside other names, that a name may follow does not say that a declared one may.
+        ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if classes else trie)
     if classes:
         automata = [names.json_string_body(build.budget) for names, _ in classes]
         ends = [colon(ref) for _, ref in classes]

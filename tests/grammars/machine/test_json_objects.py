@@ -1,0 +1,79 @@
+"""Keys of objects: a name may be begun only where some name may be ended, and objects are ended with names that their patterns allow."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from rtlang_grammars.engine_backend import EngineBackend, EngineGrammar
+from rtlang_grammars.machine.engine import Engine
+from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.schema.options import SchemaOptions
+from rtlang_grammars.spec import Constraint, ConstraintKind
+from tests.support.vocabularies import small_vocabulary
+
+AB, NONE_ELSE = {"ab": True}, {"additionalProperties": False}
+ONLY_LETTERS = {"^[ab]$": True}
+
+
+@functools.cache
+def backend() -> EngineBackend:
+    options = SchemaOptions(default_dialect="2020-12")
+    return EngineBackend(Engine(small_vocabulary()), schema_options=options, allow_checked=True)
+
+
+def compiled(schema: dict[str, Any]) -> EngineGrammar:
+    return backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema)))
+
+
+def behind(schema: dict[str, Any], text: str) -> MachineMatcher:
+    matcher = compiled(schema).matcher()
+    assert all(map(matcher.accept_token, text.encode())), (schema, text)
+    return matcher
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "refused"),
+    [
+        ({"properties": {"a": False}, "patternProperties": {"a": False}, "if": False}, '{ "', "a"),
+        ({"properties": AB, "patternProperties": {"^b": True}, **NONE_ELSE}, '{"ab":0,"', "a"),
+        ({"properties": AB, "patternProperties": {"^b": True}, **NONE_ELSE, "maxProperties": 3}, '{"ab":0,"', "a"),
+        ({"properties": {"a": True}, "patternProperties": {"^a$": True}, **NONE_ELSE}, '{"a":0', ","),
+        ({"required": ["a"], "patternProperties": {"[\\s\\S]{2}|[^a]|^$": False}}, '{"a":0', ","),
+    ],
+)
+def test_a_name_is_begun_only_where_one_can_be_ended(schema: dict[str, Any], text: str, refused: str) -> None:
+    matcher = behind(schema, text)
+    assert not matcher.accept_token(ord(refused))
+    assert matcher.closing_bytes() is not None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"a": False, "^.?$": False}, "not": {"additionalProperties": False}},
+        {"patternProperties": {"^[0-9]": False}, "minProperties": 1},
+        {
+            "patternProperties": {"^[0-9]": {"type": "null"}},
+            "additionalProperties": {"type": "integer"},
+            "required": ["x"],
+        },
+        {"patternProperties": ONLY_LETTERS, **NONE_ELSE, "minProperties": 2},
+        {"propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2},
+        {"patternProperties": {"[\\s\\S]": False}, "minProperties": 1},
+        {"properties": {"x": {"const": 1}}, "patternProperties": ONLY_LETTERS, "required": ["x"], "minProperties": 3},
+    ],
+)
+def test_objects_are_ended_with_names_that_their_patterns_allow(schema: dict[str, Any]) -> None:
+    schema = {"type": "object", **schema}
+    grammar = compiled(schema)
+    assert grammar.report is not None
+    for text in ("", "{", '{ "'):
+        closing = behind(schema, text).closing_bytes()
+        assert closing is not None
+        value = json.loads(text + closing.decode())
+        Draft202012Validator(schema).validate(value)
