@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.algebra import Algebra
 from rtlang_grammars.schema.emptiness import accepts_name, nothing, value_demands
-from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, StringBody
+from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, PropertyRule, StringBody
 from rtlang_grammars.schema.shapes import KeyClass, ObjectShape, Property
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
@@ -58,10 +58,30 @@ def _declared(body: ObjectBody) -> dict[str, None]:
     return names
 
 
+def _with_few_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
+    """The same demands, with names that only patterns know declared where they are few and it matters which of them there are."""
+    patterns = _patterns(body)
+    languages: list[Language] = []
+    if body.exists or body.min_properties > 1:
+        languages += [language for language, _ in _regions(algebra, body)]
+        limit = _name_limit(algebra, body.names)
+        languages += [limit.language] if limit is not None and limit.language is not None else []
+    if patterns and not _join(rule.additional for rule in body.rules) >= FALSE:
+        languages.append(algebra.texts.unmatched(patterns))
+    names = {name: TRUE for language in languages for name in algebra.texts.few(language) or ()}
+    return replace(body, rules=(*body.rules, PropertyRule(names))) if names else body
+
+
+def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool:
+    """Whether all names of a language are declared, or there are none."""
+    words = algebra.texts.few(language)
+    return words is not None and all(any(word in rule.names for rule in body.rules) for word in words)
+
+
 def _without_existence(algebra: Algebra, facet: Facet) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
     """The same demands as cases in which no property is asked for without its name."""
     assert isinstance(facet.body, ObjectBody)
-    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(facet.body, frozenset())]
+    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(_with_few_names(algebra, facet.body), frozenset())]
     while waiting:
         algebra.budget.spend(states=1)
         body, marks = waiting.pop()
@@ -91,7 +111,7 @@ def _is_there(algebra: Algebra, body: ObjectBody, some: Exists, name: str) -> bo
 def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool:
     """Whether a property that no schema names could be the one that must exist."""
     limit = _name_limit(algebra, body.names)
-    if limit is not None and limit.language is None:
+    if limit is not None and (limit.language is None or _is_declared(algebra, body, limit.language)):
         return False
     patterns = _patterns(body)
     if not patterns:
@@ -104,12 +124,12 @@ def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool
             wanted.language is not None and not wanted.language.is_disjoint(language, algebra.budget)
         ):
             return True
-    if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value):
-        return False
     others = algebra.texts.unmatched(patterns)
-    if wanted is not None:
-        return wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget)
-    return not others.is_empty(algebra.budget)
+    if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value) or _is_declared(
+        algebra, body, others
+    ):
+        return False
+    return wanted is None or (wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget))
 
 
 def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]:
@@ -128,13 +148,15 @@ def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]
 
 
 def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
-    names = _declared(body)
+    names, patterns = _declared(body), _patterns(body)
     names.update(dict.fromkeys(sorted(body.absent)))
     limit = _name_limit(algebra, body.names) if body.names else None
     if limit is not None:
         names.update(dict.fromkeys(limit.listed))
     classes = _classes(algebra, body, limit, refer)
     rest = _join(rule.additional for rule in body.rules) if limit is None else FALSE
+    if not rest >= FALSE and patterns and _is_declared(algebra, body, algebra.texts.unmatched(patterns)):
+        rest = FALSE
     is_closed = not classes and rest >= FALSE
     properties = []
     for name in names:
@@ -163,12 +185,14 @@ def _patterns(body: ObjectBody) -> frozenset[str]:
 
 
 def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Conj]]:
-    """Disjoint languages that together are all names matched by some pattern, with the demands on each."""
+    """Disjoint languages that together are all names matched by some pattern and not all declared, with the demands on each."""
     patterns = _patterns(body)
     if not patterns:
         return
     pointer = algebra.location(_join(conj for rule in body.rules for _, conj in rule.patterns))
     for language, matched in algebra.texts.regions(patterns, pointer):
+        if _is_declared(algebra, body, language):
+            continue
         demands: set[int] = set()
         for rule in body.rules:
             own = [conj for pattern, conj in rule.patterns if pattern in matched]
@@ -180,7 +204,7 @@ def _classes(
     algebra: Algebra, body: ObjectBody, limit: _NameLimit | None, refer: Callable[[Conj], int]
 ) -> list[KeyClass]:
     allowed = None if limit is None else limit.language
-    if limit is not None and allowed is None:
+    if limit is not None and (allowed is None or _is_declared(algebra, body, allowed)):
         return []
     classes = []
     patterns = _patterns(body)

@@ -6,11 +6,12 @@ nothing. Where a reference turns out to be nothing, the element or property may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 from rtlang_grammars.limits import Budget
+from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.shapes import (
     Alternative,
     ArrayShape,
@@ -77,15 +78,27 @@ def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budg
     if shape.max_properties is not None and shape.max_properties < max(shape.min_properties, len(shape.required)):
         return False
     missing = shape.min_properties - len(possible)
-    if missing <= 0 or (shape.additional is not None and alive[shape.additional]):
+    if missing <= 0:
         return True
     declared = {each.name for each in shape.properties}
-    for names in (each.names for each in shape.classes if each.shape is not None and alive[each.shape]):
+    for names in _other_names(shape, alive):
         words = names.finite_words(shape.min_properties + len(declared), budget)
         missing = 0 if words is None else missing - len(set(words) - declared)
         if missing <= 0:
             return True
     return False
+
+
+def _other_names(shape: ObjectShape, alive: Sequence[bool]) -> Iterator[Language]:
+    """The names that are not declared, as far as there can be a value for them."""
+    if shape.additional is not None and alive[shape.additional]:
+        others = Language.any_text()
+        yield (
+            others.minus(Language.nothing().union(*[each.names for each in shape.classes])) if shape.classes else others
+        )
+    for each in shape.classes:
+        if each.shape is not None and alive[each.shape]:
+            yield each.names
 
 
 def _room(shape: ArrayShape, alive: Sequence[bool]) -> int | None:
@@ -170,10 +183,10 @@ def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
         return replace(shape, properties=properties, classes=classes, additional=additional, max_properties=maximum)
     if isinstance(shape, ArrayShape):
         room = _room(shape, alive)
-        if room is None:
+        if room is None and not shape.contains:
             return shape
-        prefix = shape.prefix[:room]
-        keep = room > len(prefix)
+        prefix = shape.prefix if room is None else shape.prefix[:room]
+        keep = room is None or room > len(prefix)
         return replace(
             shape,
             prefix=prefix,

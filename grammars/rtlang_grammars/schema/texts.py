@@ -13,6 +13,7 @@ from rtlang_grammars.schema.values import Json, exact, is_number
 from rtlang_grammars.spec import GrammarError
 
 MAX_REGIONS = 64  # disjoint classes of names that the patterns of one object may be cut into
+MAX_FEW = 64  # names that are matched by a pattern and looked at one by one
 
 
 class Texts:
@@ -24,6 +25,7 @@ class Texts:
         self._bodies: dict[tuple[StringBody, frozenset[Hashable]], Language | None] = {}
         self._regions: dict[frozenset[str], Sequence[tuple[Language, frozenset[str]]]] = {}
         self._unmatched: dict[frozenset[str], Language] = {}
+        self._few: dict[Language, Sequence[str] | None] = {}
         self._empty: dict[tuple[StringBody, frozenset[Hashable]], bool] = {}
 
     def has_format(self, name: str) -> bool:
@@ -132,6 +134,12 @@ class Texts:
             matched = self.union(self.language("pattern", pattern, "") for pattern in sorted(patterns))
             known = self._unmatched[patterns] = matched.complement()
         return known
+
+    def few(self, language: Language) -> Sequence[str] | None:
+        """All texts of a language; None where they are more than `MAX_FEW`."""
+        if language not in self._few:
+            self._few[language] = language.finite_words(MAX_FEW, self._budget)
+        return self._few[language]
 
     def body_language(self, body: StringBody, excluded: frozenset[Hashable]) -> Language | None:
         """Texts that meet all demands but those on the length; None where there are none."""

@@ -46,6 +46,7 @@ def _references(graph: ShapeGraph) -> set[int]:
         {"type": "array", "prefixItems": [True, {"allOf": [{"type": "null"}, {"type": "string"}]}, True]},
         {"properties": {"a": {"$ref": "#"}}, "anyOf": [{"required": ["a"], "type": "object"}, {"type": "null"}]},
         {"type": "array", "contains": {"type": "string", "enum": ["a", 1]}, "maxContains": 2},
+        {"type": "array", "items": {"type": "integer"}, "contains": {"type": "integer"}, "maxContains": 1},
     ],
 )
 def test_a_graph_holds_exactly_what_is_referred_to_and_nothing_empty(schema: Any) -> None:
@@ -98,3 +99,19 @@ def test_counts_that_no_array_meets_are_nothing(
     )
     shapes = [Shape((array, LiteralShape(("x",))), "#"), Shape((NullShape(),), "#")]
     assert len(pruned(shapes, Budget())[1][0].alternatives) == 1 + possible
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"": False}, "minProperties": 1},
+        {"patternProperties": {"[\\s\\S]": False}, "minProperties": 2},
+        {"patternProperties": {"": False}, "properties": {"a": True}, "minProperties": 1},
+        {"propertyNames": {"pattern": "^[ab]$"}, "minProperties": 3},
+        {"patternProperties": {"^[ab]$": True}, "additionalProperties": False, "minProperties": 3},
+        {"patternProperties": {"^[^a]|[\\s\\S]{2}": False, "^$": False}, "not": {"required": ["a"]}, "minProperties": 1},
+    ],
+)
+def test_more_properties_than_there_are_names_are_nothing(schema: Any) -> None:
+    with pytest.raises(GrammarError, match="nothing satisfies"):
+        compile_shapes({"type": "object", **schema})
