@@ -81,6 +81,22 @@ def schemas(unevaluated: bool = False) -> st.SearchStrategy[Any]:
     return st.recursive(leaves, lambda inner: composed(inner, unevaluated), max_leaves=6)
 
 
+def with_python_patterns(schema: Any) -> Any:
+    """The same schema for a validator that reads its patterns with Python's `re`, whose `$` also stands before a newline at the end."""
+    if isinstance(schema, list):
+        return [with_python_patterns(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {keyword: with_python_patterns(value) for keyword, value in schema.items()}
+    if isinstance(schema.get("pattern"), str):
+        made["pattern"] = schema["pattern"].replace("$", r"\Z")
+    if "patternProperties" in made:
+        made["patternProperties"] = {
+            pattern.replace("$", r"\Z"): value for pattern, value in made["patternProperties"].items()
+        }
+    return made
+
+
 def agree(schema: Any, instances: list[Any], validator: type[Validator] = Draft202012Validator, **options: Any) -> None:
     """Assert that shapes decide instances as a validator does, up to what the report says is to be checked."""
     oracle = validator(schema)

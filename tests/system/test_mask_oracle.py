@@ -24,7 +24,7 @@ from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.json_spellings import spelled
 from tests.support.mask_oracle import MaskOracle, vocabulary_of
 from tests.support.random_grammars import LETTERS, lark_accepts, lark_grammars, lark_parser
-from tests.support.random_schemas import NAMES, composed, schemas
+from tests.support.random_schemas import NAMES, composed, schemas, with_python_patterns
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 LONG = settings(max_examples=2500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -89,7 +89,7 @@ def judge_json(validator: Draft202012Validator, text: bytes) -> bool | None:
 
 def check_schema(schema: Any, seed: int) -> None:
     rng, kit = random.Random(seed), json_kit()
-    validator = Draft202012Validator(schema)
+    validator = Draft202012Validator(with_python_patterns(schema))
     valid = [value for value in universe() if validator.is_valid(value)]
     grammar = kit.compile(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
     if isinstance(grammar, str):
