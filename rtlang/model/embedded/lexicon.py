@@ -166,7 +166,7 @@ DEVICES = words(
 HELD_DEVICES = words("turntable shredder smartwatch turnstile dehumidifier plotter defibrillator oscilloscope")
 PROBLEMS = words(
     "does not turn on|is very slow|makes a loud noise|keeps restarting|shows a blank screen|will not connect|overheats|"
-    "lost all data|has a broken button|does not charge|smells of smoke|freezes every hour|shows an error message|"
+    "lost all data|has a broken button|does not charge|smells of smoke|stops every hour|shows an error message|"
     "cannot find the network|has a cracked case|drains its battery|does not wake up|beeps all the time|"
     "prints only blank pages|lost its settings|is stuck on the logo|has no sound|asks for a password|disconnects at night",
     "|",
