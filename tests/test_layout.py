@@ -108,45 +108,30 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
-    "rtlang/model/embedded/extras.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
-    "rtlang/model/embedded/extras_more.py": ("tests/model/embedded/test_tasks_extraction.py", "texts of that task"),
-    "rtlang/model/embedded/tools_catalogue.py": ("tests/model/embedded/test_tasks_tools.py", "tools of that task"),
-    "rtlang/model/embedded/tools_catalogue_more.py": ("tests/model/embedded/test_tasks_tools.py", "tools of that task"),
-    "rtlang/model/embedded/tools_catalogue_reference.py": (
-        "tests/model/embedded/test_tasks_tools.py",
-        "tools of that task",
-    ),
-    "rtlang/model/embedded/instructions.py": ("tests/model/embedded/test_tasks_extraction.py", "wordings of that task"),
-    "rtlang/model/embedded/kinds.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
-    "rtlang/model/embedded/kinds_of_trade.py": (
-        "tests/model/embedded/test_tasks_extraction.py",
-        "records of that task",
-    ),
-    "rtlang/model/embedded/kinds_of_people.py": (
-        "tests/model/embedded/test_tasks_extraction.py",
-        "records of that task",
-    ),
-    "rtlang/model/embedded/kinds_of_occasions.py": (
-        "tests/model/embedded/test_tasks_extraction.py",
-        "records of that task",
-    ),
-    "rtlang/model/embedded/kinds_of_travel.py": (
-        "tests/model/embedded/test_tasks_extraction.py",
-        "records of that task",
-    ),
-    "rtlang/model/embedded/kinds_of_work.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
-    "rtlang/model/embedded/kinds_of_goods.py": (
-        "tests/model/embedded/test_tasks_extraction.py",
-        "records of that task",
-    ),
-    "rtlang/model/embedded/kinds_more.py": ("tests/model/embedded/test_tasks_extraction.py", "records of that task"),
-    "rtlang/model/embedded/lexicon.py": ("tests/model/embedded/test_words.py", "lists that it draws from"),
-    "rtlang/model/embedded/relations.py": ("tests/model/embedded/test_tasks_facts.py", "wordings of that task"),
-    "rtlang/model/embedded/spelling.py": ("tests/model/embedded/test_words.py", "random words that it draws"),
-    "rtlang/model/embedded/tokenizer_training.py": (
-        "tests/model/embedded/test_tiny.py",
-        "its result is what is tested",
-    ),
+    **{
+        f"rtlang/model/embedded/{name}.py": (f"tests/model/embedded/{test}.py", why)
+        for names, test, why in (
+            ("extras extras_more", "test_tasks_extraction", "texts of that task"),
+            ("instructions", "test_tasks_extraction", "wordings of that task"),
+            ("kinds kinds_more", "test_tasks_extraction", "records of that task"),
+            ("kinds_of_goods kinds_of_occasions kinds_of_people", "test_tasks_extraction", "records of that task"),
+            ("kinds_of_trade kinds_of_travel kinds_of_work", "test_tasks_extraction", "records of that task"),
+            ("clauses clauses_of_goods clauses_of_occasions", "test_tasks_extraction", "texts of that task"),
+            ("clauses_of_people clauses_of_trade", "test_tasks_extraction", "texts of that task"),
+            ("clauses_of_travel clauses_of_work listings", "test_tasks_extraction", "texts of that task"),
+            (
+                "tools_catalogue tools_catalogue_more tools_catalogue_reference",
+                "test_tasks_tools",
+                "tools of that task",
+            ),
+            ("tools_clauses tools_clauses_more tools_requests", "test_tasks_tools", "requests of that task"),
+            ("lexicon", "test_words", "lists that it draws from"),
+            ("relations", "test_tasks_facts", "wordings of that task"),
+            ("spelling", "test_words", "random words that it draws"),
+            ("tokenizer_training", "test_tiny", "its result is what is tested"),
+        )
+        for name in names.split()
+    },
 }
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
