@@ -131,7 +131,8 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
         except (KeyError, TypeError):
             raise source.error(f"no character is called {name!r}", start) from None
     if letter.isascii() and letter.isalnum():
-        raise source.error(f"there is no escape \\{letter}", start)
+        hint = r": the end of the text is \Z" if letter == "z" else ""
+        raise source.error(f"there is no escape \\{letter}{hint}", start)
     return ord(letter)
 
 

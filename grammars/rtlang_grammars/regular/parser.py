@@ -129,7 +129,7 @@ class _Parser:
         if letter in ("b", "B"):
             source.position += 1
             self._add(self._word_boundary(is_negative=letter == "B"), can_repeat=False)
-        elif letter in ("A", "Z", "z") and letter and not source.is_ecma:
+        elif letter in ("A", "Z") and letter and not source.is_ecma:
             source.position += 1
             self._add(Anchor(AnchorKind.START if letter == "A" else AnchorKind.END), can_repeat=False)
         else:
@@ -160,14 +160,14 @@ class _Parser:
         return True
 
     def _counts(self) -> tuple[int, int | None] | None:
-        """The numbers of `{n}`, `{n,}`, `{n,m}` and Python's `{,m}`; None, and nothing read, where it is none of them."""
+        """The numbers of `{n}`, `{n,}`, `{n,m}` and Python's `{,m}` and `{,}`; None, and nothing read, where it is none of them."""
         source = self.source
         end = source.text.find("}", source.position, source.position + 2 * _MAX_COUNT_DIGITS + 64)
         inner = source.text[source.position + 1 : end] if end >= 0 else ""
         first, comma, second = inner.partition(",")
         if not all(part == "" or (part.isdigit() and part.isascii()) for part in (first, second)):
             return None
-        if not first and (source.is_ecma or not second):
+        if not first and (source.is_ecma or not comma):
             return None
         if max(len(first), len(second)) > _MAX_COUNT_DIGITS:
             raise source.error(f"a count may have at most {_MAX_COUNT_DIGITS} digits")
@@ -291,9 +291,14 @@ class _Parser:
         after = self._assertion(word, start, is_ahead=True, is_negative=False)
         not_after = self._assertion(word, start, is_ahead=True, is_negative=True)
         if is_negative:
-            return syntax.alternation(
-                [syntax.concatenation([before, after]), syntax.concatenation([not_before, not_after])]
-            )
+            neither = [[not_before, not_after]]
+            if not self.source.is_ecma:  # Python's (up to 3.13) is not in the empty text: there must be a character
+                other = syntax.characters(code_points.complement(points))
+                neither = [
+                    [self._assertion(other, start, is_ahead=False, is_negative=False), not_after],
+                    [not_before, self._assertion(other, start, is_ahead=True, is_negative=False)],
+                ]
+            return syntax.alternation([syntax.concatenation(each) for each in ([before, after], *neither)])
         return syntax.alternation(
             [syntax.concatenation([before, not_after]), syntax.concatenation([not_before, after])]
         )

@@ -78,6 +78,7 @@ ALIKE = [
         "(?:^|b)a",
         "(?s-i:a.)b",
     ),
+    *("a{,}", "a{,}b", "a{}", r"\B", r"\Ba", r"a\B.*", r"(?:\B|a)b?", r"(?=\B).*", r"(?!\B)a", r"x\B y|x \By"),
 ]
 
 
@@ -89,6 +90,12 @@ def test_python_s_patterns_are_read_as_re_reads_them(pattern: str, mode: str) ->
     for text in TEXTS:
         found = compiled.fullmatch(text) if mode == "full" else compiled.search(text)
         assert language.accepts(text) == (found is not None), text
+
+
+def test_python_has_no_small_z() -> None:
+    with pytest.raises(GrammarError, match=r"no escape \\z: the end of the text is \\Z") as caught:
+        compile_regex(r"a\z", dialect="python")
+    assert caught.value.location == "1:2"
 
 
 def test_lark_reads_python_s_patterns() -> None:
