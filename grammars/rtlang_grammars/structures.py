@@ -153,8 +153,8 @@ def read_structure(source: str) -> Part:
     except json.JSONDecodeError as error:
         raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
     except RecursionError as error:
-        raise GrammarError("nested too deeply") from error
-    return _part(plain, "", 0)
+        raise GrammarError("nested too deeply", "#") from error
+    return _part(plain, "#", 0)
 
 
 def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:

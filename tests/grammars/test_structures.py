@@ -29,8 +29,8 @@ DIGITS = Constraint(ConstraintKind.REGEX, "[0-9]+")
 def test_what_is_made_is_read_back() -> None:
     made = sequence("a", any_of(DIGITS, repeat("b", 1, 3)), tagged([("<t>", DIGITS, "</t>")], low=1, text_behind=False))
     assert made.kind is ConstraintKind.STRUCTURE
-    digits = Leaf(DIGITS, "/sequence/1/any_of/0")
-    inner = Leaf(DIGITS, "/sequence/2/tags/0/part")
+    digits = Leaf(DIGITS, "#/sequence/1/any_of/0")
+    inner = Leaf(DIGITS, "#/sequence/2/tags/0/part")
     assert read_structure(made.source) == Sequence(
         (
             Literal("a"),
@@ -61,27 +61,27 @@ def test_tags_may_share_a_trigger() -> None:
 @pytest.mark.parametrize(
     ("plain", "location"),
     [
-        (1, ""),
-        ({}, ""),
-        ({"sequence": [], "any_of": []}, ""),
-        ({"sequence": "a"}, "/sequence"),
-        ({"sequence": ["a", 2]}, "/sequence/1"),
-        ({"sequence": [], "extra": 1}, ""),
-        ({"any_of": []}, ""),
-        ({"kind": "regex"}, ""),
-        ({"kind": "structure", "source": "{}"}, ""),
-        ({"repeat": "a", "min": -1}, ""),
-        ({"repeat": "a", "min": 2, "max": 1}, ""),
-        ({"repeat": "a", "max": True}, ""),
-        ({"repeat": {"any_of": [None]}}, "/repeat/any_of/0"),
-        ({"tags": []}, ""),
-        ({"tags": [{"begin": "<", "part": "a"}]}, "/tags/0"),
-        ({"tags": [{"begin": "<", "part": 1, "end": ""}]}, "/tags/0/part"),
-        ({"tags": [{"begin": 1, "part": "a", "end": ""}]}, "/tags/0/begin"),
-        ({"tags": [{"begin": "", "part": "a", "end": ""}]}, ""),
-        ({"tags": [{"begin": "<", "part": "a", "end": ""}, {"begin": "<b", "part": "a", "end": ""}]}, ""),
-        ({"tags": [{"begin": "<b", "part": "a", "end": ""}], "triggers": ["<c"]}, "/tags/0"),
-        ({"tags": [{"begin": "<b", "part": "a", "end": ""}], "text_behind": 1}, ""),
+        (1, "#"),
+        ({}, "#"),
+        ({"sequence": [], "any_of": []}, "#"),
+        ({"sequence": "a"}, "#/sequence"),
+        ({"sequence": ["a", 2]}, "#/sequence/1"),
+        ({"sequence": [], "extra": 1}, "#"),
+        ({"any_of": []}, "#"),
+        ({"kind": "regex"}, "#"),
+        ({"kind": "structure", "source": "{}"}, "#"),
+        ({"repeat": "a", "min": -1}, "#"),
+        ({"repeat": "a", "min": 2, "max": 1}, "#"),
+        ({"repeat": "a", "max": True}, "#"),
+        ({"repeat": {"any_of": [None]}}, "#/repeat/any_of/0"),
+        ({"tags": []}, "#"),
+        ({"tags": [{"begin": "<", "part": "a"}]}, "#/tags/0"),
+        ({"tags": [{"begin": "<", "part": 1, "end": ""}]}, "#/tags/0/part"),
+        ({"tags": [{"begin": 1, "part": "a", "end": ""}]}, "#/tags/0/begin"),
+        ({"tags": [{"begin": "", "part": "a", "end": ""}]}, "#"),
+        ({"tags": [{"begin": "<", "part": "a", "end": ""}, {"begin": "<b", "part": "a", "end": ""}]}, "#"),
+        ({"tags": [{"begin": "<b", "part": "a", "end": ""}], "triggers": ["<c"]}, "#/tags/0"),
+        ({"tags": [{"begin": "<b", "part": "a", "end": ""}], "text_behind": 1}, "#"),
     ],
 )
 def test_what_is_malformed_is_refused(plain: Any, location: str) -> None:

@@ -71,9 +71,7 @@ class StructureTables:
                     self._leaf(part, rule, begin, end)
                 except GrammarError as error:
                     self._budget.check()
-                    raise GrammarError(
-                        error.reason, f"{part.pointer} {error.location or ''}".strip() or None
-                    ) from error
+                    raise GrammarError(error.reason, f"{part.pointer} {error.location or ''}".rstrip()) from error
             case Sequence():
                 at = begin
                 for each in part.parts:
@@ -153,7 +151,8 @@ class StructureTables:
             raise GrammarError("a schema must be a JSON object or a boolean")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
         graph.report.refuse_checked()
-        self._entries += [replace(each, pointer=leaf.pointer + each.pointer) for each in graph.report.entries]
+        place = "" if leaf.pointer == "#" else leaf.pointer
+        self._entries += [replace(each, pointer=place + each.pointer) for each in graph.report.entries]
         build = ShapeTables(graph, self._budget, self._style, self.tables)
         value = begin
         if self._style.whitespace is Whitespace.FREE:

@@ -206,15 +206,16 @@ def test_the_report_names_the_keywords_of_every_schema() -> None:
     report = backend().compile(CALLS).report
     assert report is not None
     pointers = {entry.pointer for entry in report.entries}
-    assert "/tags/0/part#/properties/x" in pointers
+    assert "#/tags/0/part#/properties/x" in pointers
     assert report.is_exact
 
 
 @pytest.mark.parametrize(
     ("constraint", "reason", "location"),
     [
-        (sequence("a", regex("(b")), "parenthesis", "/sequence/1 1:1"),
-        (tagged([("<t>", schema({"type": "strin"}), "")]), "strin", "/tags/0/part"),
+        (sequence("a", regex("(b")), "parenthesis", "#/sequence/1 1:1"),
+        (tagged([("<t>", schema({"type": "strin"}), "")]), "strin", "#/tags/0/part"),
+        (Constraint(ConstraintKind.STRUCTURE, '{"kind": "regex", "source": "(b"}'), "parenthesis", "# 1:1"),
         (tagged([("<t>", regex("a*"), "")]), "empty", None),
         (sequence(regex("[^\\s\\S]")), "derived", None),
         (tagged([("<t>", regex("[^\\s\\S]"), "")], low=1), "derived", None),
