@@ -77,6 +77,7 @@ class _Reader:
     def __init__(self, source: str, notation: Notation, budget: Budget) -> None:
         self.source, self.budget = source, budget
         self.is_w3c = notation is Notation.W3C
+        self.title = "EBNF grammar" if self.is_w3c else "GBNF grammar"
         self.space = _SPACE[notation]
         self.at = 0
         self.languages: dict[str, Language] = {}
@@ -94,7 +95,7 @@ class _Reader:
             definitions[name] = self.expression()
         if start not in definitions:
             if not definitions or not self.is_w3c:
-                raise GrammarError(f"GBNF grammar: there is no rule called {start}")
+                raise GrammarError(f"{self.title}: there is no rule{'' if self.is_w3c else f' called {start}'}")
             start = next(iter(definitions))
         return self.lowered(definitions, start)
 
@@ -104,7 +105,7 @@ class _Reader:
         for name, expression in definitions.items():
             for used in names_in(expression):
                 if used.name not in definitions:
-                    raise GrammarError(f"GBNF grammar: {used.name} is not defined", used.location)
+                    raise GrammarError(f"{self.title}: {used.name} is not defined", used.location)
             rules[name] = builder.new_rule(name)
 
         def resolve(part: Name | Pattern) -> Symbol:
@@ -117,7 +118,7 @@ class _Reader:
         return builder.build(rules[start])
 
     def error(self, reason: str, position: int | None = None) -> GrammarError:
-        return GrammarError(f"GBNF grammar: {reason}", self.location(self.at if position is None else position))
+        return GrammarError(f"{self.title}: {reason}", self.location(self.at if position is None else position))
 
     def location(self, position: int) -> str:
         return f"{self.source.count(chr(10), 0, position) + 1}:{position - self.source.rfind(chr(10), 0, position)}"

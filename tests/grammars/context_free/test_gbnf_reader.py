@@ -118,6 +118,21 @@ def test_mistakes_are_refused_at_their_place(source: str, reason: str, location:
     assert caught.value.location == location
 
 
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "EBNF grammar: there is no rule"),
+        ("s ::= 'a", "EBNF grammar: the literal that begins here has no end (at 1:7)"),
+        ("s ::= t", "EBNF grammar: t is not defined (at 1:7)"),
+        ("s ::= 'a'\ns ::= 'b'", "EBNF grammar: the rule s is defined twice (at 2:1)"),
+    ],
+)
+def test_mistakes_in_ebnf_are_called_so(source: str, message: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        read_gbnf(source, notation="w3c")
+    assert str(caught.value) == message
+
+
 def test_everything_ends_within_the_budget() -> None:
     with pytest.raises(GrammarError, match="too complex"):
         read_gbnf('root ::= "a"' + ' | "b" "c"' * 3000, budget=Budget(Limits(max_states=2000)))
