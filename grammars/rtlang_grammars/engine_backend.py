@@ -6,6 +6,7 @@ See `machine/` for the tables, the masks and the matcher, `schema/` for what a J
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -91,41 +92,11 @@ class EngineBackend:
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)
-        report: Report | None = None
-        check: ValueCheck | None = None
-        match constraint.kind:
-            case ConstraintKind.JSON_SCHEMA:
-                schema = _schema(constraint.source)
-                graph = compile_shapes(schema, options=self._schema_options, budget=budget)
-                report = graph.report
-                if not report.is_exact:
-                    if not self._allow_checked:
-                        report.refuse_checked()
-                    check = value_check(schema, self._schema_options)
-                build = ShapeTables(graph, budget, constraint.style)
-                start = build.build()
-                tables = build.tables
-            case ConstraintKind.REGEX:
-                language = compile_regex(constraint.source, dialect="python", budget=budget)
-                tables, start = _language_tables(language, budget)
-            case ConstraintKind.CHOICE:
-                tables, start = _choice_tables(constraint.source, budget)
-            case ConstraintKind.LARK:
-                tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
-            case ConstraintKind.GBNF:
-                tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
-            case ConstraintKind.EBNF:
-                tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
-            case ConstraintKind.STRUCTURE:
-                structure = StructureTables(budget, constraint.style, self._schema_options)
-                start, tables, report = (
-                    structure.build(read_structure(constraint.source)),
-                    structure.tables,
-                    structure.report,
-                )
-        tables.publish()
+        built = _built(constraint, budget, self._schema_options, allow_checked=self._allow_checked)
+        built.tables.publish()
         budget.detach()
-        return EngineGrammar(MachineGrammar(self._engine, tables, start), self._forcing, self._table, report, check)
+        machine = MachineGrammar(self._engine, built.tables, built.start)
+        return EngineGrammar(machine, self._forcing, self._table, built.report, built.check)
 
     def _warm_up(self) -> None:
         """Pass once through everything that numba compiles."""
@@ -167,6 +138,64 @@ class EngineGrammar:
     def matcher(self) -> MachineMatcher:
         """A fresh matcher at the start of the text."""
         return MachineMatcher(self.machine, self._completion, self._forcing, self._table)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What a constraint became, which no vocabulary has a part in. Fields as in `MachineGrammar` and `EngineGrammar`."""
+
+    tables: Tables
+    start: int
+    report: Report | None
+    check: ValueCheck | None
+
+
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+    """See whether a constraint can be compiled, for which no vocabulary is needed.
+
+    Raises:
+        GrammarError: it cannot, whatever the vocabulary.
+    """
+    budget = Budget(limits)
+    budget.check_source(constraint.source)
+    _built(constraint, budget, None, allow_checked=True)
+
+
+def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None, *, allow_checked: bool) -> _Built:
+    """The tables of a constraint. `allow_checked` as in `EngineBackend`."""
+    report: Report | None = None
+    check: ValueCheck | None = None
+    match constraint.kind:
+        case ConstraintKind.JSON_SCHEMA:
+            schema = _schema(constraint.source)
+            graph = compile_shapes(schema, options=options, budget=budget)
+            report = graph.report
+            if not report.is_exact:
+                if not allow_checked:
+                    report.refuse_checked()
+                check = value_check(schema, options)
+            build = ShapeTables(graph, budget, constraint.style)
+            start = build.build()
+            tables = build.tables
+        case ConstraintKind.REGEX:
+            language = compile_regex(constraint.source, dialect="python", budget=budget)
+            tables, start = _language_tables(language, budget)
+        case ConstraintKind.CHOICE:
+            tables, start = _choice_tables(constraint.source, budget)
+        case ConstraintKind.LARK:
+            tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
+        case ConstraintKind.GBNF:
+            tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
+        case ConstraintKind.EBNF:
+            tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
+        case ConstraintKind.STRUCTURE:
+            structure = StructureTables(budget, constraint.style, options)
+            start, tables, report = (
+                structure.build(read_structure(constraint.source)),
+                structure.tables,
+                structure.report,
+            )
+    return _Built(tables, start, report, check)
 
 
 def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
-from rtlang_grammars.engine_backend import EngineBackend, EngineGrammar
+from rtlang_grammars.engine_backend import EngineBackend, EngineGrammar, check_constraint
+from rtlang_grammars.limits import Limits
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
@@ -92,6 +93,15 @@ def read_constraint(path: Path, kind: ConstraintKind | None = None) -> Constrain
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise GrammarError(f"{path} cannot be read: {reason}") from None
     return Constraint(kind, text.rstrip("\r\n") if kind is ConstraintKind.REGEX else text)
+
+
+def check(constraint: Constraint) -> None:
+    """See whether a constraint can be compiled, without a vocabulary: quick where it is wrong.
+
+    Raises:
+        GrammarError: it cannot.
+    """
+    check_constraint(constraint, Limits(max_seconds=60.0))  # code that is not in the cache may be compiled meanwhile
 
 
 def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int = 5, seed: int = 0) -> Inspection:

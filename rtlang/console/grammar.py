@@ -35,6 +35,9 @@ def check_grammar(
     try:
         found = inspection.read_constraint(file, kind)
         constraint = Constraint(found.kind, found.source, style)
+        inspection.check(
+            constraint
+        )  # what is wrong is told before the model's tokenizer is loaded, which takes seconds
         vocabulary = _vocabulary(config)
         seen = inspection.inspect(constraint, vocabulary, num_samples=num_samples, seed=seed)
     except GrammarError as error:

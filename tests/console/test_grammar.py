@@ -79,6 +79,7 @@ def test_kinds_are_told_by_names(tmp_path: Path, name: str, text: str, sample: s
         ("g.txt", "(", ["--kind", "regex"], "1:1"),
         ("g.lark", 'start: "a" start', [], "g.lark"),
         ("g.regex", "a", ["--model", "/no/such/model"], "/no/such/model"),
+        ("s.json", "{", ["--model", "/no/such/model"], "1:2"),  # before the model is looked for
     ],
 )
 def test_what_is_refused_ends_in_one_line_and_exit_code_one(

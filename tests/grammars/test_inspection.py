@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from rtlang_grammars.inspection import KINDS_BY_SUFFIX, inspect, read_constraint
+from rtlang_grammars.inspection import KINDS_BY_SUFFIX, check, inspect, read_constraint
 from rtlang_grammars.lark_library import library_constraint
 from rtlang_grammars.schema.report import KeywordStatus
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
@@ -79,3 +79,21 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(GrammarError, match=reason) as caught:
             read_constraint(tmp_path / name)
         assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (ConstraintKind.JSON_SCHEMA, '{"uniqueItems": true, "multipleOf": 3}', '{"type": "nul"}'),
+        (ConstraintKind.REGEX, "a+", "a("),
+        (ConstraintKind.LARK, 'start: "a"', "start: b"),
+        (ConstraintKind.GBNF, 'root ::= "a"', "root ::= a"),
+        (ConstraintKind.EBNF, "s ::= 'a'", "s ::= a"),
+        (ConstraintKind.CHOICE, '["a"]', "[]"),
+        (ConstraintKind.STRUCTURE, '{"any_of": ["a", "b"]}', '{"any_of": []}'),
+    ],
+)
+def test_no_vocabulary_is_needed_to_see_that_a_constraint_is_wrong(kind: ConstraintKind, good: str, bad: str) -> None:
+    check(Constraint(kind, good))
+    with pytest.raises(GrammarError):
+        check(Constraint(kind, bad))
