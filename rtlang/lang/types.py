@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.errors import ParameterError, ValueParseError
+from rtlang.lang.pydantic_schema import generator
 from rtlang.params import Constraint, ConstraintKind
 from rtlang_grammars.lark_library import LIBRARY, library_constraint
 
@@ -194,11 +195,20 @@ def _structured(given: Any, field: str) -> OutputType:
         raise ParameterError(field, given, "a type is allowed")
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
-            return OutputType(_json_constraint(given.model_json_schema()), given.model_validate_json)
+            return OutputType(_json_constraint(_schema_of(given)), given.model_validate_json)
         adapter: TypeAdapter[Any] = TypeAdapter(_with_readable_typed_dicts(given, ()))
-        return OutputType(_json_constraint(adapter.json_schema()), adapter.validate_json)
+        return OutputType(_json_constraint(adapter.json_schema(schema_generator=generator())), adapter.validate_json)
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
         raise ParameterError(field, given, f"a type with a JSON schema is allowed: {error}") from error
+
+
+def _schema_of(model: Any) -> dict[str, Any]:
+    """The JSON schema of a pydantic model, ours unless the model makes its own."""
+    from pydantic import BaseModel
+
+    if model.model_json_schema.__func__ is not BaseModel.model_json_schema.__func__:  # type: ignore[attr-defined]
+        return dict(model.model_json_schema())
+    return dict(model.model_json_schema(schema_generator=generator()))
 
 
 def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
@@ -238,7 +248,7 @@ def _signature(function: Callable[..., Any], field: str) -> OutputType:
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[name] = (hints.get(name, Any), default)
     model = create_model(getattr(function, "__name__", "arguments"), **fields)
-    return OutputType(_json_constraint(model.model_json_schema()), lambda text: dict(model.model_validate_json(text)))
+    return OutputType(_json_constraint(_schema_of(model)), lambda text: dict(model.model_validate_json(text)))
 
 
 def _from_schema(given: Any) -> OutputType:
