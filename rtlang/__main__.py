@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 
 import rtlang
-from rtlang.bench.machine import package_versions, this_machine
+from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import MAKERS
 from rtlang.config import RuntimeConfig, ServeConfig
 from rtlang.console.grammar import check_grammar as checked_grammar
@@ -161,14 +161,17 @@ def bench(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of texts and lengths.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures to this file.")] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", help="Write all figures to this file; with --device cuda an object per line."),
+    ] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as markdown.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="With --device cuda: also write what is printed to this file.")
     ] = None,
     budget_s: Annotated[
         float, typer.Option(min=1, help="With --device cuda: begin nothing new after so many seconds.")
-    ] = 540.0,
+    ] = 480.0,
 ) -> None:
     """Measure against static batching with transformers, on the same weights in the same process.
 
@@ -217,24 +220,25 @@ def bench(
 def _bench_device(
     config: RuntimeConfig, quick: bool, json_file: Path | None, out: Path | None, budget_s: float
 ) -> None:
-    device = import_module("rtlang.bench.device")
-    text: list[str] = []
-
-    def write(line: str) -> None:
-        text.append(line)
-        typer.echo(line)
-        sys.stdout.flush()
-
     with _one_line_errors():
         if config.device != "cuda":
             raise CommandError("--device interpreter: figures of interpreted kernels would mean nothing")
-        lines = device.run(config, write, is_quick=quick, budget_s=budget_s)
-        if out is not None:
-            out.write_text("\n".join(text) + "\n", encoding="utf-8")
-        if lines is None:
-            raise CommandError("a check failed; what was not checked was not measured")
-        if json_file is not None:
-            json_file.write_text(device.to_json(lines) + "\n", encoding="utf-8")
+        missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
+        if missing:
+            raise CommandError(f"not installed, and needed for --device cuda: {', '.join(missing)}")
+        device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels.bench_output")
+        try:
+            output = written.Output(out, json_file)
+        except OSError as error:
+            raise CommandError(f"--out or --json: {error}") from error
+        with output:
+            timer = written.watchdog(output, budget_s)
+            timer.start()
+            with output.part("run"):
+                device.run(config, output, is_quick=quick, budget_s=budget_s)
+            timer.cancel()
+        if output.num_failed:
+            raise CommandError(f"{output.num_failed} parts failed; they are named above")
 
 
 @app.command()

@@ -8,15 +8,13 @@ busy machine disturbs all alike.
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from rtlang_kernels import bench_table, device_bench, ops
+from rtlang_kernels import bench_table, device_run, ops
+from rtlang_kernels.bench_output import Output, watchdog
 from rtlang_kernels.reference import layers as reference_layers
 
 PAGE_SIZE = 16
@@ -247,10 +246,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=names, help="one group; the last three are parts of attention on a GPU")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(
-        "--budget-s", type=float, default=540.0, help="on a GPU, no new line is begun after so many seconds"
+        "--budget-s", type=float, default=480.0, help="on a GPU, no new line is begun after so many seconds"
     )
-    parser.add_argument("--json", metavar="FILE", help="also write the lines to a file")
-    parser.add_argument("--out", metavar="FILE", help="also write what is printed to a file")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to a file, as a JSON object per line")
+    parser.add_argument("--out", metavar="FILE", help="also write what is printed to a file, line by line")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
@@ -259,65 +258,54 @@ def main(arguments: list[str] | None = None) -> int:
             "--device cuda: torch sees no GPU here, and figures of interpreted kernels would mean nothing\n"
         )
         return 2
-    lines: list[dict[str, Any]] = []
-    text: list[str] = []
-
-    def write(entry: str) -> None:
-        text.append(entry)
-        sys.stdout.write(entry + "\n")
-        sys.stdout.flush()
-
-    try:
-        for item in gpu_lines(options, write) if options.device == "cuda" else cpu_lines(options, write):
-            lines.append(item)
-    except ArithmeticError as error:
-        write(f"FAILED: {error}")
-    has_failed = bool(text) and text[-1].startswith("FAILED")
-    if options.json:
-        Path(options.json).write_text(json.dumps(lines, indent=1), encoding="utf-8")
-    if options.out:
-        Path(options.out).write_text("\n".join(text) + "\n", encoding="utf-8")
-    return int(has_failed)
+    with Output(options.out, options.json) as output:
+        if options.device == "cuda":
+            timer = watchdog(output, options.budget_s)
+            timer.start()
+            with output.part("run"):
+                measure_gpu(options, output)
+            timer.cancel()
+        else:
+            measure_cpu(options, output)
+    return int(output.num_failed > 0)
 
 
-def cpu_lines(options: argparse.Namespace, write: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def measure_cpu(options: argparse.Namespace, output: Output) -> None:
     """Measure the CPU column, line by line."""
+    write = output.write
     rounds = 25 if options.quick else 150
     write(f"{platform.processor() or platform.machine()}, {options.threads} threads, torch {torch.__version__}")
     write("us per call, median; ratio = other / ours; planning once per step is not counted in ours")
     groups = {"attention": attention_lines, "sampling": sampling_lines, "layers": layer_lines}
     for name, group in groups.items():
         if options.only in (None, name):
-            for item in group(rounds):
-                cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
-                ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
-                write(
-                    f"{item['label']:<48} {cells}  |  {ratios}  | spread {item['spread']:.0%} error {item['error']:.0e}"
-                )
-                yield item
+            with output.part(name):
+                for item in group(rounds):
+                    output.figure(item)
+                    cells = "  ".join(f"{key} {value:.0f}" for key, value in item["us"].items())
+                    ratios = "  ".join(f"{value:.1f}x {key}" for key, value in item["ratio"].items())
+                    spread = f"spread {item['spread']:.0%} error {item['error']:.0e}"
+                    write(f"{item['label']:<48} {cells}  |  {ratios}  | {spread}")
 
 
-def gpu_lines(options: argparse.Namespace, write: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Measure the GPU's kernels, line by line, and summarise."""
+def measure_gpu(options: argparse.Namespace, output: Output) -> None:
+    """Check and measure the GPU's kernels, line by line, and summarise.
+
+    Raises:
+        RuntimeError: the GPU does not answer any more.
+    """
     started, device = time.monotonic(), torch.device("cuda", torch.cuda.current_device())
-    measure = device_bench.measured_on_device
-    ceilings = device_bench.measured_ceilings(device, measure)
-    write(f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}, CUDA {torch.version.cuda}")
-    write(
-        f"copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, bfloat16 product {ceilings.flops_per_s / 1e12:.0f} TFLOP/s, "
-        f"empty launch {ceilings.launch_us:.1f} us, L2 {ceilings.l2_bytes >> 20} MiB"
-    )
-    write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
-    found = []
-    for item in device_bench.groups(options.only, options.quick, device, ceilings, measure):
-        found.append(item)
-        write(bench_table.formatted(item))
-        yield asdict(item)
-        if time.monotonic() - started > options.budget_s:
-            write(f"stopped after {options.budget_s:.0f} s: what comes after this line was not measured")
-            break
+    measure = device_run.measured_on_device
+    output.write(device_run.environment(device))
+    ceilings = device_run.measured_ceilings(device, measure)
+    output.write(str(ceilings))
+    output.write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
+    tasks = device_run.tasks(options.only, options.quick, device, ceilings, measure)
+    found = device_run.run_tasks(tasks, output, lambda: time.monotonic() - started > options.budget_s)
+    if (left := sum(1 for _ in tasks)) > 0:
+        output.write(f"stopped after {options.budget_s:.0f} s: {left} more lines were not measured")
     for entry in bench_table.summary(found):
-        write(entry)
+        output.write(entry)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""The GPU half of `python -m rtlang_kernels.bench`: every kernel checked first, then timed against floors and peers of the same run.
+"""What the GPU half of `python -m rtlang_kernels.bench` measures: steps of attention and of sampling, each checked first, then timed.
 
-Ceilings (copy, matrix product, an empty launch) are measured first, so a floor is what this very device does: the larger of bytes over
-the copy rate and operations over the matrix rate. Calls are captured in a graph and replayed; inputs rotate over sets that exceed the L2
-cache several times, so reads come from memory. Preparing a step on the host is its own column. Losses stay in the table. `measure` is
-the only thing that needs a device with a clock, so all the rest is tested in triton's interpreter.
+A floor is what this very device does at best: the larger of bytes over the copy rate and operations over the matrix rate. Inputs rotate
+over sets that exceed the L2 cache several times, so reads come from memory. Preparing a step on the host is its own column. What measures
+time is an argument, so all of this is tested in triton's interpreter; `device_run` has the clock, the order and the ceilings.
 
-Peers: SDPA on contiguous KV, the same with the gather from pages counted, the same kernel without sharing, FlashInfer where it is
-installed, and torch's own softmax and multinomial for sampling.
+Peers (`device_peers`): SDPA on contiguous KV, the same with the gather from pages counted, the same kernel without sharing, FlashInfer
+where it is installed, and torch's own softmax and draw for sampling.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from rtlang_kernels import device_peers, ops
 from rtlang_kernels.bench_table import Line
 from rtlang_kernels.columns import REFERENCE
 from rtlang_kernels.plan import AttentionPlan
-from rtlang_kernels.settings import checked_settings
+from rtlang_kernels.settings import SamplerSettings, checked_settings
 
 PAGE_SIZE = 16
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
-CALLS_PER_GRAPH, REPLAYS = 12, 25
+CALLS_PER_GRAPH = 12
 Heads = tuple[int, int, int]
 Measure = Callable[[Sequence[Callable[[], object]]], tuple[float, float]]  # functions in turn -> (median us, spread)
 
@@ -44,6 +43,10 @@ class Ceilings:
     flops_per_s: float
     launch_us: float
     l2_bytes: int
+
+    def __str__(self) -> str:
+        rates = f"copy {self.bytes_per_s / 1e12:.2f} TB/s, bfloat16 product {self.flops_per_s / 1e12:.0f} TFLOP/s"
+        return f"{rates}, empty launch {self.launch_us:.1f} us, L2 {self.l2_bytes >> 20} MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ TREES = [
     )
 ]
 EXTEND = [TreeShape((1,), (8192,), 8192), TreeShape((1, 64), (4096, 128), 128)]
+SHAPES = {"decode": DECODE, "trees": TREES, "extend": EXTEND}
 HEADS: tuple[Heads, ...] = ((32, 8, 128), (14, 2, 64), (32, 32, 128))
 SAMPLING = [(rows, vocab) for rows in (1, 32, 128) for vocab in (32000, 131072, 151936)]
 
@@ -194,6 +198,11 @@ def host_us(function: Callable[[], object], repeats: int = 20) -> float:
     return statistics.median(times)
 
 
+def attention_label(shape: TreeShape, heads: Heads, dtype: torch.dtype) -> str:
+    """What a line of attention is about."""
+    return f"{str(dtype)[6:]} {heads[0]}/{heads[1]}x{heads[2]} {shape}"
+
+
 def attention_lines(
     shapes: Sequence[TreeShape],
     heads: Heads,
@@ -211,7 +220,7 @@ def attention_lines(
         case = attention_case(shape, heads, dtype, device, ceilings.l2_bytes)
         plan = case.plan()
         error = attention_error(case, plan)
-        label = f"{str(dtype)[6:]} {heads[0]}/{heads[1]}x{heads[2]} {shape}"
+        label = attention_label(shape, heads, dtype)
         if not error < TOLERANCE[dtype]:
             raise ArithmeticError(f"attention {label}: error {error:.1e}")
         ours, spread = measure(case.calls(plan))
@@ -232,6 +241,7 @@ FILTERS: tuple[tuple[str, dict[str, float]], ...] = (
     (" top-k 50 top-p 0.9", {"top_k": 50, "top_p": 0.9}),
     (" top-p 0.9", {"top_p": 0.9}),
 )
+CHECKED_ROWS = 8  # of a batch of draws: the reference makes all noise of a row in numpy
 
 
 def sampling_lines(
@@ -242,103 +252,58 @@ def sampling_lines(
     Raises:
         ArithmeticError: a token differs from the reference's.
     """
-    from rtlang_kernels.triton_ops import sampling
-
     for rows, vocab_size in shapes:
-        generator = torch.Generator(device).manual_seed(0)
-        num_bytes = rows * vocab_size * dtype.itemsize
-        copies = max(1, min(CALLS_PER_GRAPH, math.ceil(4 * ceilings.l2_bytes / num_bytes)))
-        shape = (rows, vocab_size)
-        sets = [torch.randn(shape, generator=generator, device=device).mul_(3).to(dtype) for _ in range(copies)]
-
-        def plain_draw(logits: Tensor) -> Tensor:
-            return torch.multinomial(torch.softmax(logits.float() / 0.8, dim=-1), 1)
-
-        masks = np.random.default_rng(0).integers(-(2**31), 2**31, (1, -(-vocab_size // 32))).astype(np.int32)
         for has_mask in (False, True):
             for name, filters in FILTERS:
-                full = {"top_k": 0, "top_p": 1.0, "min_p": 0.0} | filters
-                settings = checked_settings(
-                    rows,
-                    vocab_size,
-                    temperature=np.full(rows, 0.8),
-                    top_k=np.full(rows, full["top_k"]),
-                    top_p=np.full(rows, full["top_p"]),
-                    min_p=np.full(rows, full["min_p"]),
-                    seeds=np.arange(rows),
-                    choices=np.zeros(rows),
-                    steps=np.arange(rows),
-                    bitmask=masks if has_mask else None,
-                    mask_rows=np.zeros(rows) if has_mask else None,
-                )
-                label = f"{str(dtype)[6:]} {rows} x {vocab_size}{' masked' if has_mask else ''}{name}"
-                staged = sampling.stage(settings, device)
-                tokens, _ = sampling.draw(sets[0], staged)
-                want, _ = REFERENCE.sample(sets[0].cpu(), settings)
-                if not torch.equal(tokens.cpu(), want):
-                    raise ArithmeticError(f"sampling {label}: {int((tokens.cpu() != want).sum())} tokens differ")
-                ours, spread = measure([partial(sampling.draw, logits, staged) for logits in sets])
-                floor = 1e6 * (num_bytes + has_mask * rows * vocab_size / 8) / ceilings.bytes_per_s
-                plain = [partial(plain_draw, logits) for logits in sets]
-                peers = {} if name or has_mask else {"softmax+multinomial": measure(plain)[0]}
-                yield Line(
-                    "sampling",
-                    label,
-                    ours,
-                    spread,
-                    host_us(partial(sampling.stage, settings, device)),
-                    floor,
-                    peers,
-                    0.0,
-                )
+                yield sampling_line(rows, vocab_size, has_mask, name, filters, dtype, device, ceilings, measure)
 
 
-def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    """Median microseconds per call and spread (interquartile range over median), from replays of a captured graph."""
-    stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    with torch.cuda.stream(stream):
-        for function in functions:  # compiles, and fills caches of plans
-            function()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for index in range(CALLS_PER_GRAPH):
-            functions[index % len(functions)]()
-    times = []
-    for turn in range(REPLAYS + 3):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        if turn >= 3:
-            times.append(start.elapsed_time(end) * 1e3 / CALLS_PER_GRAPH)
-    low, middle, high = statistics.quantiles(times, n=4)
-    return middle, (high - low) / middle
+def sampling_line(
+    rows: int,
+    vocab_size: int,
+    has_mask: bool,
+    name: str,
+    filters: dict[str, float],
+    dtype: torch.dtype,
+    device: torch.device,
+    ceilings: Ceilings,
+    measure: Measure,
+) -> Line:
+    """One line of `sampling_lines`."""
+    from rtlang_kernels.triton_ops import sampling
 
+    generator = torch.Generator(device).manual_seed(0)
+    num_bytes = rows * vocab_size * dtype.itemsize
+    copies = max(1, min(CALLS_PER_GRAPH, math.ceil(4 * ceilings.l2_bytes / num_bytes)))
+    shape = (rows, vocab_size)
+    sets = [torch.randn(shape, generator=generator, device=device).mul_(3).to(dtype) for _ in range(copies)]
+    masks = np.random.default_rng(0).integers(-(2**31), 2**31, (1, -(-vocab_size // 32))).astype(np.int32)
+    full = {"top_k": 0, "top_p": 1.0, "min_p": 0.0} | filters
 
-def measured_ceilings(device: torch.device, measure: Measure) -> Ceilings:
-    """Copy rate over 1 GiB, rate of a bfloat16 product of 8192, time of an empty launch."""
-    l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
-    source = torch.randn(1 << 28, device=device)
-    target = torch.empty_like(source)
-    copy_us, _ = measure([partial(target.copy_, source)])
-    a, b = (torch.randn(8192, 8192, device=device).to(torch.bfloat16) for _ in range(2))
-    product_us, _ = measure([partial(torch.mm, a, b)])
-    launch_us, _ = measure([torch.empty(1, device=device).zero_])
-    num_bytes = 2 * source.numel() * source.element_size()
-    return Ceilings(num_bytes / copy_us * 1e6, 2 * 8192**3 / product_us * 1e6, launch_us, l2_bytes)
+    def settings_of(count: int) -> SamplerSettings:
+        return checked_settings(
+            count,
+            vocab_size,
+            temperature=np.full(count, 0.8),
+            top_k=np.full(count, full["top_k"]),
+            top_p=np.full(count, full["top_p"]),
+            min_p=np.full(count, full["min_p"]),
+            seeds=np.arange(count),
+            choices=np.zeros(count),
+            steps=np.arange(count),
+            bitmask=masks if has_mask else None,
+            mask_rows=np.zeros(count) if has_mask else None,
+        )
 
-
-def groups(
-    only: str | None, is_quick: bool, device: torch.device, ceilings: Ceilings, measure: Measure
-) -> Iterator[Line]:
-    """All lines, or those of one group; with `is_quick` a few of each."""
-    few = slice(None, 3) if is_quick else slice(None)
-    for dtype, heads in ((torch.bfloat16, HEADS), (torch.float16, HEADS[:1]), (torch.float32, HEADS[:1])):
-        for each in heads[: 1 if is_quick else None]:
-            for name, shapes in (("decode", DECODE), ("trees", TREES), ("extend", EXTEND)):
-                if only in (None, "attention", name) and (dtype != torch.float32 or name == "trees"):
-                    yield from attention_lines(shapes[few], each, dtype, device, ceilings, measure)
-    if only in (None, "sampling"):
-        yield from sampling_lines(SAMPLING[few], torch.bfloat16, device, ceilings, measure)
+    label = f"{str(dtype)[6:]} {rows} x {vocab_size}{' masked' if has_mask else ''}{name}"
+    settings, checked = settings_of(rows), min(rows, CHECKED_ROWS)
+    staged = sampling.stage(settings, device)
+    tokens = sampling.draw(sets[0], staged)[0][:checked].cpu()
+    want, _ = REFERENCE.sample(sets[0][:checked].cpu(), settings_of(checked))
+    if not torch.equal(tokens, want):
+        raise ArithmeticError(f"sampling {label}: {int((tokens != want).sum())} of {checked} tokens differ")
+    ours, spread = measure([partial(sampling.draw, logits, staged) for logits in sets])
+    floor = 1e6 * (num_bytes + has_mask * rows * vocab_size / 8) / ceilings.bytes_per_s
+    peers = {} if name or has_mask else device_peers.plain_sampling(sets, 0.8, measure)
+    host = host_us(partial(sampling.stage, settings, device))
+    return Line("sampling", label, ours, spread, host, floor, peers, 0.0)

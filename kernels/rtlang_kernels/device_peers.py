@@ -5,6 +5,7 @@ A peer that is not installed, or does not take a shape, is simply not there. Fla
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -19,7 +20,18 @@ from rtlang_kernels import ops
 if TYPE_CHECKING:
     from rtlang_kernels.device_bench import AttentionCase
 
+logger = logging.getLogger(__name__)
+
 Measure = Callable[[Sequence[Callable[[], object]]], tuple[float, float]]
+
+
+def tried(name: str, measured: Callable[[], float]) -> dict[str, float]:
+    """Microseconds of a peer by its name; nothing where it raises: foreign code, a shape, a version or a memory that it does not take."""
+    try:
+        return {name: measured()}
+    except Exception as error:
+        logger.warning("%s is not measured: %s", name, error)
+        return {}
 
 
 def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
@@ -37,11 +49,25 @@ def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
     def gathered(pool: Tensor) -> Tensor:
         return contiguous(pool[0][slots], pool[1][slots])
 
-    sets = [(pool[0][slots], pool[1][slots]) for pool in case.pools]
-    return {
-        "SDPA": measure([partial(contiguous, k, v) for k, v in sets])[0],
-        "gather+SDPA": measure([partial(gathered, pool) for pool in case.pools])[0],
-    }
+    def laid_out() -> float:
+        return measure([partial(contiguous, pool[0][slots], pool[1][slots]) for pool in case.pools])[0]
+
+    return tried("SDPA", laid_out) | tried(
+        "gather+SDPA", lambda: measure([partial(gathered, pool) for pool in case.pools])[0]
+    )
+
+
+def plain_sampling(sets: Sequence[Tensor], temperature: float, measure: Measure) -> dict[str, float]:
+    """Softmax and a draw as one writes them in torch: microseconds by name.
+
+    `torch.multinomial` reads back whether its weights are sound, which a captured graph cannot; this is what it launches.
+    """
+
+    def draw(logits: Tensor) -> Tensor:
+        weights = torch.softmax(logits.float() / temperature, dim=-1)
+        return (weights / torch.empty_like(weights).exponential_()).argmax(dim=-1)
+
+    return tried("softmax+multinomial", lambda: measure([partial(draw, logits) for logits in sets])[0])
 
 
 def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
@@ -99,12 +125,14 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
         wrapper.plan(rows, starts, pages, last, *heads, q_data_type=q.dtype)
         return wrapper
 
-    peers = {}
+    def checked(make: Callable[[], Any]) -> float:
+        wrapper = make()
+        error = float((wrapper.run(q, paged(case.pools[0])).float() - want).norm() / want.norm())
+        if not error < tolerance:
+            raise ArithmeticError(f"its result is not ours, error {error:.1e}")
+        return measure([partial(wrapper.run, q, paged(pool)) for pool in case.pools])[0]
+
+    peers: dict[str, float] = {}
     for name, make in (("flashinfer", alone), ("flashinfer cascade", cascade)):
-        try:
-            wrapper = make()
-            if float((wrapper.run(q, paged(case.pools[0])).float() - want).norm() / want.norm()) < tolerance:
-                peers[name] = measure([partial(wrapper.run, q, paged(pool)) for pool in case.pools])[0]
-        except Exception:  # foreign code: a shape, a version or a processor that it does not take
-            continue
+        peers |= tried(name, partial(checked, make))
     return peers

@@ -1,6 +1,6 @@
 """`rtlang bench --device cuda`: first that the device is right, then how fast it is, against what its memory allows.
 
-The check compares greedy and constrained texts in float32 with the CPU's, on a small random checkpoint; where they differ nothing is
+The check compares greedy and constrained texts in float32 with the CPU's, on a small random checkpoint; where they differ decoding is not
 measured. Then a random model of a given shape (weights made on the device) decodes batches: the time of a step is the difference of
 two runs that differ in their number of tokens only, so that prompts, submission and the last texts fall out of it. Its floor is
 reading all weights and the batch's keys and values once, at the copy rate that this run measured.
@@ -8,7 +8,6 @@ reading all weights and the batch's keys and values once, at the copy rate that 
 
 from __future__ import annotations
 
-import json
 import shutil
 import statistics
 import tempfile
@@ -29,7 +28,8 @@ from rtlang.model.accelerator import accelerator_for
 from rtlang.model.config import ModelConfig
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
-from rtlang_kernels import bench_table, device_bench
+from rtlang_kernels import bench_table, device_checks, device_run
+from rtlang_kernels.bench_output import Output
 
 SHAPE_8B: dict[str, Any] = {
     "vocab_size": 128_256,
@@ -47,6 +47,9 @@ SHAPE_8B: dict[str, Any] = {
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 CHECKED = ("shared", "tree", "json")
 MIN_EQUAL = 0.95  # of the texts in float32: two logits may tie within rounding
+CHECK_CACHE_BYTES, CACHE_BYTES = 4 << 30, 48 << 30  # of KV; the cases need at most 36 GB of it in bfloat16
+KERNELS_SHARE, CASES_SHARE = 0.4, 0.7  # of the budget, after which no new line of the kernels, no new case is begun
+LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts from this length on are computed fewer times
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Line:
     Attributes:
         spread: largest minus smallest over the median, of the repeats.
         floor_us: weights, keys and values once at the measured copy rate.
+        num_replayed, num_eager: steps of all runs of the case that were replayed from a graph, and that were not.
     """
 
     case: Case
@@ -100,6 +104,8 @@ class Line:
     spread: float
     tokens_per_s: float
     floor_us: float
+    num_replayed: int = 0
+    num_eager: int = 0
 
 
 def check(
@@ -118,6 +124,7 @@ def check(
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_random_llama(Path(scratch), model_directory(EMBEDDED_MODEL), **dict(shape or {}))
+        config = _with_pool(config, CHECK_CACHE_BYTES)
         config = replace(config, model=str(directory), dtype="float32", kv_dtype="auto", weights="safetensors")
         found: dict[str, list[Any]] = {name: [] for name in CHECKED}
         for device in ("cpu", config.device):
@@ -125,6 +132,7 @@ def check(
                 for name in CHECKED:
                     load = make(name, runtime.tokenizer, seed=1, quick=True)
                     found[name].append(run_on_target(runtime, load.graphs))
+            del runtime
     equal = total = 0
     for name, sides in found.items():
         same, count = agreement(*sides)
@@ -137,7 +145,7 @@ def measure(
     config: RuntimeConfig,
     plan: Plan,
     bytes_per_s: float,
-    tell: Callable[[str], None],
+    output: Output,
     *,
     is_late: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.perf_counter,
@@ -146,6 +154,7 @@ def measure(
 
     Args:
         bytes_per_s: what the device copies, bytes read plus bytes written.
+        output: told of cases that fail, and of those that there is no time for.
         is_late: no new case is begun once this says so.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
@@ -153,7 +162,7 @@ def measure(
         most = max(case.num_rows for case in plan.cases)
         longest = max(case.prompt_tokens for case in plan.cases) + plan.long_tokens
         config = replace(
-            config,
+            _with_pool(config, CACHE_BYTES),
             model=str(directory),
             weights="dummy",
             max_rows=most,
@@ -162,20 +171,33 @@ def measure(
         )
         model = ModelConfig.from_pretrained(directory)
         for sharing in dict.fromkeys(case.prefix_sharing for case in plan.cases):
-            with Runtime(config=replace(config, prefix_sharing=sharing)) as runtime:
-                for case in plan.cases:
-                    if case.prefix_sharing == sharing:
-                        if is_late():
-                            tell(f"{case.name}: not measured, the time is used up")
-                            continue
-                        yield _line(runtime, case, plan, floor_us(model, config, case, plan, bytes_per_s), clock)
+            cases = [case for case in plan.cases if case.prefix_sharing == sharing]
+            if not is_late():
+                with Runtime(config=replace(config, prefix_sharing=sharing)) as runtime:
+                    while cases and not is_late():
+                        case, line = cases.pop(0), None
+                        floor = floor_us(model, config, case, plan, bytes_per_s)
+                        with output.part(case.name):
+                            line = _line(runtime, case, plan, floor, clock)
+                        if line is not None:
+                            yield line
+                del runtime  # and with it the device's memory, before the next one is loaded
+            for case in cases:
+                output.write(f"{case.name}: not measured, the time is used up")
+
+
+def _with_pool(config: RuntimeConfig, cache_bytes: int) -> RuntimeConfig:
+    """The settings with a KV pool of this size, unless they say one."""
+    is_said = config.num_pages is not None or config.cache_bytes is not None
+    return config if is_said else replace(config, cache_bytes=cache_bytes)
 
 
 def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callable[[], float]) -> Line:
     graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
+    before = runtime.stats()
     run_on_target(runtime, graphs[plan.short_tokens], clock=clock)  # compiles; exports automata
     steps = []
-    for _ in range(plan.repeats):
+    for _ in range(min(plan.repeats, LONG_REPEATS) if case.prompt_tokens >= LONG_PROMPT else plan.repeats):
         times = {}
         for count, each in graphs.items():
             runtime.clear_cache()
@@ -184,7 +206,9 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
         steps.append(1e6 * seconds / (plan.long_tokens - plan.short_tokens))
     middle = statistics.median(steps)
     spread = (max(steps) - min(steps)) / middle if middle else 0.0
-    return Line(case, middle, spread, 1e6 * case.num_rows / middle if middle else 0.0, floor)
+    after = runtime.stats()
+    replayed, eager = (after[name] - before[name] for name in ("num_steps_replayed", "num_steps_eager"))
+    return Line(case, middle, spread, 1e6 * case.num_rows / middle if middle else 0.0, floor, replayed, eager)
 
 
 def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph, ...]:
@@ -232,62 +256,74 @@ def write_shape(directory: Path, shape: Mapping[str, Any]) -> Path:
 
 def run(
     config: RuntimeConfig,
-    write: Callable[[str], None],
+    output: Output,
     *,
     plan: Plan = FULL,
-    budget_s: float = 540.0,
+    budget_s: float = 480.0,
     is_quick: bool = False,
     clock: Callable[[], float] = time.perf_counter,
-) -> list[Line] | None:
-    """Everything in order: the texts, the kernels each checked before it is timed, then decoding; None where a check failed.
+) -> None:
+    """Everything in order: the texts, the kernels that matter most, decoding, then what is left of the kernels.
+
+    A part that fails is noted in the output and the rest goes on; only decoding is not measured where texts are wrong.
 
     Args:
         config: of the runtime, device "cuda". Its model is not used.
-        write: gets each line of text as it is there.
-        budget_s: after so many seconds no new line is begun. The kernels' tables take at most half of it.
+        output: gets each line and each figure as it is there.
+        budget_s: after so many seconds no new line is begun. The kernels' first part takes KERNELS_SHARE of it at most, and no case is
+            begun after CASES_SHARE.
         is_quick: a few kernels only.
     """
     started = clock()
+
+    def is_after(share: float) -> Callable[[], bool]:
+        return lambda: clock() - started > share * budget_s
+
     accelerator = accelerator_for(config.device)
-    write(f"{accelerator.name}, {pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}")
-    if not check(config, write):
-        write(f"FAILED: fewer than {MIN_EQUAL:.0%} of the texts are the CPU's; nothing was measured")
-        return None
-    ceilings = device_bench.measured_ceilings(accelerator.device, device_bench.measured_on_device)
-    write(f"copy {ceilings.bytes_per_s / 1e12:.2f} TB/s, product {ceilings.flops_per_s / 1e12:.0f} TFLOP/s")
-    found = []
-    try:
-        for item in device_bench.groups(None, is_quick, accelerator.device, ceilings, device_bench.measured_on_device):
-            found.append(item)
-            write(bench_table.formatted(item))
-            if clock() - started > budget_s / 2:
-                write("the kernels' other lines were not measured: half of the time is used up")
-                break
-    except ArithmeticError as error:
-        write(f"FAILED: {error}")
-        return None
+    output.write(device_run.environment(accelerator.device))
+    output.write(f"{pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}")
+    is_right = False
+    with output.part("texts"):
+        is_right = check(config, output.write)
+        if not is_right:
+            raise ArithmeticError(f"fewer than {MIN_EQUAL:.0%} are the CPU's; decoding is not measured")
+    accelerator.release()
+    with output.part("kernels"):
+        device_checks.run_checks(output, accelerator.device)
+    ceilings = device_run.measured_ceilings(accelerator.device, device_run.measured_on_device)
+    output.write(str(ceilings))
+    tasks = device_run.tasks(None, is_quick, accelerator.device, ceilings, device_run.measured_on_device)
+    found = device_run.run_tasks(tasks, output, is_after(KERNELS_SHARE))
+    accelerator.release()
+    if is_right:
+        with output.part("decoding"):
+            lines = []
+            for line in measure(config, plan, ceilings.bytes_per_s, output, is_late=is_after(CASES_SHARE), clock=clock):
+                lines.append(line)
+                output.write(text_of(line))
+                output.figure({"kind": "decoding"} | asdict(line))
+            for text in comparisons(lines):
+                output.write(text)
+        accelerator.release()
+    found += device_run.run_tasks(tasks, output, is_after(1.0))
+    if (left := sum(1 for _ in tasks)) > 0:
+        output.write(f"the time is used up: {left} more lines of kernels were not measured")
     for text in bench_table.summary(found):
-        write(text)
-    lines = list(
-        measure(
-            config, plan, ceilings.bytes_per_s, write, is_late=lambda: clock() - started > 0.85 * budget_s, clock=clock
-        )
+        output.write(text)
+
+
+def text_of(line: Line) -> str:
+    """A line of the table."""
+    return (
+        f"{line.case.name:<32} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
+        f"floor {line.floor_us:>8.0f} us ({line.floor_us / line.step_us:.0%} of it reached)  "
+        f"{line.num_replayed} steps replayed, {line.num_eager} not"
     )
-    for text in table(lines):
-        write(text)
-    return lines
 
 
-def table(lines: Sequence[Line]) -> list[str]:
-    """The lines as text, and what they come to."""
-    found = [
-        f"{'case':<32} {'us/step':>9} {'spread':>7} {'tok/s':>9} {'floor us':>9} {'of floor':>9}",
-        *(
-            f"{line.case.name:<32} {line.step_us:>9.0f} {line.spread:>7.0%} {line.tokens_per_s:>9.0f} "
-            f"{line.floor_us:>9.0f} {line.floor_us / line.step_us:>9.0%}"
-            for line in lines
-        ),
-    ]
+def comparisons(lines: Sequence[Line]) -> list[str]:
+    """What cases that belong together come to."""
+    found = []
     by_name = {line.case.name: line for line in lines}
     for line in lines:
         plain = by_name.get(line.case.name.removesuffix(" constrained"))
@@ -297,8 +333,3 @@ def table(lines: Sequence[Line]) -> list[str]:
         if not line.case.prefix_sharing and shared is not None:
             found.append(f"shared / not shared throughput: {shared.tokens_per_s / line.tokens_per_s:.2f}")
     return found
-
-
-def to_json(lines: Sequence[Line]) -> str:
-    """All figures as JSON."""
-    return json.dumps([asdict(line) for line in lines], indent=1)

@@ -24,6 +24,21 @@ PACKAGES = (
     "websockets",
 )
 
+# What `rtlang bench --device cuda` runs on: fewer than a server needs, more than the kernels' own benchmark does.
+DEVICE_PACKAGES = (
+    "torch",
+    "triton",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "numba",
+    "numpy",
+    "jinja2",
+    "msgpack",
+    "prometheus-client",
+    "regex",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:

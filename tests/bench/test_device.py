@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 pytest.importorskip("triton")  # there is none for some platforms
 
 from typer.testing import CliRunner
 
 from rtlang.__main__ import app
-from rtlang.bench import device
+from rtlang.bench import device, machine
 from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.device import FULL, Case, Line, Plan
 from rtlang.bench.workloads import TextMaker, Workload
@@ -22,7 +27,24 @@ from rtlang.engine.runtime import Runtime
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.model.config import ModelConfig
 from rtlang.params import SamplingParams
+from rtlang_kernels import bench_table, device_bench, device_run
+from rtlang_kernels.bench_output import Output
 
+PATHS = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in (".", "kernels", "grammars"))
+IMPORTS = """
+import sys
+
+class Missing:
+    names = {"pydantic", "jsonschema", "outlines", "outlines_core", "llguidance", "lark", "websockets", "starlette", "uvicorn"}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import rtlang.__main__, rtlang.bench.device
+print("fine")
+"""
 TINY: dict[str, Any] = {
     **SHAPE,
     "vocab_size": 1600,
@@ -79,15 +101,15 @@ def test_every_case_is_decoded(own_columns: None) -> None:
     ticks = iter(range(1000))
     lines: list[Line] = []
     told: list[str] = []
-    found = device.measure(
-        CONFIG, plan, 1e9, told.append, is_late=lambda: len(lines) == 2, clock=lambda: float(next(ticks))
-    )
-    for line in found:
-        lines.append(line)
-    assert [line.case.name for line in lines] == ["one", "two constrained", "two, not shared"][: len(lines)]
-    assert len(lines) == 2
+    with Output(say=told.append) as output:
+        found = device.measure(
+            CONFIG, plan, 1e9, output, is_late=lambda: len(lines) == 2, clock=lambda: float(next(ticks))
+        )
+        for line in found:
+            lines.append(line)
+    assert [line.case.name for line in lines] == ["one", "two constrained"]
     assert told == ["late: not measured, the time is used up", "two, not shared: not measured, the time is used up"]
-    assert all(line.floor_us > 0 for line in lines)
+    assert all(line.floor_us > 0 and line.num_replayed > 0 and line.num_eager > 0 for line in lines)
 
 
 def test_the_floor_counts_weights_and_distinct_keys(tmp_path: Any) -> None:
@@ -113,11 +135,119 @@ def test_a_table_compares_the_cases_that_belong_together() -> None:
     plain, bound = Case("b", 4, 9), Case("b constrained", 4, 9, is_constrained=True)
     shared, alone = Case("s", 4, 9, 8), Case("s, not shared", 4, 9, 8, prefix_sharing=False)
     speeds = {plain: 100.0, bound: 98.0, shared: 300.0, alone: 100.0}
-    lines = [Line(case, 4e6 / speed, 0.01, speed, 1000.0) for case, speed in speeds.items()]
-    text = device.table(lines)
-    assert "constrained / unconstrained throughput: 0.980" in text
-    assert "shared / not shared throughput: 3.00" in text
-    assert len(json.loads(device.to_json(lines))) == 4
+    lines = [Line(case, 4e6 / speed, 0.01, speed, 1000.0, 7, 2) for case, speed in speeds.items()]
+    assert device.comparisons(lines) == [
+        "constrained / unconstrained throughput: 0.980",
+        "shared / not shared throughput: 3.00",
+    ]
+    assert device.text_of(lines[0]).startswith("b ")
+    assert "floor     1000 us (2% of it reached)  7 steps replayed, 2 not" in device.text_of(lines[0])
+
+
+class Runtimes:
+    """Stands in for the runtime: counts those that hold memory at a time."""
+
+    alive = most = 0
+
+    def __init__(self, config: RuntimeConfig) -> None:
+        Runtimes.alive += 1
+        Runtimes.most = max(Runtimes.most, Runtimes.alive)
+        self.config, self.tokenizer = config, None
+
+    def __enter__(self) -> Runtimes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """What it holds is freed with the last reference to it."""
+
+    def __del__(self) -> None:
+        Runtimes.alive -= 1
+
+
+def test_one_model_is_in_memory_at_a_time_and_a_case_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def line(runtime: Runtimes, case: Case, plan: Plan, floor: float, clock: Any) -> Line:
+        if case.name == "bad":
+            raise MemoryError("no room")
+        return Line(case, 1.0, 0.0, 1.0, floor)
+
+    monkeypatch.setattr(device, "Runtime", Runtimes)
+    monkeypatch.setattr(device, "_line", line)
+    cases = (Case("bad", 1, 9), Case("good", 1, 9), Case("alone", 1, 9, prefix_sharing=False))
+    told: list[str] = []
+    with Output(say=told.append) as output:
+        found = list(device.measure(CONFIG, replace(FULL, shape=TINY, cases=cases), 1e9, output))
+    assert [each.case.name for each in found] == ["good", "alone"]
+    assert told == ["FAILED bad: MemoryError: no room"]
+    assert (Runtimes.most, Runtimes.alive) == (1, 0)
+
+
+def test_the_pool_is_as_large_as_the_settings_say() -> None:
+    assert device._with_pool(RuntimeConfig(), 7).cache_bytes == 7
+    assert device._with_pool(RuntimeConfig(num_pages=9), 7).cache_bytes is None
+    assert device._with_pool(RuntimeConfig(cache_bytes=9), 7).cache_bytes == 9
+
+
+class Pretended:
+    """A GPU that is not there."""
+
+    device, num_released = torch.device("cpu"), 0
+
+    def release(self) -> None:
+        Pretended.num_released += 1
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    line = bench_table.Line("decode", "bfloat16 x", 2.0, 0.1, 3.0, 1.0, {"SDPA": 4.0}, 1e-3)
+
+    def broken() -> Any:
+        raise RuntimeError("out of memory")
+
+    tasks = [device_run.Task("a", lambda: iter([line])), device_run.Task("b", broken), device_run.Task("c", broken)]
+    decoded = [Line(Case("batch 1", 1, 9), 10.0, 0.1, 5.0, 5.0, 3, 1)]
+    monkeypatch.setattr(device, "accelerator_for", lambda name: Pretended())
+    monkeypatch.setattr(device, "check", lambda config, tell: is_right)
+    monkeypatch.setattr(device, "measure", lambda *args, **given: iter(decoded))
+    monkeypatch.setattr(device.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
+    monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
+    monkeypatch.setattr(device_run, "measured_ceilings", lambda *_: device_bench.Ceilings(1e12, 1e14, 2.0, 1 << 25))
+    monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))
+    times = iter([0.0, 1.0, 1.0, 300.0, *[310.0] * 9])  # after two tasks the kernels' first part is over
+    said: list[str] = []
+    with Output(tmp_path / "out", tmp_path / "json", say=said.append) as output:
+        device.run(RuntimeConfig(dtype="float32"), output, clock=lambda: next(times))
+    assert said == (tmp_path / "out").read_text().splitlines()
+    figures = [json.loads(text) for text in (tmp_path / "json").read_text().splitlines()]
+    assert [figure["kind"] for figure in figures] == (["kernel", "decoding"] if is_right else ["kernel"])
+    assert figures[0]["peers"] == {"SDPA": 4.0}
+    failed = [text for text in said if text.startswith("FAILED")]
+    assert failed[-2:] == ["FAILED b: RuntimeError: out of memory", "FAILED c: RuntimeError: out of memory"]
+    assert len(failed) == output.num_failed == (2 if is_right else 3)
+    places = [said.index(text) for text in said if text.startswith(("check x", "copy 1.00", "decode ", "FAILED b"))]
+    assert places == sorted(places)
+    assert any(text.startswith("batch 1 ") for text in said) == is_right
+    assert said[-2].startswith("decode: ours/floor 2.00")
+    assert Pretended.num_released >= 2
+
+
+def test_what_a_server_needs_is_not_needed_to_measure() -> None:
+    """Imports, and the command's own list of what it needs, where neither a schema library nor a server's is installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS],
+        env=os.environ | {"PYTHONPATH": PATHS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = dict.fromkeys(machine.DEVICE_PACKAGES, "1") | {"triton": None, "regex": None}
+    monkeypatch.setattr("rtlang.__main__.package_versions", lambda names: found)
+    result = CliRunner().invoke(app, ["bench", "--device", "cuda"])
+    assert result.exit_code == 1
+    assert "not installed, and needed for --device cuda: triton, regex" in result.output
 
 
 def test_figures_without_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,10 +76,3 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArithmeticError, match="tokens differ"):
         list(device_bench.sampling_lines([(1, 40)], torch.float32, DEVICE, CEILINGS, calls.append))  # type: ignore[arg-type]
     assert calls == []
-
-
-def test_a_group_may_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_bench, "TREES", [device_bench.tree("1,2_16,4")])
-    monkeypatch.setattr(device_bench, "HEADS", (HEADS,))
-    lines = list(device_bench.groups("trees", True, DEVICE, CEILINGS, pretended))
-    assert [line.label.split()[0] for line in lines] == ["bfloat16", "float16", "float32"]

@@ -91,6 +91,32 @@ def test_a_peer_that_is_wrong_is_not_timed(library: None, monkeypatch: pytest.Mo
     assert peers("1,2_16,5") == {}
 
 
+def test_plain_sampling_draws_from_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.tensor([0.5, 0.3, 0.2])
+    logits = (weights.log() * 0.8).expand(20_000, 3).contiguous()
+    torch.manual_seed(0)
+    drawn: list[torch.Tensor] = []
+
+    def measure(functions: Sequence[Callable[[], Any]]) -> tuple[float, float]:
+        drawn.extend(function() for function in functions)
+        return 5.0, 0.0
+
+    assert device_peers.plain_sampling([logits], 0.8, measure) == {"softmax+multinomial": 5.0}
+    shares = torch.bincount(drawn[0], minlength=3) / 20_000
+    assert torch.allclose(shares, weights, atol=0.02)
+
+
+def test_a_peer_that_raises_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
+    def out_of_memory(functions: object) -> tuple[float, float]:
+        raise torch.OutOfMemoryError("61 GiB")
+
+    case = device_bench.attention_case(
+        device_bench.tree("1,2_16,5"), (4, 2, 16), torch.float32, torch.device("cpu"), l2_bytes=1
+    )
+    assert device_peers.sdpa(case, out_of_memory) == {}
+    assert "gather+SDPA is not measured: 61 GiB" in caplog.text
+
+
 def test_without_the_library_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_peers, "find_spec", lambda name: None)
     assert peers("1,2_16,5") == {}

@@ -1,0 +1,86 @@
+"""The order of a run, and what happens when a part of it fails: without a clock and without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+import torch
+
+pytest.importorskip("triton")  # there is none for some platforms
+
+from rtlang_kernels import device_bench, device_run
+from rtlang_kernels.bench_output import Output
+from rtlang_kernels.bench_table import Line
+from rtlang_kernels.device_bench import Ceilings
+from rtlang_kernels.device_run import Task
+from tests.support.gpu import DEVICE
+
+CEILINGS = Ceilings(1e12, 1e14, 2.0, 1 << 16)
+LINE = Line("decode", "one", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
+
+
+def pretended(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
+    for function in functions:
+        function()
+    return 10.0, 0.01
+
+
+def test_a_group_may_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RTLANG_KERNELS", "triton")
+    monkeypatch.setitem(device_bench.SHAPES, "trees", [device_bench.tree("1,2_16,4")])
+    monkeypatch.setattr(device_bench, "HEADS", ((4, 2, 16),))
+    tasks = list(device_run.tasks("trees", True, DEVICE, CEILINGS, pretended))
+    assert [task.name.split()[1] for task in tasks] == ["bfloat16", "float32", "float16"]
+    (line,) = tasks[1].lines()
+    assert line.label == "float32 4/2x16 1,2_16,4"
+    assert line.error < 1e-5
+
+
+def test_what_matters_most_comes_first() -> None:
+    names = [task.name for task in device_run.tasks(None, False, DEVICE, CEILINGS, pretended)]
+    decode = [index for index, name in enumerate(names) if name.startswith("decode bfloat16 32/8x128")]
+    trees = [index for index, name in enumerate(names) if name.startswith("trees bfloat16 32/8x128")]
+    sampling = [index for index, name in enumerate(names) if name.startswith("sampling")]
+    assert decode + trees + sampling == list(range(len(decode) + len(trees) + len(sampling)))
+    assert len(sampling) == 9 * 6
+    kinds = {tuple(name.split()[:3]) for name in names if not name.startswith("sampling")}
+    for heads in ("32/8x128", "14/2x64", "32/32x128"):
+        assert {(kind, "bfloat16", heads) for kind in ("decode", "trees", "extend")} <= kinds
+    assert len(names) == len(set(names))
+
+
+def test_a_task_that_raises_is_told_and_the_next_one_runs() -> None:
+    def broken() -> Iterator[Line]:
+        yield LINE
+        raise RuntimeError("out of memory")
+
+    given_back, said = [], []
+    with Output(say=said.append) as output:
+        tasks = iter([Task("a", broken), Task("b", lambda: iter([LINE, LINE])), Task("c", broken)])
+        late = iter([False, False, True])
+        found = device_run.run_tasks(tasks, output, lambda: next(late), lambda: given_back.append(1))
+    assert found == [LINE] * 3
+    assert said[1] == "FAILED a: RuntimeError: out of memory"
+    assert len(said) == 4
+    assert given_back == [1]
+    assert [task.name for task in tasks] == ["c"], "a task that there was no time for is not lost"
+
+
+def test_a_device_that_is_lost_ends_the_run() -> None:
+    def broken() -> Iterator[Line]:
+        raise RuntimeError("an illegal memory access")
+        yield LINE
+
+    def no_answer() -> None:
+        raise RuntimeError("the device is lost")
+
+    with Output(say=lambda line: None) as output, pytest.raises(RuntimeError, match="is lost"):
+        device_run.run_tasks(iter([Task("a", broken), Task("b", broken)]), output, lambda: False, no_answer)
+    assert output.num_failed == 1
+
+
+def test_a_run_without_a_gpu_says_what_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    assert device_run.environment(DEVICE).startswith(f"a GPU, torch {torch.__version__}")
+    device_run.give_memory_back()
