@@ -2,8 +2,8 @@
 
 `reference` is the definition and runs on any device, `cpu` is fast there, `triton` is for a GPU. A column is chosen by the device of the
 tensors; `RTLANG_KERNELS=reference`, read at every call, forces the definition, and `RTLANG_KERNELS=triton` the GPU's kernels, which run on
-CPU tensors in triton's interpreter. `COLUMNS` holds the columns that need no GPU; the third is loaded when it is first asked for, since
-it imports triton. A column for another device is one more entry.
+CPU tensors in triton's interpreter. `cpu` and `triton` are loaded when they are first asked for, since they import a compiler (numba,
+triton) that a machine may not have. A column for another device is one more entry.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import attention as cpu_attention
-from rtlang_kernels.cpu import layers as cpu_layers
-from rtlang_kernels.cpu import sampling as cpu_sampling
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
@@ -63,22 +60,30 @@ REFERENCE = Column(
     reference_sampling.apply_token_mask,
     reference_sampling.apply_penalties,
 )
-CPU = Column(
-    "cpu",
-    cpu_attention.prepare,
-    cpu_attention.paged_attention,
-    reference_attention.merge_states,
-    reference_kv_cache.write_kv,
-    reference_kv_cache.copy_pages,
-    cpu_layers.rope_append,
-    cpu_layers.add_rms_norm,
-    cpu_layers.silu_and_mul,
-    cpu_sampling.sample,
-    reference_sampling.logprobs,
-    reference_sampling.apply_token_mask,
-    reference_sampling.apply_penalties,
-)
-COLUMNS: dict[str, Column] = {"reference": REFERENCE, "cpu": CPU}
+COLUMNS = ("reference", "cpu")
+"""Columns that need no GPU."""
+
+
+@cache
+def cpu_column() -> Column:
+    """The column for a CPU; imports numba."""
+    from rtlang_kernels.cpu import attention, layers, sampling
+
+    return Column(
+        "cpu",
+        attention.prepare,
+        attention.paged_attention,
+        reference_attention.merge_states,
+        reference_kv_cache.write_kv,
+        reference_kv_cache.copy_pages,
+        layers.rope_append,
+        layers.add_rms_norm,
+        layers.silu_and_mul,
+        sampling.sample,
+        reference_sampling.logprobs,
+        reference_sampling.apply_token_mask,
+        reference_sampling.apply_penalties,
+    )
 
 
 @cache
@@ -110,9 +115,9 @@ def column_for(device: torch.device, dtype: torch.dtype) -> Column:
         return REFERENCE
     if (device.type == "cuda" or forced == "triton") and dtype in (torch.float32, torch.bfloat16, torch.float16):
         return triton_column()
-    return CPU if device.type == "cpu" and dtype in (torch.float32, torch.bfloat16) else REFERENCE
+    return cpu_column() if device.type == "cpu" and dtype in (torch.float32, torch.bfloat16) else REFERENCE
 
 
 def column_named(name: str) -> Column:
-    """A column by its name."""
-    return triton_column() if name == "triton" else COLUMNS[name]
+    """A column by its name, one of COLUMNS or "triton"."""
+    return REFERENCE if name == "reference" else cpu_column() if name == "cpu" else triton_column()

@@ -1,32 +1,13 @@
-"""Compilation without a cache directory, and the conversions to and from bfloat16."""
+"""The conversions to and from bfloat16 in compiled code."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-import pytest
 import torch
 
 from rtlang_kernels.cpu.compiled import kernel, narrow, source_digest, widen
-
-
-def test_a_kernel_works_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = numba.njit
-
-    def without_cache(*args: Any, **options: Any) -> Any:
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(*args, **options)
-
-    monkeypatch.setattr(numba, "njit", without_cache)
-
-    @kernel()
-    def twice(x: Any) -> Any:
-        return x * 2
-
-    assert twice(21) == 42
 
 
 def test_bfloat16_conversions_are_those_of_torch() -> None:

@@ -1,28 +1,21 @@
-"""How CPU kernels are compiled, and the few scalar instructions that Python cannot say.
+"""What compiled CPU kernels need beside `jit.kernel`: the few scalar instructions that Python cannot say.
 
-`kernel` compiles with numba: without the interpreter lock while it runs, cached on disk where a cache directory can be written,
-in memory otherwise. bfloat16 is held as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
-
-Floating point: with `is_exact` nothing is fused or reordered, as sampling needs; otherwise sums may be reordered and multiply-adds
-fused, but infinities and NaN keep their meaning.
+bfloat16 is held as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from rtlang_kernels.cpu.jit import kernel as kernel
 
-RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
 
 
@@ -34,22 +27,6 @@ def source_digest() -> int:
     constant of its closure is compiled anew after any change.
     """
     return zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
-
-
-def kernel(*, is_exact: bool = False, inline: bool = False) -> Callable[[Function], Function]:
-    """Decorator that compiles a function on its first call per signature."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": False if is_exact else RELAXED, "error_model": "numpy"}
-    if inline:
-        options["inline"] = "always"
-
-    def decorate(function: Function) -> Function:
-        try:
-            compiled = numba.njit(cache=not inline, **options)(function)
-        except RuntimeError:  # numba found no directory that it may write its cache to
-            compiled = numba.njit(**options)(function)
-        return cast(Function, compiled)
-
-    return decorate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
