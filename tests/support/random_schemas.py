@@ -82,19 +82,23 @@ def schemas(unevaluated: bool = False) -> st.SearchStrategy[Any]:
 
 
 def with_python_patterns(schema: Any) -> Any:
-    """The same schema for a validator that reads its patterns with Python's `re`, whose `$` also stands before a newline at the end."""
+    """The same schema for a validator that reads its patterns with Python's `re`, of whose `$` and `.` ECMA-262 has other ideas."""
     if isinstance(schema, list):
         return [with_python_patterns(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     made = {keyword: with_python_patterns(value) for keyword, value in schema.items()}
     if isinstance(schema.get("pattern"), str):
-        made["pattern"] = schema["pattern"].replace("$", r"\Z")
+        made["pattern"] = _python_pattern(schema["pattern"])
     if "patternProperties" in made:
         made["patternProperties"] = {
-            pattern.replace("$", r"\Z"): value for pattern, value in made["patternProperties"].items()
+            _python_pattern(pattern): value for pattern, value in made["patternProperties"].items()
         }
     return made
+
+
+def _python_pattern(pattern: str) -> str:
+    return pattern.replace("$", r"\Z").replace(".", r"[^\n\r\u2028\u2029]")
 
 
 def agree(schema: Any, instances: list[Any], validator: type[Validator] = Draft202012Validator, **options: Any) -> None:

@@ -7,8 +7,10 @@ register, so any order is allowed and none is in the states.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,13 +39,13 @@ from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.shapes import ObjectShape
-from rtlang_grammars.spec import PropertyOrder
+from rtlang_grammars.spec import GrammarError, PropertyOrder
 
 if TYPE_CHECKING:
     from rtlang_grammars.machine.json_values import ShapeTables
 
-_MANY = 1 << 30
-_MAX_COUNTS = 512
+_MAX_NAMED = 256
+"""Names by patterns that are made up to end an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class _ObjectCloser:
     words: object
     description: int
     members: tuple[tuple[bytes, tuple[int, ...]], ...]  # by number: name with quotes and colon, starts of its values
-    others: tuple[int, ...]  # starts of the values of other names
+    others: tuple[tuple[Language | None, tuple[int, ...]], ...]  # names (None: any), starts of their values
     is_first: bool
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
@@ -71,14 +73,39 @@ class _ObjectCloser:
                 elif is_missing:
                     return None
         if lacking:
-            text = shortest_of(self.others, shortest)
-            taken = {name for name, _ in self.members}
-            names = (name for i in range(lacking + len(taken)) if (name := b'"%d":' % i) not in taken)
-            if text is None:
+            others = list(islice(self._others(lacking, shortest), lacking))
+            if len(others) < lacking:
                 return None
-            parts += [name + text for name, _ in zip(names, range(lacking), strict=False)]
+            parts += others
         lead = b"" if self.is_first or not parts else b","
         return lead + b",".join(parts) + b"}"
+
+    def _others(self, count: int, shortest: Shortest) -> Iterator[bytes]:
+        """Members with different names that are not declared; perhaps fewer than there could be."""
+        declared = {name for name, _ in self.members}
+        for language, starts in self.others:
+            text = shortest_of(starts, shortest)
+            if text is None:
+                continue
+            names = map(str, range(count + len(declared))) if language is None else _names_of(language, count)
+            for name in dict.fromkeys(names):
+                member = _member(name)
+                if member not in declared:
+                    yield member + text
+
+
+def _names_of(language: Language, count: int) -> Iterator[str]:
+    """Some names of a language, perhaps some twice; none where that takes too long."""
+    if count <= _MAX_NAMED:
+        try:
+            yield from language.samples(random.Random(0), 4 * count)
+            yield language.shortest() or ""  # last: it may be the one that was under way
+        except GrammarError:
+            return
+
+
+def _member(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False).encode() + b":"
 
 
 def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
@@ -137,16 +164,14 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     close = tables.action(CLOSE, description, end) if names or block else end
     tables.rows[[behind_row, without, first_row, first_without], ord("}")] = close
     members = tuple(
-        (
-            json.dumps(each.name, ensure_ascii=False).encode() + b":",
-            () if each.shape is None else build.starts_of(each.shape),
-        )
-        for each in shape.properties
+        (_member(each.name), () if each.shape is None else build.starts_of(each.shape)) for each in shape.properties
     )
-    # where patterns rule the other names, a search finds them
-    others = () if shape.additional is None or shape.classes else build.starts_of(shape.additional)
+    others: list[tuple[Language | None, int]] = [*classes]
+    if is_simple and shape.additional is not None:
+        others = [(None, shape.additional)]
+    starts = tuple((language, build.starts_of(ref)) for language, ref in others)
     for state, is_first in ((first, True), (behind, False)):
-        closer = _ObjectCloser(tables.words, description, members, others, is_first)
+        closer = _ObjectCloser(tables.words, description, members, starts, is_first)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("{"))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)

@@ -14,6 +14,7 @@ from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.spec import Constraint, ConstraintKind
+from tests.support.random_schemas import with_python_patterns
 from tests.support.vocabularies import small_vocabulary
 
 AB, NONE_ELSE = {"ab": True}, {"additionalProperties": False}
@@ -66,6 +67,9 @@ def test_a_name_is_begun_only_where_one_can_be_ended(schema: dict[str, Any], tex
         {"propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2},
         {"patternProperties": {"[\\s\\S]": False}, "minProperties": 1},
         {"properties": {"x": {"const": 1}}, "patternProperties": ONLY_LETTERS, "required": ["x"], "minProperties": 3},
+        {"patternProperties": {"^S_": True}, **NONE_ELSE, "minProperties": 5},
+        {"patternProperties": {"^S_": {"type": "null"}, "é$": False}, "minProperties": 40, "maxProperties": 40},
+        {"patternProperties": {"^[abc]$": {"enum": [1]}, "^[0-9]{2,3}$": False}, **NONE_ELSE, "minProperties": 3},
     ],
 )
 def test_objects_are_ended_with_names_that_their_patterns_allow(schema: dict[str, Any]) -> None:
@@ -76,4 +80,4 @@ def test_objects_are_ended_with_names_that_their_patterns_allow(schema: dict[str
         closing = behind(schema, text).closing_bytes()
         assert closing is not None
         value = json.loads(text + closing.decode())
-        Draft202012Validator(schema).validate(value)
+        Draft202012Validator(with_python_patterns(schema)).validate(value)

@@ -109,7 +109,11 @@ def test_counts_that_no_array_meets_are_nothing(
         {"patternProperties": {"": False}, "properties": {"a": True}, "minProperties": 1},
         {"propertyNames": {"pattern": "^[ab]$"}, "minProperties": 3},
         {"patternProperties": {"^[ab]$": True}, "additionalProperties": False, "minProperties": 3},
-        {"patternProperties": {"^[^a]|[\\s\\S]{2}": False, "^$": False}, "not": {"required": ["a"]}, "minProperties": 1},
+        {
+            "patternProperties": {"^[^a]|[\\s\\S]{2}": False, "^$": False},
+            "not": {"required": ["a"]},
+            "minProperties": 1,
+        },
     ],
 )
 def test_more_properties_than_there_are_names_are_nothing(schema: Any) -> None:
