@@ -1,4 +1,6 @@
-"""Drawing under top-k, top-p and min-p on a GPU without sorting the vocabulary.
+"""Drawing under top-k, top-p and min-p on a GPU without sorting the vocabulary, whatever they keep.
+
+This is the way for rows of which the filters may keep more tokens than `candidates_kernel` has room for.
 
 In the order "likelier first, then the lower id" the tokens that top-k and top-p keep are a prefix. So the token with the best score
 is drawn among all candidates; if too many tokens, or too much weight, lie before it in the order, it is not kept, and neither is
@@ -25,19 +27,21 @@ LOWEST_KEY = tl.constexpr(-0x80000000)
 
 
 @jit
-def _order_key(scaled: tl.tensor) -> tl.tensor:
-    """int32 that ascends with the float32; -0 is 0."""
+def order_key(scaled: tl.tensor) -> tl.tensor:
+    """An int32 that ascends with the float32; -0 is 0."""
     bits = (scaled + 0.0).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 @jit
-def _sum_2d(x: tl.tensor) -> tl.tensor:
+def sum_2d(x: tl.tensor) -> tl.tensor:
+    """The sum of [n, m]."""
     return tl.sum(tl.sum(x, axis=1), axis=0)
 
 
 @jit
-def _max_2d(x: tl.tensor) -> tl.tensor:
+def max_2d(x: tl.tensor) -> tl.tensor:
+    """The largest of [n, m]."""
     return tl.max(tl.max(x, axis=1), axis=0)
 
 
@@ -64,7 +68,7 @@ def _kth_key(
         counts = tl.zeros([256], tl.int32)
         for chunk in range(tl.cdiv(vocab_size, BLOCK)):
             x, _, _ = masked_chunk(line, bitmask, mask_row, num_words, chunk, vocab_size, BLOCK, HAS_MASK)
-            key = _order_key(x * factor)
+            key = order_key(x * factor)
             bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as unsigned
             above = ((bits >> shift) >> 8).to(tl.int32)  # the digits found so far; none at first
             is_candidate = (x > float("-inf")) & (above == prefix)
@@ -96,13 +100,17 @@ def sample_filtered(
     num_words: tl.tensor,
     is_finite: tl.tensor,
     row_top: tl.tensor,
+    cuts: tl.tensor,
     token_ids: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """One row of those listed in `rows`. Grid: (len(rows),). Rows that are not sound keep what `sample_finish` wrote."""
+    """One row of those listed in `rows`. Grid: (len(rows),). Rows that are not sound keep what `sample_finish` wrote.
+
+    Rows with a cut (not -1) were drawn among candidates.
+    """
     row = tl.load(rows + tl.program_id(0))
-    if tl.load(is_finite + row) == 0:
+    if (tl.load(is_finite + row) == 0) | (tl.load(cuts + tl.program_id(0)) >= 0):
         return
     factor, top, mask_row = tl.load(factors + row), tl.load(row_top + row), tl.load(mask_rows + row)
     top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
@@ -122,10 +130,10 @@ def sample_filtered(
         for chunk in range(num_chunks):
             x, _, _ = masked_chunk(line, bitmask, mask_row, num_words, chunk, vocab_size, BLOCK, HAS_MASK)
             scaled = x * factor
-            key = _order_key(scaled)
+            key = order_key(scaled)
             weight = tl.where(x > float("-inf"), noise.exponential(scaled - top), 0.0).to(tl.float64)
-            mass += _sum_2d(tl.where(key > cut, weight, 0.0))
-            tie_weight = tl.maximum(tie_weight, _max_2d(tl.where(key == cut, weight, 0.0)))
+            mass += sum_2d(tl.where(key > cut, weight, 0.0))
+            tie_weight = tl.maximum(tie_weight, max_2d(tl.where(key == cut, weight, 0.0)))
         if cut > LOWEST_KEY:
             mass += tie_weight * num_ties.to(tl.float64)
         limit = top_p.to(tl.float64) * mass
@@ -141,22 +149,22 @@ def sample_filtered(
         for chunk in range(num_chunks):
             x, ids, _ = masked_chunk(line, bitmask, mask_row, num_words, chunk, vocab_size, BLOCK, HAS_MASK)
             scaled = x * factor
-            key = _order_key(scaled)
+            key = order_key(scaled)
             is_before = (x > float("-inf")) & (key >= cut)
             is_before = is_before & ((key > pivot_key) | ((key == pivot_key) & (ids < pivot_token)))
-            count = _sum_2d(is_before.to(tl.int32))
+            count = sum_2d(is_before.to(tl.int32))
             if count > 0:
                 weight = noise.exponential(scaled - top)
                 num_before += count
-                mass_before += _sum_2d(tl.where(is_before, weight, 0.0).to(tl.float64))
+                mass_before += sum_2d(tl.where(is_before, weight, 0.0).to(tl.float64))
                 random = noise.words(key_0, key_1, step_0, step_1, chunk * (BLOCK // 4), BLOCK // 4)
                 score = scaled + noise.gumbel(random.reshape(BLOCK // 32, 32))
                 score = tl.where(is_before & (weight >= min_p), score, float("-inf"))
-                chunk_best = _max_2d(score)
+                chunk_best = max_2d(score)
                 if chunk_best > best:
                     best = chunk_best
                     best_token = tl.min(tl.min(tl.where(score == best, ids, NO_TOKEN), axis=1), axis=0)
-                    best_key = _max_2d(tl.where(ids == best_token, key, LOWEST_KEY))
+                    best_key = max_2d(tl.where(ids == best_token, key, LOWEST_KEY))
         is_within = (mass_before < limit) & ((top_k == 0) | (num_before < top_k))
         if (token != NO_TOKEN) & ((num_before == 0) | is_within):
             is_done = 1

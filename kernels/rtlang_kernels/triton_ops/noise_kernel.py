@@ -45,6 +45,18 @@ def words(
 
 
 @jit
+def words_at(key_0: tl.tensor, key_1: tl.tensor, step_0: tl.tensor, step_1: tl.tensor, tokens: tl.tensor) -> tl.tensor:
+    """Philox words of any tokens (int32, not negative), in their shape: uint32."""
+    block = (tokens >> 2).to(tl.uint32, bitcast=True)
+    key = (key_1.to(tl.uint32, bitcast=True).to(tl.uint64) << 32) | key_0.to(tl.uint32, bitcast=True).to(tl.uint64)
+    zero = block * 0
+    low, high = zero + step_0.to(tl.uint32, bitcast=True), zero + step_1.to(tl.uint32, bitcast=True)
+    a, b, c, d = tl.philox(key, block, low, high, zero)
+    lane = tokens & 3
+    return tl.where(lane == 0, a, tl.where(lane == 1, b, tl.where(lane == 2, c, d)))
+
+
+@jit
 def _log_core(f: tl.tensor, exponent: tl.tensor) -> tl.tensor:
     series = ((((((L7 * f + L6) * f + L5) * f + L4) * f + L3) * f + L2) * f + L1) * f + L0
     square = f * f

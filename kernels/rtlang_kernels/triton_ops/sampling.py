@@ -1,4 +1,4 @@
-"""Sampling on a GPU: two launches, a third for rows with filters; nothing waits for the device. The contract is `ops.sample`."""
+"""Sampling on a GPU: two launches, five more where rows have filters; nothing waits for the device. The contract is `ops.sample`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from torch import Tensor
 
 from rtlang_kernels.reference.noise import mix_keys
 from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.triton_ops.candidates_kernel import (
+    NUM_BINS,
+    filter_choose,
+    filter_collect,
+    filter_cut,
+    filter_histogram,
+)
 from rtlang_kernels.triton_ops.filter_kernel import sample_filtered
 from rtlang_kernels.triton_ops.jit import check_device
 from rtlang_kernels.triton_ops.layers import power_of_two
@@ -17,7 +24,8 @@ from rtlang_kernels.triton_ops.sampling_kernel import DRAWN, FILTERED, GREEDY, s
 from rtlang_kernels.triton_ops.transfer import packed_to
 
 CHUNK = 2048  # tokens of one program
-FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row, which one program reads alone
+FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row that one program reads alone
+CAPACITY = 4096  # candidates that one program draws among
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +87,14 @@ def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
     if logits.stride(1) != 1:
         logits = logits.contiguous()
     num_chunks = -(-vocab_size // CHUNK)
-    stats = torch.empty((4, num_rows, num_chunks), dtype=torch.float32, device=device)
+    # Each an allocation of its own: a kernel is compiled anew for pointers of another alignment, as parts of one tensor may have.
+    top, score = (torch.empty((num_rows, num_chunks), dtype=torch.float32, device=device) for _ in range(2))
+    first, nan = (torch.empty((num_rows, num_chunks), dtype=torch.int32, device=device) for _ in range(2))
     row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
     source = (logits, logits.stride(0), vocab_size)
     masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
     chosen = (staged.kinds, staged.factors, staged.keys, staged.steps, *masks)
-    chunks = (stats[0], stats[1].view(torch.int32), stats[2], stats[3].view(torch.int32))
+    chunks = (top, first, score, nan)
     options = {"HAS_MASK": staged.has_mask, "enable_fp_fusion": False}
     sample_stats[(num_chunks, num_rows)](*source, *chosen, *chunks, BLOCK=CHUNK, num_warps=4, **options)
     sample_finish[(num_rows,)](
@@ -101,21 +111,88 @@ def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
         **options,
     )
     if staged.num_filtered:
-        sample_filtered[(staged.num_filtered,)](
-            *source,
-            staged.rows,
-            staged.factors,
-            staged.keys,
-            staged.steps,
-            staged.top_k,
-            staged.top_p,
-            staged.min_p,
-            *masks,
-            is_finite,
-            row_top,
-            token_ids,
-            BLOCK=FILTER_CHUNK,
-            num_warps=FILTER_WARPS,
-            **options,
-        )
+        _draw_filtered(logits, staged, is_finite, row_top, token_ids)
     return token_ids, is_finite.bool()
+
+
+def _draw_filtered(
+    logits: Tensor, staged: StagedSettings, is_finite: Tensor, row_top: Tensor, token_ids: Tensor
+) -> None:
+    """The tokens of rows with filters: among candidates, or over the whole row where these are too many."""
+    device, num_rows, vocab_size = logits.device, staged.num_filtered, logits.shape[1]
+    num_chunks = -(-vocab_size // CHUNK)
+    counts = torch.empty((num_rows, num_chunks, NUM_BINS), dtype=torch.int32, device=device)
+    masses = torch.empty((num_rows, num_chunks), dtype=torch.float64, device=device)
+    totals = torch.empty(num_rows, dtype=torch.float64, device=device)
+    cuts, kept_ks = (torch.empty(num_rows, dtype=torch.int32, device=device) for _ in range(2))
+    starts = torch.empty(num_rows * num_chunks + num_rows, dtype=torch.int32, device=device)
+    candidates = torch.empty((num_rows, CAPACITY), dtype=torch.int32, device=device)
+    source, where = (logits, logits.stride(0), vocab_size), (staged.rows, staged.factors)
+    masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
+    kept = (staged.top_k, staged.top_p, staged.min_p)
+    random = (staged.keys, staged.steps)
+    grid, exact = (num_chunks, num_rows), {"enable_fp_fusion": False}
+    options = {"HAS_MASK": staged.has_mask, **exact}
+    filter_histogram[grid](
+        *source, *where, *masks, is_finite, row_top, counts, masses, BLOCK=CHUNK, num_warps=4, **options
+    )
+    filter_cut[(num_rows,)](
+        staged.rows,
+        *kept,
+        is_finite,
+        counts,
+        masses,
+        num_chunks,
+        cuts,
+        starts,
+        totals,
+        kept_ks,
+        NUM_CHUNKS=power_of_two(num_chunks),
+        CAPACITY=CAPACITY,
+        num_warps=FILTER_WARPS,
+        **exact,
+    )
+    filter_collect[grid](
+        *source,
+        *where,
+        *masks,
+        row_top,
+        cuts,
+        starts,
+        candidates,
+        BLOCK=CHUNK,
+        CAPACITY=CAPACITY,
+        num_warps=4,
+        **options,
+    )
+    filter_choose[(num_rows,)](
+        *source[:2],
+        *where,
+        *random,
+        *kept[1:],
+        row_top,
+        cuts,
+        starts,
+        totals,
+        kept_ks,
+        num_chunks,
+        candidates,
+        token_ids,
+        CAPACITY=CAPACITY,
+        num_warps=FILTER_WARPS,
+        **exact,
+    )
+    sample_filtered[(num_rows,)](
+        *source,
+        *where,
+        *random,
+        *kept,
+        *masks,
+        is_finite,
+        row_top,
+        cuts,
+        token_ids,
+        BLOCK=FILTER_CHUNK,
+        num_warps=FILTER_WARPS,
+        **options,
+    )

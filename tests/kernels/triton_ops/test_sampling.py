@@ -24,6 +24,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several chunks for a small vocabulary."""
     monkeypatch.setattr(sampling, "CHUNK", 128)
     monkeypatch.setattr(sampling, "FILTER_CHUNK", 256)
+    monkeypatch.setattr(sampling, "CAPACITY", 128)
 
 
 @triton.jit
@@ -101,6 +102,81 @@ def test_tokens_are_those_of_the_reference(dtype: torch.dtype, is_filtered: bool
                 "min_p": rng.choice([0.0, 0.0, 0.05], 6),
             }
         check(logits, **given)
+
+
+def exact_kept(row: NDArray[np.float32], top_k: int, top_p: float, min_p: float) -> NDArray[np.int64]:
+    """What filters keep of a row of scaled logits, in float64 and by sorting: the likeliest first, then the lower id."""
+    x = row.astype(np.float64)
+    order = np.lexsort((np.arange(len(x)), -x))
+    order = order[x[order] > -np.inf]
+    order = order[:top_k] if top_k else order
+    weights = np.exp(x[order] - x[order[0]])
+    before = np.cumsum(weights) - weights
+    return order[((before < top_p * weights.sum()) | (top_p >= 1)) & (weights >= min_p)]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"top_k": 1},
+        {"top_k": 40},
+        {"top_k": 40, "top_p": 0.7},
+        {"top_k": 900, "top_p": 0.7},
+        {"top_p": 0.3},
+        {"top_p": 0.98},
+        {"top_p": 0.9999999},
+        {"min_p": 0.2},
+        {"min_p": 1.0},
+        {"top_p": 0.9, "min_p": 0.01},
+        {"top_k": 60, "top_p": 0.9, "min_p": 0.05},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("spread", [0.02, 1.0, 4.0])
+def test_candidates_hold_all_that_filters_keep(
+    filters: dict[str, float], spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against float64 and a sort: no kept token is missing, every draw is the best of them, few others come along."""
+    held: dict[str, Tensor] = {}
+    choose = sampling.filter_choose
+
+    class Seen:
+        def __getitem__(self, grid: Any) -> Any:
+            def launch(*args: Any, **options: Any) -> None:
+                names = ("cuts", "starts", "totals", "kept_ks", "num_chunks", "candidates")
+                held.update(zip(names, args[-7:-1], strict=True))
+                choose[grid](*args, **options)
+
+            return launch
+
+    monkeypatch.setattr(sampling, "filter_choose", Seen())
+    count, vocab_size = 3, 700
+    logits = torch.randn(count, vocab_size, generator=torch.Generator().manual_seed(1)) * spread
+    logits[1] = logits[1].round()
+    logits[2, :650] = -torch.inf
+    tokens = check(logits, temperature=0.8, seeds=np.arange(count), steps=5, **filters)
+    full = {"top_k": 0, "top_p": 1.0, "min_p": 0.0} | filters
+    num_chunks = int(held["num_chunks"])
+    assert num_chunks == 6
+    for row in range(count):
+        scaled = logits[row].numpy() * (np.float32(1) / np.float32(0.8))
+        kept = exact_kept(
+            scaled, int(full["top_k"]), float(np.float32(full["top_p"])), float(np.float32(full["min_p"]))
+        )
+        words = noise.philox(noise.mix_key(row, 0), 5, vocab_size // 4).reshape(-1)
+        scores = scaled[kept] + noise.gumbel(words[kept])
+        assert int(tokens[row]) == int(kept[np.lexsort((kept, -scores))[0]])
+        if int(held["cuts"][row]) < 0:
+            assert len(kept) > 64 or spread < 1 or row == 1, (
+                "a row without ties that fits is drawn among its candidates"
+            )
+            continue
+        number = int(held["starts"][count * num_chunks + row])
+        found = held["candidates"][row, :number].cpu().numpy()
+        assert (np.diff(found) > 0).all()
+        assert set(kept.tolist()) <= set(found.tolist())
+        distance = scaled.max() - scaled[found]
+        assert distance.max() <= scaled.max() - scaled[kept].min() + 1.0 or full["top_k"] or full["top_p"] > 0.999
 
 
 @pytest.mark.parametrize(
