@@ -29,6 +29,7 @@ class KeptPlan(Protocol):
     sources: Int32s
     num_sets: int
     num_grown: int
+    fitting: int
 
     def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
         """Plan from scratch."""
@@ -87,12 +88,16 @@ class DecodeSteps:
 
     Args:
         plan: kept at fixed places.
-        replay: computes whatever `plan` holds; returns the logits of all its rows.
+        replays: each computes what `plan` holds, where its `fitting` is the place of one here; returns the logits of all its rows.
     """
 
-    def __init__(self, plan: KeptPlan, replay: Callable[[], Tensor]) -> None:
-        self.plan, self.replay = plan, replay
+    def __init__(self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]]) -> None:
+        self.plan, self._replays = plan, replays
         self._before: _Rows | None = None
+
+    def replay(self) -> Tensor:
+        """Compute the step that was written last; the logits of all rows of the plan."""
+        return self._replays[self.plan.fitting]()
 
     def forget(self) -> None:
         """The next step does not go on with the last one written here."""

@@ -26,6 +26,7 @@ class PlainPlan:
         self.table = np.zeros((num_rows, 64), np.int32)
         self.seq_lens = self.shared_lens = np.zeros(0, np.int32)
         self.can_grow = True
+        self.fitting = 0
 
     def set(self, page_table: np.ndarray, seq_lens: np.ndarray, shared_lens: np.ndarray) -> bool:
         if len(page_table) > len(self.table):
@@ -67,7 +68,7 @@ def test_a_kept_step_is_the_one_that_was_asked_for() -> None:
     """Pages are replaced as they are filled, at once or a step later, as the tree does it; rows come and go."""
     rng = random.Random(0)
     plan = PlainPlan(6)
-    steps = DecodeSteps(plan, lambda: torch.zeros(6, 1))
+    steps = DecodeSteps(plan, [lambda: torch.zeros(6, 1)])
     fresh = iter(range(10_000))
     state: dict[int, tuple[int, list[int]]] = {}
     next_id = 0
@@ -105,7 +106,7 @@ def test_a_kept_step_is_the_one_that_was_asked_for() -> None:
 
 def test_a_step_after_another_kind_is_planned_anew() -> None:
     plan = PlainPlan(2)
-    steps = DecodeSteps(plan, lambda: torch.zeros(2, 1))
+    steps = DecodeSteps(plan, [lambda: torch.zeros(2, 1), lambda: torch.ones(2, 1)])
     for computed in (3, 4):
         assert steps.write([row_of(1, computed, [5, 6])], {})
     assert (plan.num_sets, plan.num_grown) == (1, 1)
@@ -114,6 +115,9 @@ def test_a_step_after_another_kind_is_planned_anew() -> None:
     assert steps.write([row_of(1, 6, [5, 6], shared=4)], {})
     assert (plan.num_sets, plan.num_grown) == (3, 1)
     assert not steps.write([row_of(index, 1, [1]) for index in range(3)], {})
+    assert float(steps.replay().sum()) == 0
+    plan.fitting = 1
+    assert float(steps.replay().sum()) == 2
 
 
 def test_placeholders_become_the_tokens_that_were_drawn() -> None:

@@ -10,6 +10,7 @@ Must stay true: whatever `grow` accepts is the plan that `set` would make but fo
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,10 @@ class DecodePlan:
     """Work of up to `num_rows` rows of one token each. Owned by one thread.
 
     Attributes:
-        plan: for the layers; holds the device's arrays, whatever the step.
+        plans: for the layers; all hold the same arrays on the device, whatever the step, and differ in what is launched over them. Each
+            serves what those before it serve and more: rows that share nothing and are read in one piece each, so that nothing is merged;
+            tiles of the class that holds one row; any step.
+        fitting: the first of them that serves the step.
         input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
         sources: int32 [num_rows] on the host, likewise; for whoever makes input ids on the device. Surplus rows hold -1.
         num_sets, num_grown: steps that were planned from scratch, and that were not.
@@ -84,12 +88,19 @@ class DecodePlan:
         wanted = PROGRAMS_PER_MULTIPROCESSOR * self._machine.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
         lines = num_rows * group  # so many at most see one key: wider classes stay empty
-        sizes = (2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted)
+        self._own_class = bisect_left(LINES, group)  # of tiles that hold one row
+        sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
+        sizes[self._own_class] = 2 * num_rows + wanted
         self.class_sizes = tuple(
             size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
         )
         # A partial row per token and rectangle over it, eight deep, and per further piece one for each token of the widest tile.
         self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
+        own, alone = [0] * len(LINES), [0] * len(LINES)
+        own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_rows
+        launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_rows)]
+        if self.class_sizes != tuple(own):
+            launches.append((self.class_sizes, self.num_partials, num_rows))
         fields: dict[str, tuple[Any, tuple[int, ...]]] = {
             "input_ids": (np.int64, (num_rows,)),
             "positions": (np.int64, (num_rows,)),
@@ -113,35 +124,25 @@ class DecodePlan:
         self._tails: list[NDArray[np.intp]] = []
         self._can_grow = False
         self.num_sets = self.num_grown = 0
-        self.plan = AttentionPlan(
-            np.zeros((num_rows, 0), np.int32),
-            np.ones(num_rows, np.int32),
-            np.arange(num_rows + 1, dtype=np.int32),
-            np.zeros(num_rows, np.int32),
-            page_size,
-            num_q_heads,
-            num_kv_heads,
-            head_dim,
-            dtype,
-            device,
-            "triton",
-        )
-        work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32))
+        self.fitting = 0
         there = self._buffer.there
-        for index, window in enumerate(self._windows):
-            header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
-            work.variants[window] = Variant(
-                self.class_sizes,
-                self.num_partials,
-                num_rows,
-                header,
-                items,
-                there["page_table"].view(1, -1),
-                there["places"],
-                first,
-                *merge,
-            )
-        self.plan.work = work
+        plans = []
+        for counts in launches:
+            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32))
+            for index, window in enumerate(self._windows):
+                header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
+                table = there["page_table"].view(1, -1)
+                work.variants[window] = Variant(*counts, header, items, table, there["places"], first, *merge)
+            arrays = np.ones(num_rows, np.int32), np.arange(num_rows + 1, dtype=np.int32), np.zeros(num_rows, np.int32)
+            heads = num_q_heads, num_kv_heads, head_dim
+            table = np.zeros((num_rows, 0), np.int32)
+            plans.append(AttentionPlan(table, *arrays, page_size, *heads, dtype, device, "triton", work))
+        self.plans = tuple(plans)
+
+    @property
+    def plan(self) -> AttentionPlan:
+        """The plan that serves any step."""
+        return self.plans[-1]
 
     def on_device(self, name: str) -> Tensor:
         """What layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
@@ -181,6 +182,7 @@ class DecodePlan:
         places = plan.token_positions()
         table = nodes(plan)
         self._tails = []
+        self.fitting = 0
         can_grow = True
         for index, window in enumerate(self._windows):
             first = first_visible(places, *window)
@@ -247,6 +249,8 @@ class DecodePlan:
             return False
         if cut.num_partials > self.num_partials:
             return False
+        is_shared = any(size for number, size in enumerate(sizes) if number != self._own_class)
+        self.fitting = max(self.fitting, len(self.plans) - 1 if is_shared else int(cut.num_partials > 0))
         host = self._buffer.host
         host[f"header{index}"][:] = cut.header(self._width)
         merged = len(cut.merge_tokens)

@@ -78,6 +78,71 @@ def seen_by(plan: DecodePlan, window: int = 0) -> list[np.ndarray]:
     return seen
 
 
+def check_launches(plan: DecodePlan) -> None:
+    """What is launched for the step that was set covers its items, and no plan before it does."""
+    host = plan._buffer.host
+    sizes = np.diff(host["header0"][:4])
+    merged = int(host["header0"][4])
+    fits = []
+    for each in plan.plans:
+        variant = each.work.variants[None, None]
+        is_launched = all(size <= room for size, room in zip(sizes, variant.class_sizes, strict=True))
+        fits.append(is_launched and merged <= variant.num_merged)
+    assert fits.index(True) == plan.fitting
+    assert all(fits[plan.fitting :])
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 48])
+def test_rows_that_share_nothing_are_one_launch(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One launch and no merge where every row is read in one piece; classes for shared prefixes only where there are some."""
+    monkeypatch.setattr(decode_plan, "machine_of", lambda device: Machine(SM_90, 8, 50 << 20))
+    plan = made(rows, table_words=rows * 200)
+    table = 1 + np.arange(rows * 40, dtype=np.int32).reshape(rows, 40)
+    nothing = np.zeros(rows, np.int32)
+    assert plan.set(table, np.full(rows, 600, np.int32), nothing)
+    check_launches(plan)
+    first = plan.plans[plan.fitting].work.variants[None, None]
+    assert sum(size > 0 for size in first.class_sizes) == 1
+    assert plan.fitting == (0 if rows >= 8 else 1)
+    assert (first.num_merged == 0) == (plan.fitting == 0)
+    fitting = plan.fitting
+    assert plan.grow(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.int32))
+    assert plan.fitting == fitting
+    if rows == 48:
+        table[:, :20] = table[0, :20]
+        shared = np.full(rows, 320, np.int32)
+        shared[0] = 0
+        assert plan.set(table, np.full(rows, 600, np.int32), shared)
+        check_launches(plan)
+        assert plan.fitting == len(plan.plans) - 1 == 2
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_each_launch_computes_what_the_widest_does(rows: int) -> None:
+    plan = made(rows)
+    table = np.random.default_rng(1).permutation(rows * 3).astype(np.int32).reshape(rows, 3)
+    lengths = np.arange(rows, dtype=np.int32) * 7 + 12
+    assert plan.set(table, lengths, np.zeros(rows, np.int32))
+    assert plan.fitting == 0
+    plan.upload()
+    generator = torch.Generator().manual_seed(0)
+    pools = torch.randn(2, 100 * PAGE_SIZE, HEADS, DIM, generator=generator).to(DEVICE)
+    q = torch.randn(rows, HEADS * GROUP, DIM, generator=generator).to(DEVICE)
+    outs = []
+    for each in plan.plans:
+        out = torch.full_like(q, torch.nan)
+        outs.append(ops.paged_attention(q, pools[0], pools[1], each, scale=0.25, out=out).cpu())
+    for row in range(rows):
+        slots = torch.from_numpy(plan.plan.slots(0, 0, 0)).new_tensor(
+            [int(table[row, t // PAGE_SIZE]) * PAGE_SIZE + t % PAGE_SIZE for t in range(lengths[row])]
+        )
+        k, v = (pool[slots].double().cpu().repeat_interleave(GROUP, 1) for pool in pools)
+        weights = torch.softmax(torch.einsum("hd,khd->hk", q[row].double().cpu(), k) * 0.25, -1)
+        want = torch.einsum("hk,khd->hd", weights, v)
+        for out in outs:
+            assert float((out[row] - want).norm() / want.norm()) < 1e-5
+
+
 def test_a_plan_that_grows_tiles_what_each_row_sees() -> None:
     batch, plan = Batch(5, [1, 7, 16, 30, 200]), made(8)
     assert plan.set(batch.table, batch.seq_lens, batch.shared_lens)
@@ -154,6 +219,7 @@ def test_rows_over_a_prefix_fit_a_large_gpu(
     assert plan.set(table, lengths, np.array([0] + [shared] * (rows - 1), np.int32))
     items = plan._buffer.host["items0"][: plan._buffer.host["header0"][3]]
     assert (int(items[:, NUM_TOKENS].max()) > 1) == (shared > 0)
+    check_launches(plan)
     for row, counts in enumerate(seen_by(plan)):
         assert (counts[: lengths[row]] == 1).all()
         assert not counts[lengths[row] :].any()
