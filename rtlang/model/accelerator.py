@@ -32,10 +32,12 @@ class Accelerator(Protocol):
     Attributes:
         device: of its tensors.
         name: for people.
+        compiles: whether a kernel takes long at its first launch.
     """
 
     device: torch.device
     name: str
+    compiles: bool
 
     def free_bytes(self) -> int:
         """Device memory that could still be taken."""
@@ -70,6 +72,8 @@ def accelerator_for(name: str) -> Accelerator:
 
 class CudaAccelerator:
     """The current GPU of this process. All launches and copies are in order, on one stream."""
+
+    compiles = True
 
     def __init__(self) -> None:
         self.device = torch.device("cuda", torch.cuda.current_device())
@@ -129,6 +133,8 @@ class _OnItsWay:
 
 class InterpretedAccelerator:
     """CPU tensors and interpreted kernels: everything is done when a launch returns."""
+
+    compiles = False
 
     def __init__(self) -> None:
         self.device, self.name = torch.device("cpu"), "triton's interpreter"

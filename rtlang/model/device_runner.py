@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -36,6 +37,7 @@ from rtlang.params import SamplingParams
 from rtlang.step import Row, RowOutput, Step, StepOutput
 from rtlang_grammars.machine.export import Walk
 from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_kernels.plan import AttentionPlan
 
 logger = logging.getLogger(__name__)
 
@@ -323,9 +325,9 @@ class DeviceRunner:
                 page_size=self.config.page_size,
             )
 
-            def compute(plan: DecodePlan = plan, batch: Batch = batch) -> Tensor:
+            def compute(which: AttentionPlan, plan: DecodePlan = plan, batch: Batch = batch) -> Tensor:
                 ids = resolved(batch.input_ids, plan.on_device("sources"), self._drawn)
-                attention = StepAttention(batch, self.kv, {geometry: plan.plan}, ids)
+                attention = StepAttention(batch, self.kv, {geometry: which}, ids)
                 return decoder.project(decoder.forward(attention))
 
             zeros = np.zeros((size, 1), dtype=np.int32)
@@ -333,22 +335,43 @@ class DeviceRunner:
             assert fits, "one key each"
             plan.sources[:] = -1
             plan.upload()
-            compute()
-            found[size] = DecodeSteps(plan, self.accelerator.capture(compute))
+            replays = []
+            for which in plan.plans:
+                launch = partial(compute, which)
+                launch()
+                replays.append(self.accelerator.capture(launch))
+            found[size] = DecodeSteps(plan, replays)
         self._graphs = dict(reversed(found.items()))
 
     def _warm_up(self) -> None:
-        """One small step of each kind, so that kernels are compiled before graphs are captured."""
-        drawn = SamplingParams(temperature=1.0, top_p=0.9)
+        """Small steps of each kind, so that kernels are compiled before graphs are captured, and none in the middle of serving."""
+        drawn, changed = (
+            SamplingParams(temperature=1.0, top_p=0.9),
+            SamplingParams(temperature=1.0, presence_penalty=0.5),
+        )
         size = min(3, self.config.page_size)
-        rows = (
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        masked = (
             Row(0, (0,) * size, 0, (0,), 0, True, drawn, mask_row=0),
             Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
         )
-        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
-        flight = self.launch(Step(0, rows, num_mask_rows=1))
-        self.draw(flight, rows, bitmask)
-        self.collect(flight)
+        history = {"prompt_token_ids": (0,), "output_token_ids": (0,), "banned_token_ids": (0,)}
+        biased = replace(changed, logit_bias=((0, 1.0),))
+        steps = [
+            masked,
+            (replace(masked[0], mask_row=None), masked[1]),
+            (Row(0, (0,), 0, (0,), 0, True, biased, **history),),
+        ]
+        if self.accelerator.compiles:  # a prompt for each class of attention's tiles, in one page over and over
+            heads = max(geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries)
+            for length in (16, 64, 128):
+                count = min(max(1, length // heads), self.max_model_len)
+                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, drawn),))
+        for rows in steps:
+            masks = sum(row.mask_row is not None for row in rows)
+            flight = self.launch(Step(0, rows, num_mask_rows=masks))
+            self.draw(flight, rows, bitmask if masks else None)
+            self.collect(flight)
 
     def _pick_num_pages(self, bytes_per_page: int) -> int:
         free, config = self.accelerator.free_bytes(), self.config

@@ -127,30 +127,31 @@ def read_logprobs(
 
 
 def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
-    """A float32 copy with penalties, then bias, then bans applied to some rows: [len(rows), vocab_size]."""
+    """A float32 copy with penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
+
+    Each of the three is one copy of small arrays and one launch, however many rows there are.
+    """
+    from rtlang_kernels.triton_ops.logits import Penalties, penalize_rows
     from rtlang_kernels.triton_ops.transfer import packed_to
 
     changed = logits.to(torch.float32, copy=True)
     width = changed.shape[1]
+    penalties, biases, banned = [], [], []
     for index in indices:
-        row, line = rows[index], changed[index]
-        ops.apply_penalties(
-            line,
-            prompt_token_ids=row.prompt_token_ids,
-            output_token_ids=row.output_token_ids,
-            repetition_penalty=row.params.repetition_penalty,
-            presence_penalty=row.params.presence_penalty,
-            frequency_penalty=row.params.frequency_penalty,
-        )
-        biases = [pair for pair in row.params.logit_bias if pair[0] < width]
-        banned = [token_id for token_id in row.banned_token_ids if token_id < width]
-        if biases:
-            ids, values = zip(*biases, strict=True)
-            there, amounts = packed_to(
-                logits.device, (np.array(ids, dtype=np.int64), np.array(values, dtype=np.float32))
-            )
-            line.index_add_(0, there, amounts)
-        if banned:
-            (there,) = packed_to(logits.device, [np.array(banned, dtype=np.int64)])
-            line.index_fill_(0, there, -torch.inf)
+        row, params = rows[index], rows[index].params
+        history = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
+        lowered = params.repetition_penalty, params.presence_penalty, params.frequency_penalty
+        if lowered != (1.0, 0.0, 0.0):
+            penalties.append(Penalties(index, *history, *lowered))
+        biases += [(index * width + token_id, value) for token_id, value in params.logit_bias if token_id < width]
+        banned += [index * width + token_id for token_id in row.banned_token_ids if token_id < width]
+    penalize_rows(changed, penalties)
+    flat = changed.view(-1)
+    if biases:
+        places, values = zip(*biases, strict=True)
+        there, amounts = packed_to(logits.device, (np.array(places, dtype=np.int64), np.array(values, np.float32)))
+        flat.index_add_(0, there, amounts)
+    if banned:
+        (there,) = packed_to(logits.device, [np.array(banned, dtype=np.int64)])
+        flat.index_fill_(0, there, -torch.inf)
     return changed

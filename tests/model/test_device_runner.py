@@ -17,10 +17,12 @@ pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang.config import RuntimeConfig
 from rtlang.errors import ConfigError
+from rtlang.model.accelerator import InterpretedAccelerator
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.params import SamplingParams
 from rtlang.step import Row, Step, StepOutput
+from rtlang_kernels.triton_ops import attention, sampling
 from tests.support.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
@@ -123,6 +125,33 @@ def test_kv_in_float8_is_near(checkpoint: Path, triton: None) -> None:
     assert runner.kv.k[0].dtype == torch.float8_e4m3fn
     errors = [abs(a.logprob - b.logprob) for a, b in zip(exact, near, strict=True)]
     assert 0 < max(errors) < 0.5
+
+
+def test_every_class_of_tiles_is_compiled_at_load(
+    checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts of one step each, as long as a class's tile is wide, and draws of every kind."""
+    launched: set[tuple[int, bool]] = set()
+    kinds: list[tuple[bool, int]] = []
+    schedule, draw = attention.schedule, sampling.draw
+
+    def scheduled(*args: Any, **given: Any) -> Any:
+        found = schedule(*args, **given)
+        launched.update((index, bool(args[2].any())) for index, size in enumerate(found.class_sizes) if size)
+        return found
+
+    def drawn(logits: torch.Tensor, staged: sampling.StagedSettings) -> Any:
+        kinds.append((staged.has_mask, staged.num_filtered))
+        return draw(logits, staged)
+
+    monkeypatch.setattr(InterpretedAccelerator, "compiles", True)
+    monkeypatch.setattr(attention, "schedule", scheduled)
+    monkeypatch.setattr(sampling, "draw", drawn)
+    runner = loaded(checkpoint)
+    assert {index for index, _ in launched} == {0, 1, 2}
+    assert {has_mask for has_mask, _ in kinds} == {True, False}
+    assert {number for _, number in kinds} == {0, 1}
+    assert (runner.num_eager, runner.num_replayed) == (0, 0)
 
 
 def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:

@@ -6,16 +6,22 @@ With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import torch
 import triton
 from triton import knobs
 
+# Whole numbers that change from step to step, or from one request to the next: triton would compile a kernel anew, in the middle of
+# serving, for one that is 1 or becomes a multiple of 16.
+VARYING = frozenset({"num_rows", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"})
+
 
 def jit(function: Callable[..., Any]) -> Any:
-    """`triton.jit`; the result is launched as kernel[grid](...), or called from other kernels."""
-    return triton.jit(function)
+    """`triton.jit`; the result is launched as kernel[grid](...), or called from other kernels. Code does not depend on VARYING."""
+    names = [name for name in signature(function).parameters if name in VARYING]
+    return triton.jit(function, do_not_specialize=names)
 
 
 def is_interpreting() -> bool:

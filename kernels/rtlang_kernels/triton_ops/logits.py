@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -29,7 +32,7 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
     if logits.stride(1) != 1:
         logits = logits.contiguous()
     num_chunks = -(-vocab_size // CHUNK)
-    stats = torch.empty((2, num_rows, num_chunks), dtype=torch.float32, device=device)
+    tops, sums = (torch.empty((num_rows, num_chunks), dtype=torch.float32, device=device) for _ in range(2))
     keys = torch.empty((num_rows, num_chunks, max(num_top, 1)), dtype=torch.int64, device=device)
     chosen = torch.empty(num_rows, dtype=torch.float32, device=device)
     top_ids = torch.empty((num_rows, num_top), dtype=torch.int64, device=device)
@@ -39,8 +42,8 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
             logits,
             logits.stride(0),
             vocab_size,
-            stats[0],
-            stats[1],
+            tops,
+            sums,
             keys,
             num_top,
             BLOCK=CHUNK,
@@ -51,8 +54,8 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
             logits,
             logits.stride(0),
             token_ids,
-            stats[0],
-            stats[1],
+            tops,
+            sums,
             keys,
             num_chunks,
             num_top,
@@ -105,27 +108,61 @@ def apply_penalties(
     Raises:
         ValueError: the logits are not contiguous.
     """
-    check_device(logits.device)
     if logits.stride(0) != 1:
         raise ValueError(f"logits: must be contiguous, stride is {logits.stride(0)}")
-    both = np.concatenate((prompt_token_ids, output_token_ids))
-    token_ids, where = np.unique(both, return_inverse=True)
-    if len(token_ids) == 0:
+    each = Penalties(0, prompt_token_ids, output_token_ids, repetition_penalty, presence_penalty, frequency_penalty)
+    penalize_rows(logits[None], [each])
+
+
+@dataclass(frozen=True, slots=True)
+class Penalties:
+    """What lowers the logits of one row: as `ops.apply_penalties` takes it."""
+
+    row: int
+    prompt_token_ids: NDArray[np.int64]
+    output_token_ids: NDArray[np.int64]
+    repetition: float
+    presence: float
+    frequency: float
+
+
+def penalize_rows(logits: Tensor, penalties: Sequence[Penalties]) -> None:
+    """`ops.apply_penalties` for some rows of logits [num_rows, vocab_size] in one copy and one launch.
+
+    Args:
+        penalties: no row twice.
+    Raises:
+        ValueError: the tokens of a row are not contiguous.
+    """
+    check_device(logits.device)
+    if logits.stride(1) != 1:
+        raise ValueError(f"logits: the tokens of a row must be contiguous, strides are {logits.stride()}")
+    rows, ids, counts = [], [], []
+    for each in penalties:
+        both = np.concatenate((each.prompt_token_ids, each.output_token_ids)).astype(np.int64)
+        tokens, where = np.unique(both, return_inverse=True)
+        ids.append(tokens)
+        counts.append(np.bincount(where[len(each.prompt_token_ids) :], minlength=len(tokens)))
+        rows.append(np.full(len(tokens), each.row))
+    num_entries = sum(map(len, ids))
+    if num_entries == 0:
         return
-    counts = np.bincount(where[len(prompt_token_ids) :], minlength=len(token_ids)).astype(np.int32)
-    penalties = np.array([presence_penalty, frequency_penalty], np.float64)
-    ids_there, counts_there, there = packed_to(logits.device, (token_ids.astype(np.int32), counts, penalties))
-    kernels.penalize[(-(-len(token_ids) // PENALTY_BLOCK),)](
+    repetitions = np.ones(len(logits), np.float32)
+    lowered = np.zeros((2, len(logits)), np.float64)
+    for each in penalties:
+        repetitions[each.row] = each.repetition
+        lowered[:, each.row] = each.presence, each.frequency
+    entries = [np.concatenate(part).astype(np.int32) for part in (rows, ids, counts)]
+    rows_there, ids_there, counts_there, *factors = packed_to(logits.device, (*entries, repetitions, *lowered))
+    kernels.penalize[(-(-num_entries // PENALTY_BLOCK),)](
         logits,
+        logits.stride(0),
+        rows_there,
         ids_there,
         counts_there,
-        len(token_ids),
-        float(repetition_penalty),
-        there[:1],
-        there[1:],
+        num_entries,
+        *factors,
         BLOCK=PENALTY_BLOCK,
-        HAS_REPETITION=repetition_penalty != 1.0,
-        HAS_COUNTS=presence_penalty != 0.0 or frequency_penalty != 0.0,
         num_warps=4,
         enable_fp_fusion=False,
     )

@@ -116,29 +116,32 @@ def mask_logits(
 @jit
 def penalize(
     logits: tl.tensor,
+    row_stride: tl.tensor,
+    rows: tl.tensor,
     token_ids: tl.tensor,
     counts: tl.tensor,
-    num_tokens: tl.tensor,
-    repetition: tl.tensor,
-    presence: tl.tensor,
-    frequency: tl.tensor,
+    num_entries: tl.tensor,
+    repetitions: tl.tensor,
+    presences: tl.tensor,
+    frequencies: tl.tensor,
     BLOCK: tl.constexpr,
-    HAS_REPETITION: tl.constexpr,
-    HAS_COUNTS: tl.constexpr,
 ) -> None:
-    """Change the logits of BLOCK distinct tokens of one row; counts: how often each was generated, 0 if only in the prompt.
+    """Change the logits of BLOCK entries (row, token), none twice; counts: how often each was generated, 0 if only in the prompt.
 
-    Rounded to the type of the logits after each of the two changes. presence and frequency: pointers to one float64.
+    Rounded to the type of the logits after each of the two changes. Per row: repetitions float32, presences and frequencies float64.
     """
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    is_entry = entry < num_tokens
+    is_entry = entry < num_entries
+    row = tl.load(rows + entry, mask=is_entry, other=0)
     token = tl.load(token_ids + entry, mask=is_entry, other=0)
     count = tl.load(counts + entry, mask=is_entry, other=0)
+    repetition = tl.load(repetitions + row, mask=is_entry, other=1.0)
+    presence = tl.load(presences + row, mask=is_entry, other=0.0)
+    frequency = tl.load(frequencies + row, mask=is_entry, other=0.0)
     element = logits.dtype.element_ty
-    x = tl.load(logits + token, mask=is_entry, other=0.0).to(tl.float32)
-    if HAS_REPETITION:
-        x = tl.where(x > 0, tl.div_rn(x, repetition), x * repetition).to(element).to(tl.float32)
-    if HAS_COUNTS:
-        penalty = tl.load(presence) + tl.load(frequency) * count.to(tl.float64)
-        x = tl.where(count > 0, (x.to(tl.float64) - penalty).to(tl.float32), x)
-    tl.store(logits + token, x.to(element), mask=is_entry)
+    place = logits + row.to(tl.int64) * row_stride + token
+    x = tl.load(place, mask=is_entry, other=0.0).to(tl.float32)
+    x = tl.where(x > 0, tl.div_rn(x, repetition), x * repetition).to(element).to(tl.float32)
+    penalty = presence + frequency * count.to(tl.float64)
+    x = tl.where(count > 0, (x.to(tl.float64) - penalty).to(tl.float32), x)
+    tl.store(place, x.to(element), mask=is_entry)
