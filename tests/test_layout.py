@@ -99,6 +99,14 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton_ops/test_sampling.py",
         "tested through what launches it",
     ),
+    "kernels/rtlang_kernels/triton_ops/candidates_kernel.py": (
+        "tests/kernels/triton_ops/test_sampling.py",
+        "tested through what launches it",
+    ),
+    "kernels/rtlang_kernels/triton_ops/aot_table.py": (
+        "tests/kernels/triton_ops/test_aot.py",
+        "what is compiled there",
+    ),
     "kernels/rtlang_kernels/triton_ops/filter_kernel.py": (
         "tests/kernels/triton_ops/test_sampling.py",
         "tested through what launches it",
