@@ -81,6 +81,47 @@ def schemas(unevaluated: bool = False) -> st.SearchStrategy[Any]:
     return st.recursive(leaves, lambda inner: composed(inner, unevaluated), max_leaves=6)
 
 
+def containers() -> st.SearchStrategy[Any]:
+    """Objects whose names meet declared names, patterns and counts in all ways, and arrays whose elements are counted."""
+    names = st.sampled_from(NAMES)
+    parts = st.sampled_from([True, False, {"type": "integer"}, {"const": 1}, {"type": "string"}, {"enum": ["a", 2]}])
+    name_patterns = st.sampled_from(["a", "^a", "b$", "^x", "^.?$", "1", "^", "^$", "^(a|b)$", "^[^a]", "^ab$", ".."])
+    limits = [{"pattern": "^a"}, {"maxLength": 1}, {"enum": ["a", "b"]}, {"not": {"const": "a"}}, {"pattern": "^[ab]$"}]
+    objects = st.fixed_dictionaries(
+        {"type": st.just("object")},
+        optional={
+            "properties": st.dictionaries(names, parts, max_size=3),
+            "patternProperties": st.dictionaries(name_patterns, parts, max_size=3),
+            "additionalProperties": parts,
+            "required": leaf_keywords["required"],
+            "minProperties": sizes,
+            "maxProperties": sizes,
+            "propertyNames": st.sampled_from(limits),
+            "dependentRequired": st.dictionaries(names, st.lists(names, max_size=2, unique=True), max_size=2),
+        },
+    )
+    arrays = st.fixed_dictionaries(
+        {"type": st.just("array")},
+        optional={
+            "prefixItems": st.lists(parts, min_size=1, max_size=3),
+            "items": parts,
+            "minItems": sizes,
+            "maxItems": sizes,
+            "uniqueItems": st.booleans(),
+            "contains": parts,
+            "minContains": sizes,
+            "maxContains": sizes,
+        },
+    )
+    two_ways = [lambda a, b: {"allOf": [a, b]}, lambda a, b: {**a, "not": b}, lambda a, b: {"oneOf": [a, b]}]
+    return st.one_of(
+        *(
+            one | st.builds(lambda way, a, b: way(a, b), st.sampled_from(two_ways), one, one)
+            for one in (objects, arrays)
+        )
+    )
+
+
 def with_python_patterns(schema: Any) -> Any:
     """The same schema for a validator that reads its patterns with Python's `re`, of whose `$` and `.` ECMA-262 has other ideas."""
     if isinstance(schema, list):

@@ -24,7 +24,7 @@ from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.json_spellings import spelled
 from tests.support.mask_oracle import MaskOracle, vocabulary_of
 from tests.support.random_grammars import LETTERS, lark_accepts, lark_grammars, lark_parser
-from tests.support.random_schemas import NAMES, composed, schemas, with_python_patterns
+from tests.support.random_schemas import NAMES, composed, containers, schemas, with_python_patterns
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 LONG = settings(max_examples=2500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -116,8 +116,14 @@ def test_masks_of_random_schemas_are_right(schema: Any, seed: int) -> None:
     check_schema(schema, seed)
 
 
+@given(containers(), SEEDS)
+@QUICK
+def test_masks_of_random_containers_are_right(schema: Any, seed: int) -> None:
+    check_schema(schema, seed)
+
+
 @pytest.mark.slow
-@given(schemas() | composed(schemas(unevaluated=True), unevaluated=True), SEEDS)
+@given(schemas() | containers() | composed(schemas(unevaluated=True), unevaluated=True), SEEDS)
 @LONG
 def test_masks_of_many_random_schemas_are_right(schema: Any, seed: int) -> None:
     check_schema(schema, seed)
