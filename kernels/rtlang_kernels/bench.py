@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from rtlang_kernels import bench_table, device_run, ops
+from rtlang_kernels import bench_table, device_checks, device_run, ops
 from rtlang_kernels.bench_output import Output, watchdog
 from rtlang_kernels.reference import layers as reference_layers
 
@@ -297,6 +297,8 @@ def measure_gpu(options: argparse.Namespace, output: Output) -> None:
     started, device = time.monotonic(), torch.device("cuda", torch.cuda.current_device())
     measure = device_run.measured_on_device
     output.write(device_run.environment(device))
+    if options.only is None:
+        device_checks.run_checks(output, device)
     ceilings = device_run.measured_ceilings(device, measure)
     output.write(str(ceilings))
     output.write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")

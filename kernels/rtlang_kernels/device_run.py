@@ -11,7 +11,7 @@ import gc
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 
 import torch
 
@@ -22,12 +22,13 @@ from rtlang_kernels.cpu.jit import IS_COMPILED
 from rtlang_kernels.device_bench import CALLS_PER_GRAPH, Ceilings, Heads, Measure
 
 WARM_REPLAYS, REPLAYS = 3, 25
+CROWDED_SHARE = 0.3  # of the device's memory
 LEAST_REPLAYS, MEASURED_US = 7, 300_000  # of calls that take so long that all replays would take longer than this
 
 
 def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
     """Median microseconds per call and spread (interquartile range over median), from replays of a captured graph."""
-    stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream = _side_stream()
     stream.wait_stream(torch.cuda.current_stream())  # which may still be making the inputs
     with torch.cuda.stream(stream):
         for function in functions:  # compiles, and fills caches of plans
@@ -55,6 +56,21 @@ def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float
             break
     low, middle, high = statistics.quantiles(times, n=4)
     return middle, (high - low) / middle
+
+
+@cache
+def _side_stream() -> torch.cuda.Stream:
+    """One for all warm-ups: memory that was taken on a stream serves that stream only."""
+    stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    return stream
+
+
+def is_crowded() -> bool:
+    """Whether more of the device's memory is held than tensors have, by so much that the next part might not fit."""
+    if not torch.cuda.is_available():
+        return False
+    held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    return held > CROWDED_SHARE * torch.cuda.mem_get_info()[1]
 
 
 def give_memory_back() -> None:
@@ -148,7 +164,7 @@ def run_tasks(
     Raises:
         RuntimeError: the device does not answer any more.
     """
-    found = []
+    found: list[Line] = []
     while not is_late():
         task = next(tasks, None)
         if task is None:
@@ -159,6 +175,6 @@ def run_tasks(
                 found.append(line)
                 output.write(formatted(line))
                 output.figure({"kind": "kernel"} | asdict(line))
-        if output.num_failed > before:
+        if output.num_failed > before or is_crowded():
             give_back()
     return found

@@ -180,7 +180,7 @@ class Runtime:
         """Counters and gauges of the engine, as plain numbers (read without a lock: each is right, together they may be a step apart)."""
         engine, runner = self._running_loop().engine, self._runner
         cache = engine.cache
-        is_device = isinstance(runner, DeviceRunner)
+        device = runner if isinstance(runner, DeviceRunner) else None
         return {
             "num_steps": engine.num_steps,
             "num_requests_running": len(engine.scheduler.running),
@@ -194,8 +194,8 @@ class Runtime:
             "num_pages_free": cache.num_free,
             "num_pages_cached": cache.num_cached,
             "num_pages_in_use": cache.num_in_use,
-            "num_steps_replayed": runner.num_replayed if is_device else 0,
-            "num_steps_eager": runner.num_eager if is_device else 0,
+            "num_steps_replayed": device.num_replayed if device is not None else 0,
+            "num_steps_eager": device.num_eager if device is not None else 0,
         }
 
     def clear_cache(self) -> None:

@@ -42,6 +42,7 @@ from rtlang_kernels.plan import AttentionPlan
 logger = logging.getLogger(__name__)
 
 _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
+_MAX_GRID_ROWS = 1 << 15  # a launch takes 65535 in its second dimension
 _CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
 _MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
 _GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -260,7 +261,7 @@ class DeviceRunner:
         rows = [flight.step.rows[index] for index in flight.scoring_rows]
         token_ids = [token_id for row in rows for token_id in row.score_token_ids]
         num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
-        chunk = max(1, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size))
+        chunk = max(1, min(_MAX_GRID_ROWS, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size)))
         for start in range(0, len(token_ids), chunk):
             part = slice(start, start + chunk)
             logits = self.decoder.project(states[part])
@@ -355,13 +356,11 @@ class DeviceRunner:
             Row(0, (0,) * size, 0, (0,), 0, True, drawn, mask_row=0),
             Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
         )
-        history = {"prompt_token_ids": (0,), "output_token_ids": (0,), "banned_token_ids": (0,)}
         biased = replace(changed, logit_bias=((0, 1.0),))
-        steps = [
-            masked,
-            (replace(masked[0], mask_row=None), masked[1]),
-            (Row(0, (0,), 0, (0,), 0, True, biased, **history),),
-        ]
+        lowered = Row(
+            0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
+        )
+        steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:  # a prompt for each class of attention's tiles, in one page over and over
             heads = max(geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries)
             for length in (16, 64, 128):

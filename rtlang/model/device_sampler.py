@@ -139,10 +139,10 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
     penalties, biases, banned = [], [], []
     for index in indices:
         row, params = rows[index], rows[index].params
-        history = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
+        prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
         lowered = params.repetition_penalty, params.presence_penalty, params.frequency_penalty
         if lowered != (1.0, 0.0, 0.0):
-            penalties.append(Penalties(index, *history, *lowered))
+            penalties.append(Penalties(index, prompt, output, *lowered))
         biases += [(index * width + token_id, value) for token_id, value in params.logit_bias if token_id < width]
         banned += [index * width + token_id for token_id in row.banned_token_ids if token_id < width]
     penalize_rows(changed, penalties)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from rtlang_kernels import bench, ops
+from rtlang_kernels import bench, device_run, ops
+from rtlang_kernels.bench_table import Line
+from rtlang_kernels.device_bench import Ceilings
 
 
 def test_a_group_runs_and_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +35,37 @@ def test_a_wrong_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_a_missing_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["--device", "cuda"]) == 2
     assert "no GPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("budget_s", [1e9, 0.0])
+def test_a_run_on_a_gpu_is_checked_first_and_told_line_by_line(
+    budget_s: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All of it but the GPU."""
+    line = Line("decode", "bfloat16 x", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
+
+    def broken() -> Any:
+        raise RuntimeError("out of memory")
+
+    tasks = [device_run.Task("a", lambda: iter([line])), device_run.Task("b", broken)]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    for name, stand_in in (
+        ("environment", lambda device: f"a GPU, {device}"),
+        ("measured_ceilings", lambda *_: Ceilings(1e12, 1e14, 2.0, 1 << 25)),
+        ("tasks", lambda *_: iter(tasks)),
+        ("is_crowded", lambda: False),
+    ):
+        monkeypatch.setattr(device_run, name, stand_in)
+    monkeypatch.setattr(device_run.run_tasks, "__defaults__", (lambda: None,))
+    monkeypatch.setattr(bench.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
+    out, figures = tmp_path / "out", tmp_path / "figures"
+    given = ["--device", "cuda", "--out", str(out), "--json", str(figures), "--budget-s", str(budget_s)]
+    given += ["--threads", str(torch.get_num_threads())]
+    has_time = budget_s > 0
+    assert bench.main(given) == int(has_time)
+    said = out.read_text().splitlines()
+    assert said[:3] == ["a GPU, cuda:0", "check x: error 0", str(Ceilings(1e12, 1e14, 2.0, 1 << 25))]
+    assert ("FAILED b: RuntimeError: out of memory" in said) == has_time
+    assert any("2 more lines were not measured" in entry for entry in said) != has_time
+    assert [json.loads(entry)["label"] for entry in figures.read_text().splitlines()] == ["bfloat16 x"] * has_time

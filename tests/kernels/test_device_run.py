@@ -55,7 +55,8 @@ def test_a_task_that_raises_is_told_and_the_next_one_runs() -> None:
         yield LINE
         raise RuntimeError("out of memory")
 
-    given_back, said = [], []
+    given_back: list[int] = []
+    said: list[str] = []
     with Output(say=said.append) as output:
         tasks = iter([Task("a", broken), Task("b", lambda: iter([LINE, LINE])), Task("c", broken)])
         late = iter([False, False, True])

@@ -135,8 +135,8 @@ class DecodePlan:
                 work.variants[window] = Variant(*counts, header, items, table, there["places"], first, *merge)
             arrays = np.ones(num_rows, np.int32), np.arange(num_rows + 1, dtype=np.int32), np.zeros(num_rows, np.int32)
             heads = num_q_heads, num_kv_heads, head_dim
-            table = np.zeros((num_rows, 0), np.int32)
-            plans.append(AttentionPlan(table, *arrays, page_size, *heads, dtype, device, "triton", work))
+            nowhere = np.zeros((num_rows, 0), np.int32)
+            plans.append(AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", work))
         self.plans = tuple(plans)
 
     @property
