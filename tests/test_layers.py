@@ -174,6 +174,8 @@ def slow_at_module_level(found: Import) -> bool:
 
 def needlessly_inside_function(found: Import) -> bool:
     may_be = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
+    # The CPU's kernels are compiled with numba, which the GPU's can do without.
+    may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.columns"
     return found.is_inside_function and not may_be
 
 

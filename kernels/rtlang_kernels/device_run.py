@@ -18,7 +18,7 @@ import torch
 from rtlang_kernels import device_bench as bench
 from rtlang_kernels.bench_output import Output
 from rtlang_kernels.bench_table import Line, formatted
-from rtlang_kernels.cpu.jit import IS_COMPILED
+from rtlang_kernels.cpu.host_code import IS_COMPILED
 from rtlang_kernels.device_bench import CALLS_PER_GRAPH, Ceilings, Heads, Measure
 
 WARM_REPLAYS, REPLAYS = 3, 25

@@ -1,4 +1,4 @@
-"""What compiled CPU kernels need beside `jit.kernel`: the few scalar instructions that Python cannot say.
+"""What compiled CPU kernels need beside `host_code.kernel`: the few scalar instructions that Python cannot say.
 
 bfloat16 is held as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
 """
@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from rtlang_kernels.cpu.jit import kernel as kernel
+from rtlang_kernels.cpu.host_code import kernel as kernel
 
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_kernels.cpu.jit import kernel
+from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.plan import AttentionPlan
 
 # Columns of a table of rectangles, int32: rows [ROW, ROW_END) x positions [START, STOP); IS_CAUSAL 1 marks one row's own tokens.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_kernels.cpu.cover import IS_CAUSAL, ROW, ROW_END, START
-from rtlang_kernels.cpu.jit import kernel
+from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.triton_ops.tiles import LARGEST_GROUP, LINES, Machine
 

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import pytest
 
-from rtlang_kernels.cpu.jit import IS_COMPILED, kernel
+from rtlang_kernels.cpu.host_code import IS_COMPILED, kernel
 
 ROOT = Path(__file__).parents[2]
 # The benchmark of a GPU's kernels, in the interpreter, in a process that finds torch, triton and numpy and no other library.
@@ -26,7 +26,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from rtlang_kernels import bench, device_bench
-from rtlang_kernels.cpu.jit import IS_COMPILED
+from rtlang_kernels.cpu.host_code import IS_COMPILED
 import torch
 
 assert not IS_COMPILED
