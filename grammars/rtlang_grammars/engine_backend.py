@@ -41,8 +41,9 @@ from rtlang_grammars.structures import read_structure
 from rtlang_grammars.value_checks import ValueCheck, value_check
 from rtlang_grammars.vocabulary import Vocabulary
 
-_WARM_UP = """{"type": "object", "required": ["a", "b"], "properties": {
-    "a": {"enum": ["x", "y"]}, "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1}}}"""
+_WARM_UP = """{"type": "object", "required": ["a", "b", "c"], "properties": {"a": {"enum": ["x", "y"]},
+    "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
+    "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}}}"""
 
 
 class EngineBackend:
@@ -100,6 +101,7 @@ class EngineBackend:
 
     def _warm_up(self) -> None:
         """Pass once through everything that numba compiles."""
+        self._engine.grained[0].tokens(self._engine.no_ids)
         matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
         row = np.empty(self._engine.num_words, dtype=np.int32)
         for token_id in matcher.shortest_completion(self._engine.vocabulary.vocab_size) or ():

@@ -23,6 +23,7 @@ from rtlang_grammars.machine.layout import (
 )
 from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.regular.grains import ALL_LEVELS
 
 _MAX_COUNTED = 1000
 FREE_LENGTH = 16
@@ -51,6 +52,9 @@ class ByteAutomaton(Protocol):
 
     def free_length(self, state: int, limit: int) -> int | None:
         """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
+
+    def grain_levels(self, state: int) -> int:
+        """The levels of grains, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
 
 
 class Embedding:
@@ -141,6 +145,14 @@ class QuotedEmbedding:
             best = max(best, length)
         return best
 
+    def grain_levels(self, number: int) -> int:
+        """See `tables.Embedded`."""
+        levels = ALL_LEVELS
+        for at, automaton in zip(self._locals[number], self._automata, strict=True):
+            if at >= 0:
+                levels &= automaton.grain_levels(at)
+        return levels
+
     def state(self, local: _Local) -> int:
         """The machine's number of a state."""
         found = self._states.get(local)
@@ -151,7 +163,7 @@ class QuotedEmbedding:
             at, automaton = next((at, a) for at, a in zip(local, self._automata, strict=True) if at >= 0)
             if automaton.is_between_characters(at):
                 tables.set_state(found, SLICE, EMBEDDED_SLICE)
-                tables.embedded[found] = self.free_length
+                tables.embedded[found] = self
         return found
 
     def _ways(self, local: _Local) -> tuple[list[_Local], NDArray[np.intp] | NDArray[np.uint8]]:
@@ -248,7 +260,16 @@ class CountedEmbedding:
                 tables.set_state(found, PARAM, self._twin.state((local,)))
                 tables.set_state(found, WIDTH, self._far)
                 tables.counted[found] = (1, self._far)
+                tables.embedded[found] = self
         return found
+
+    def free_length(self, number: int) -> int | None:
+        """See `tables.Embedded`: nothing is known without the count."""
+        return 0
+
+    def grain_levels(self, number: int) -> int:
+        """See `tables.Embedded`."""
+        return self._automaton.grain_levels(self._locals[number])
 
     def _near(self, local: int) -> int:
         """Characters that are missing at least, behind the one that is under way."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine import walks
+from rtlang_grammars.machine.grained import GrainedTrie, grained_tries
 from rtlang_grammars.machine.layout import BOUNDS, BUCKETS, HEADS, LENGTH, NUM_HEADS, NUM_LEVELS, OK, OUT_WORDS
 from rtlang_grammars.machine.prelude import (
     COUNTED_SLICE,
@@ -96,9 +97,11 @@ class Engine:
     Attributes:
         vocabulary, trie: as given.
         slices: by SLICE.
-        parts: tries of the short tokens, and of the long ones.
-        counted_others: the same of the tokens that are not in the counted slice.
-        no_tokens: uint32 [num_mask_words], a mask without any.
+        long_tokens: trie of the long tokens.
+        grained: its tokens in grains, for each level of these.
+        is_long, short_tokens: bool by token id, the long ones; uint32 [num_mask_words], all others.
+        counted_others: tries of the short and of the long tokens that are not in the counted slice.
+        no_tokens, no_ids: uint32 [num_mask_words], a mask without any, and int32 [0].
         end_ids: int32, the end tokens.
         num_words: of a mask.
     """
@@ -109,6 +112,7 @@ class Engine:
         self._local = threading.local()
         self.num_words = vocabulary.num_mask_words
         self.no_tokens: NDArray[np.uint32] = np.zeros(self.num_words, dtype=np.uint32)
+        self.no_ids: NDArray[np.int32] = np.empty(0, dtype=np.int32)
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
@@ -116,7 +120,11 @@ class Engine:
             SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
-        self.parts = self._split(self.trie.order)
+        self.grained: tuple[GrainedTrie, ...] = grained_tries(self.trie, self.num_words)
+        self.is_long: NDArray[np.bool_] = np.zeros(32 * self.num_words, dtype=np.bool_)
+        self.is_long[: len(self.trie.offsets) - 1] = np.diff(self.trie.offsets) > REACH
+        self.short_tokens: NDArray[np.uint32] = np.packbits(~self.is_long, bitorder="little").view(np.uint32)
+        self.long_tokens = self.trie.part(self.trie.order[self.is_long[self.trie.order]])
         bits = np.unpackbits(self.slices[COUNTED_SLICE].mask.view(np.uint8), bitorder="little")
         self.counted_others = self._split(self.trie.order[bits[self.trie.order] == 0])
         self._code_points = self._count_code_points()
@@ -142,9 +150,9 @@ class Engine:
             return self.slices[COUNTED_SLICE].mask
         found = self._counted.get(room)
         if found is None:
-            found = np.zeros(self.num_words, dtype=np.uint32)
-            ids = np.flatnonzero((self._code_points > 0) & (self._code_points <= room))
-            np.bitwise_or.at(found, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+            bits = np.zeros(32 * self.num_words, dtype=np.bool_)
+            bits[: len(self._code_points)] = (self._code_points > 0) & (self._code_points <= room)
+            found = np.packbits(bits, bitorder="little").view(np.uint32)
             self._counted[room] = found
         return found
 
@@ -158,9 +166,8 @@ class Engine:
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
 
     def _split(self, token_ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        trie = self.trie
-        is_long = trie.offsets[token_ids + 1] - trie.offsets[token_ids] > REACH
-        return trie.part(token_ids[~is_long]), trie.part(token_ids[is_long])
+        is_long = self.is_long[token_ids]
+        return self.trie.part(token_ids[~is_long]), self.trie.part(token_ids[is_long])
 
     def _count_code_points(self) -> NDArray[np.int32]:
         """Code points that each token of the counted slice begins; 0 for other tokens."""

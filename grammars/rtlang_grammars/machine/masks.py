@@ -3,7 +3,8 @@
 A mask is a base of the vocabulary, which is shared, and the few tokens besides. It is kept under what its walk read: the heads and as many
 levels of frames as it looked at, a prefix of the configuration. It is looked up under every such length that was seen with these heads.
 Inside a string whose code points are counted nearly all tokens are short beside what is left: their mask is kept once for all such places,
-and only the few long tokens are walked at each.
+and only the few long tokens are walked at each. Inside a string with a pattern the walk is over the texts of the tokens in grains, where
+that is enough (`grained`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine import walks
 from rtlang_grammars.machine.engine import REACH, Engine
+from rtlang_grammars.machine.grained import GrainedTrie
 from rtlang_grammars.machine.layout import (
     BOUNDS,
     HEADS,
@@ -136,31 +138,49 @@ class Masks:
             record = self._tables.published.S[state]
             slice_id, room = record[SLICE], int(record[WIDTH]) - count
             if slice_id == COUNTED_SLICE:
-                parts = engine.counted_others
                 if count >= record[PARAM] and REACH <= room < engine.max_depth:
-                    return self._bounded(configuration, configuration, parts, engine.counted(room))
+                    return self._bounded(configuration, room)
                 return self._walk(configuration, engine.counted(room), engine.slices[COUNTED_SLICE].others)
             if slice_id == TWIN_SLICE and count > 0 and room >= REACH:
                 twin = configuration.copy()
                 twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
-                if room >= engine.max_depth:
-                    return self._found(self._heads(twin), twin, lambda: self._make(twin))
-                return self._bounded(configuration, twin, engine.parts, engine.no_tokens)
-        return self._walk(configuration, *self._slice(configuration))
+                simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
+                return simple if room >= engine.max_depth else self._shortened(simple, configuration)
+        base, nodes = self._slice(configuration)
+        if nodes is engine.trie.nodes and configuration[NUM_HEADS] == 1:
+            grained = self._grained(int(configuration[HEADS]))
+            if grained is not None:
+                return self._walk_grained(configuration, grained)
+        return self._walk(configuration, base, nodes)
 
-    def _bounded(
-        self,
-        configuration: Configuration,
-        simple: Configuration,
-        parts: tuple[NDArray[np.int64], NDArray[np.int64]],
-        base: NDArray[np.uint32],
-    ) -> Mask:
-        """A mask where every short token fits: that of the short ones, which `simple` gives as well, and of the long ones."""
+    def _grained(self, state: int) -> GrainedTrie | None:
+        """The coarsest trie that is enough for a state inside a string."""
+        embedded = self._tables.embedded.get(state)
+        if embedded is None:
+            return None
+        with self._tables.lock:
+            levels = embedded.grain_levels(state)  # the lowest is the coarsest
+        return self._engine.grained[(levels & -levels).bit_length() - 1] if levels else None
+
+    def _shortened(self, simple: Mask, configuration: Configuration) -> Mask:
+        """A mask where every short token of another fits, and only the long ones are to be walked."""
         engine = self._engine
-        key = b"short" + simple[HEADS : HEADS + 1].tobytes()
-        short = self._found(key, simple, lambda: self._walk(simple, engine.no_tokens, parts[0]))
-        long = self._walk(configuration, base, parts[1])
+        long = self._walk(configuration, engine.no_tokens, engine.long_tokens)
+        ids = np.concatenate((simple.ids[~engine.is_long[simple.ids]], long.ids))
+        level = max(simple.level, long.level)
+        if simple.base is engine.no_tokens:
+            return Mask(simple.base, ids, level)
+        return Mask(simple.base & engine.short_tokens, ids, level, True)
+
+    def _bounded(self, configuration: Configuration, room: int) -> Mask:
+        """A mask inside a counted string where every short token fits: these are kept once, and only the long ones walked."""
+        engine = self._engine
+        parts = engine.counted_others
+        key = b"short" + configuration[HEADS : HEADS + 1].tobytes()
+        short = self._found(key, configuration, lambda: self._walk(configuration, engine.no_tokens, parts[0]))
+        long = self._walk(configuration, engine.no_tokens, parts[1])
         ids, level = np.concatenate((short.ids, long.ids)), max(short.level, long.level)
+        base = engine.counted(room)
         if short.base is engine.no_tokens:
             return Mask(base, ids, level)
         return Mask(short.base | base, ids, level, True)
@@ -178,7 +198,7 @@ class Masks:
             found = engine.slices[slice_id]
             if slice_id == EMBEDDED_SLICE:
                 with self._tables.lock:
-                    length = self._tables.embedded[state](state)
+                    length = self._tables.embedded[state].free_length(state)
                 if length is not None:
                     short = engine.short(length)
                     if short is None:
@@ -189,7 +209,31 @@ class Masks:
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
         """The tokens of a base, those of a trie that may follow, and end tokens."""
-        engine, workspace = self._engine, self._engine.workspace
+        engine = self._engine
+        level, is_complete, ids = self._followed(configuration, trie)
+        if is_complete:
+            ids = np.concatenate((ids, engine.end_ids))
+        if len(ids) > engine.num_words:
+            dense = np.empty(engine.num_words, dtype=np.uint32)
+            walks.write_mask(base, ids, dense)
+            return Mask(dense, engine.no_ids, level, True)
+        return Mask(base, ids if is_complete else ids.copy(), level)
+
+    def _walk_grained(self, configuration: Configuration, trie: GrainedTrie) -> Mask:
+        """The tokens of the groups that may follow, and end tokens."""
+        engine = self._engine
+        level, is_complete, groups = self._followed(configuration, trie.nodes)
+        end_ids = engine.end_ids if is_complete else engine.no_ids
+        if trie.count(groups) > engine.num_words:
+            dense = np.zeros(engine.num_words, dtype=np.uint32)
+            trie.add(groups, dense)
+            return Mask(dense, end_ids, level, True)
+        ids = trie.tokens(groups)
+        return Mask(engine.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
+
+    def _followed(self, configuration: Configuration, trie: NDArray[np.int64]) -> tuple[int, bool, NDArray[np.int32]]:
+        """What a walk over a trie says: the levels read, whether the text is complete, and what may follow, in the thread's workspace."""
+        workspace = self._engine.workspace
         at = 0
         while True:
             tables = self._tables.published
@@ -220,14 +264,7 @@ class Masks:
                 workspace.grow()
         _, level, _, _, _, is_complete, looks, count = workspace.out[:8].tolist()
         self.num_looks += looks
-        ids = workspace.ids[:count]
-        if is_complete:
-            ids = np.concatenate((ids, engine.end_ids))
-        if len(ids) > engine.num_words:
-            dense = np.empty(engine.num_words, dtype=np.uint32)
-            walks.write_mask(base, ids, dense)
-            return Mask(dense, np.empty(0, dtype=np.int32), level, True)
-        return Mask(base, ids if is_complete else ids.copy(), level)
+        return level, bool(is_complete), workspace.ids[:count]
 
 
 def _frames(configuration: Configuration, level: int) -> bytes:

@@ -37,6 +37,16 @@ class Closer(Protocol):
         """
 
 
+class Embedded(Protocol):
+    """Knows what may follow in the states of strings with a pattern."""
+
+    def free_length(self, number: int) -> int | None:
+        """How many plain characters may follow in a state, where a character begins, whichever they are; None: without end."""
+
+    def grain_levels(self, number: int) -> int:
+        """The levels of `regular.grains`, as bits, of which nothing in the string tells two characters of one grain apart from there on."""
+
+
 Register = int | tuple[int, ...]
 """A register as Python sees it: a number, or the block of words that it names."""
 
@@ -65,8 +75,7 @@ class Tables:
         makers: of states whose rows are open.
         closers: of states from which the end of the frame is known.
         counted: of states where code points are counted, the least and the most that the masks depend on.
-        embedded: of states inside strings with patterns, how many plain characters may follow (None: without end); to be called under
-            the lock.
+        embedded: of states inside strings with patterns, where a character begins; to be asked under the lock.
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -80,7 +89,7 @@ class Tables:
         self.makers: dict[int, RowMaker] = {}
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
-        self.embedded: dict[int, Callable[[int], int | None]] = {}
+        self.embedded: dict[int, Embedded] = {}
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)

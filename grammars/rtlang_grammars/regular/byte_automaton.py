@@ -122,6 +122,10 @@ class ByteAutomaton:
         with self._lock:
             return self._automaton.free_length(self._codes[state], limit, self._budget.renewed())
 
+    def grain_levels(self, state: int) -> int:
+        """The levels of `grains`, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
+        return self._automaton.grain_levels(self._codes[state])
+
     def _state_between(self, code: int) -> int:
         state = self._between.get(code)
         if state is None:

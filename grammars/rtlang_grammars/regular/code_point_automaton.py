@@ -101,6 +101,14 @@ class CodePointAutomaton:
             level = following
         return limit
 
+    def grain_levels(self, state: int) -> int:
+        """The levels of grains, as bits, of which nothing that may follow tells two characters of one grain apart."""
+        term, histories = self._situations[state]
+        levels = self._terms.grain_levels[term]
+        for history in histories:
+            levels &= self._terms.grain_levels[history]
+        return levels
+
     def is_accepting(self, state: int) -> bool:
         """Whether the text so far is in the language."""
         return self._accepts(self._situations[state])

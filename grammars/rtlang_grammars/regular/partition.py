@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from rtlang_grammars.regular import code_points
 from rtlang_grammars.regular.code_points import CodePoints
+from rtlang_grammars.regular.grains import LEVELS
 
 
 class Partition:
@@ -19,9 +20,10 @@ class Partition:
         num_classes: classes are 0 to num_classes - 1, none empty.
         all_mask: the mask with every class.
         firsts, lasts, classes: the ranges of code points of one class, ascending; surrogates lie in none of them.
+        split_grains: for each level of grains, the masks of the grains that lie in more than one class.
     """
 
-    __slots__ = ("_masks", "all_mask", "classes", "firsts", "lasts", "num_classes", "representatives")
+    __slots__ = ("_masks", "all_mask", "classes", "firsts", "lasts", "num_classes", "representatives", "split_grains")
 
     def __init__(self, sets: Iterable[CodePoints]) -> None:
         changes: dict[int, int] = {0xD800: 0, 0xE000: 0}
@@ -64,10 +66,33 @@ class Partition:
                 masks[low.bit_length() - 1] |= 1 << number
                 members ^= low
         self._masks = dict(zip(distinct, masks, strict=True))
+        self.split_grains = tuple(
+            tuple(mask for grain in level if (mask := self._mask_of(grain.ranges)).bit_count() > 1) for level in LEVELS
+        )
 
     def mask(self, points: CodePoints) -> int:
         """The classes of one of the given sets."""
         return self._masks[points]
+
+    def grain_levels(self, mask: int) -> int:
+        """The levels, as bits, of which a mask of classes holds every grain whole or not at all."""
+        found = 0
+        for level, grains in enumerate(self.split_grains):
+            for grain in grains:
+                common = mask & grain
+                if common and common != grain:
+                    break
+            else:
+                found |= 1 << level
+        return found
+
+    def _mask_of(self, points: CodePoints) -> int:
+        """The classes that occur in a set."""
+        mask = 0
+        for first, last in points:
+            for number in self.sorted_classes_within(first, last):
+                mask |= 1 << number
+        return mask
 
     def class_of(self, code_point: int) -> int:
         """The class of a code point that is no surrogate."""

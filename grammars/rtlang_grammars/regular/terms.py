@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import syntax
+from rtlang_grammars.regular.grains import ALL_LEVELS
 from rtlang_grammars.regular.partition import Partition
 
 EMPTY_TEXT, NOTHING, ANY_TEXT = 0, 1, 2
@@ -52,6 +53,7 @@ class Terms:
         histories: for each lookbehind, the term that all text so far must be in.
         sees_beyond: the term has an assertion whose meaning depends on what follows or came before.
         needs_history: the term has a lookbehind anywhere.
+        grain_levels: the levels of grains, as bits, of which nothing in the term tells two characters of one grain apart.
         may_be_empty: the term has a boolean operation or an assertion; all others are never the empty language unless they are NOTHING.
     """
 
@@ -67,8 +69,10 @@ class Terms:
         self.sees_beyond: list[bool] = []
         self.needs_history: list[bool] = []
         self.may_be_empty: list[bool] = []
+        self.grain_levels: list[int] = []
         self.histories: list[int] = []
         self.machines: list[syntax.Machine] = []
+        self._machine_levels: list[int] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._skeletons: dict[int, tuple[tuple[int, ...], int, int] | None] = {}
         self._new((Kind.EMPTY_TEXT,), Kind.EMPTY_TEXT, nullable=Nullable.YES)
@@ -100,13 +104,21 @@ class Terms:
         self.nullable.append(nullable)
         is_assertion = kind in (Kind.AHEAD, Kind.BEHIND)
         sees, needs, empty = is_assertion, kind is Kind.BEHIND, is_assertion or kind in (Kind.BOTH, Kind.NEGATION)
+        if kind is Kind.CHARACTERS:
+            levels = self.partition.grain_levels(first)
+        elif kind is Kind.MACHINE:
+            levels = self._machine_levels[first]
+        else:
+            levels = ALL_LEVELS
         for each in below:
+            levels &= self.grain_levels[each]
             sees = sees or self.sees_beyond[each]
             needs = needs or self.needs_history[each]
             empty = empty or self.may_be_empty[each]
         self.sees_beyond.append(sees and kind not in (Kind.BOTH, Kind.NEGATION))
         self.needs_history.append(needs)
         self.may_be_empty.append(empty)
+        self.grain_levels.append(levels)
         return number
 
     def characters(self, mask: int) -> int:
@@ -304,6 +316,10 @@ class Terms:
             return self.both(loaded, node.low, UNBOUNDED if node.high is None else node.high)
         if isinstance(node, syntax.Machine):
             self.machines.append(node)
+            levels = ALL_LEVELS
+            for points in node.symbols:
+                levels &= self.partition.grain_levels(self.partition.mask(points))
+            self._machine_levels.append(levels)
             return self.machine(len(self.machines) - 1, 0)
         if isinstance(node, syntax.Negation):
             return self.negation(self.load(node.item))

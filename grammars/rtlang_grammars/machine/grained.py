@@ -1,0 +1,156 @@
+"""The tokens of a vocabulary by what they are in grains (`regular.grains`), with a trie that has each such text once.
+
+Where a pattern tells no characters of one grain apart, a walk over this trie, which has a tenth of the records, says for whole groups of
+tokens whether they may follow. Tokens with a quote or a backslash may leave a string or spell a character by its number, and some are no
+whole characters: each of those is a group of its own.
+"""
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.compiled import compiled
+from rtlang_grammars.machine.trie import TokenTrie, build
+from rtlang_grammars.regular.grains import LEVELS, Grain
+
+_LARGE_GROUP = 300
+"""Tokens; the masks of larger groups are kept as such: 66 of the 20,000 groups of Qwen2."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GrainedTrie:
+    """Groups of tokens that are the same in grains. Immutable.
+
+    Attributes:
+        nodes: records of a trie with one text of each group, numbered as the tokens are in `TokenTrie.nodes`.
+        offsets: int64 [num_groups + 1], group i is members[offsets[i]:offsets[i + 1]].
+        members: int32, token ids.
+        large: int32 [num_groups], where a group's mask is among `masks`, else -1.
+        masks: uint32 [num_large, num_mask_words].
+    """
+
+    nodes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    members: NDArray[np.int32]
+    large: NDArray[np.int32]
+    masks: NDArray[np.uint32]
+
+    def count(self, groups: NDArray[np.int32]) -> int:
+        """The tokens of some groups."""
+        return int((self.offsets[groups + 1] - self.offsets[groups]).sum())
+
+    def tokens(self, groups: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Their ids."""
+        ids = np.empty(self.count(groups), dtype=np.int32)
+        gather(groups, self.offsets, self.members, ids)
+        return ids
+
+    def add(self, groups: NDArray[np.int32], row: NDArray[np.uint32]) -> None:
+        """Add them to a mask, uint32 [num_mask_words]."""
+        spread(groups, self.offsets, self.members, self.large, self.masks, row)
+
+
+@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the members of some groups one after the other into `ids`."""
+    count = np.uint64(0)
+    for i in range(groups.shape[0]):
+        for at in range(offsets[groups[i]], offsets[groups[i] + 1]):
+            ids[count] = members[at]
+            count += np.uint64(1)
+
+
+@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+def spread(groups, offsets, members, large, masks, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Set the bits of the members of some groups in `row`."""
+    for i in range(groups.shape[0]):
+        group = groups[i]
+        at = large[group]
+        if at >= 0:
+            for word in range(row.shape[0]):
+                row[word] |= masks[at, word]
+            continue
+        for j in range(offsets[group], offsets[group + 1]):
+            u = np.uint64(members[j])
+            row[u >> np.uint64(5)] |= np.uint32(1) << np.uint32(u & np.uint64(31))
+
+
+def grained_tries(trie: TokenTrie, num_words: int) -> tuple[GrainedTrie, ...]:
+    """Those of a vocabulary, for each level of grains."""
+    texts: list[str] = []
+    ids: list[int] = []
+    single: dict[bytes, int] = {}
+    single_ids: list[int] = []
+    numbers: list[int] = []
+    data, offsets = trie.data.tobytes(), trie.offsets.tolist()
+    for token_id in np.sort(trie.order).tolist():
+        text = data[offsets[token_id] : offsets[token_id + 1]]
+        if b'"' not in text and b"\\" not in text:
+            try:
+                texts.append(text.decode())
+                ids.append(token_id)
+                continue
+            except UnicodeDecodeError:
+                pass
+        numbers.append(single.setdefault(text, len(single)))
+        single_ids.append(token_id)
+    token_ids = np.array(single_ids + ids, dtype=np.int32)
+    of_text = np.arange(len(texts))
+    found = []
+    for level in reversed(LEVELS):  # a coarser level is made of the groups of the finer one
+        texts, merged = _in_grains(texts, level)
+        of_text = merged[of_text]
+        groups = np.concatenate((np.array(numbers, dtype=np.int64), of_text + len(single)))
+        found.append(_grained_trie([*single, *map(str.encode, texts)], groups, token_ids, num_words))
+    return tuple(reversed(found))
+
+
+def _in_grains(texts: list[str], level: tuple[Grain, ...]) -> tuple[list[str], NDArray[np.int64]]:
+    """The different texts in grains, and which of them each text is."""
+    points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).copy()
+    ascii_table = np.arange(128, dtype=np.uint32)
+    is_beyond = points >= 128
+    beyond = points[is_beyond]
+    new = beyond.copy()
+    for grain in level:
+        for first, last in grain.ranges:
+            if first < 128:
+                ascii_table[first : last + 1] = grain.example
+            else:
+                new[(beyond >= first) & (beyond <= last)] = grain.example
+    points[~is_beyond] = ascii_table[points[~is_beyond]]
+    points[is_beyond] = new
+    joined = points.tobytes().decode("utf-32-le")
+    found: dict[str, int] = {}
+    numbers = []
+    at = 0
+    for text in texts:
+        end = at + len(text)
+        numbers.append(found.setdefault(joined[at:end], len(found)))
+        at = end
+    return list(found), np.array(numbers, dtype=np.int64)
+
+
+def _grained_trie(
+    texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32], num_words: int
+) -> GrainedTrie:
+    """`groups`: which of the texts each token is."""
+    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int32)
+    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
+    nodes = build(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets, order)
+    members = token_ids[np.argsort(groups, kind="stable")]
+    ends = np.zeros(len(texts) + 1, dtype=np.int64)
+    sizes = np.bincount(groups, minlength=len(texts))
+    np.cumsum(sizes, out=ends[1:])
+    wide = np.flatnonzero(sizes > _LARGE_GROUP).astype(np.int32)
+    large = np.full(len(texts), -1, dtype=np.int32)
+    masks = np.zeros((len(wide), num_words), dtype=np.uint32)
+    for at in range(len(wide)):
+        spread(wide[at : at + 1], ends, members, large, masks, masks[at])
+    large[wide] = np.arange(len(wide))
+    return GrainedTrie(nodes, ends, members, large, masks)
