@@ -28,6 +28,7 @@ from rtlang.model.accelerator import accelerator_for
 from rtlang.model.config import ModelConfig
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
+from rtlang_grammars import warm_up
 from rtlang_kernels import bench_table, device_checks, device_run
 from rtlang_kernels.bench_output import Output
 
@@ -263,7 +264,7 @@ def run(
     is_quick: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Everything in order: the texts, the kernels that matter most, decoding, then what is left of the kernels.
+    """Everything in order: checks of kernels and of texts, the kernels that matter most, decoding, then what is left of the kernels.
 
     A part that fails is noted in the output and the rest goes on; only decoding is not measured where texts are wrong.
 
@@ -282,14 +283,16 @@ def run(
     accelerator = accelerator_for(config.device)
     output.write(device_run.environment(accelerator.device))
     output.write(f"{pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}")
+    if config.grammar_backend == "rtlang":
+        warm_up.begin()  # a minute's work on a machine that never ran it, beside the first checks
+    with output.part("kernels"):
+        device_checks.run_checks(output, accelerator.device)
     is_right = False
     with output.part("texts"):
         is_right = check(config, output.write)
         if not is_right:
             raise ArithmeticError(f"fewer than {MIN_EQUAL:.0%} are the CPU's; decoding is not measured")
     accelerator.release()
-    with output.part("kernels"):
-        device_checks.run_checks(output, accelerator.device)
     ceilings = device_run.measured_ceilings(accelerator.device, device_run.measured_on_device)
     output.write(str(ceilings))
     tasks = device_run.tasks(None, is_quick, accelerator.device, ceilings, device_run.measured_on_device)

@@ -212,6 +212,8 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
     monkeypatch.setattr(device_run, "measured_ceilings", lambda *_: device_bench.Ceilings(1e12, 1e14, 2.0, 1 << 25))
     monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))
+    begun: list[bool] = []
+    monkeypatch.setattr(device.warm_up, "begin", lambda: begun.append(True))
     times = iter([0.0, 1.0, 1.0, 300.0, *[310.0] * 9])  # after two tasks the kernels' first part is over
     said: list[str] = []
     with Output(tmp_path / "out", tmp_path / "json", say=said.append) as output:
@@ -228,6 +230,7 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     assert any(text.startswith("batch 1 ") for text in said) == is_right
     assert said[-2].startswith("decode: ours/floor 2.00")
     assert Pretended.num_released >= 2
+    assert begun == [True]
 
 
 def test_what_a_server_needs_is_not_needed_to_measure() -> None:
