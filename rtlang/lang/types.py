@@ -25,19 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rtlang.errors import ParameterError, ValueParseError
+from rtlang.lang.patterns import DATE, TIME
 from rtlang.lang.pydantic_schema import generator
 from rtlang.params import Constraint, ConstraintKind
 from rtlang_grammars.lark_library import LIBRARY, library_constraint
 
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
-_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
-_LEAP_YEAR = "([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)"
-_DATE = (
-    f"({_YEAR}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
-    f"|{_LEAP_YEAR}-02-29)"
-)
-_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
@@ -206,7 +200,8 @@ def _schema_of(model: Any) -> dict[str, Any]:
     """The JSON schema of a pydantic model, ours unless the model makes its own."""
     from pydantic import BaseModel
 
-    if model.model_json_schema.__func__ is not BaseModel.model_json_schema.__func__:  # type: ignore[attr-defined]
+    own = getattr(model.model_json_schema, "__func__", None)  # a static method has none
+    if own is not BaseModel.model_json_schema.__func__:  # type: ignore[attr-defined]
         return dict(model.model_json_schema())
     return dict(model.model_json_schema(schema_generator=generator()))
 
@@ -382,9 +377,9 @@ _SIMPLE: dict[type, tuple[str | None, Callable[[str], Any]]] = {
     int: (_INTEGER, int),
     float: (_NUMBER, _read_number),
     decimal.Decimal: (_NUMBER, decimal.Decimal),
-    datetime.date: (_DATE, datetime.date.fromisoformat),
-    datetime.time: (_TIME, datetime.time.fromisoformat),
-    datetime.datetime: (f"{_DATE}T{_TIME}", datetime.datetime.fromisoformat),
+    datetime.date: (DATE, datetime.date.fromisoformat),
+    datetime.time: (TIME, datetime.time.fromisoformat),
+    datetime.datetime: (f"{DATE}T{TIME}", datetime.datetime.fromisoformat),
     uuid.UUID: (_UUID, uuid.UUID),
 }
 
