@@ -7,13 +7,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-SLICE_S = (
-    1.0  # an interrupt that comes just before a thread falls asleep is seen when it wakes, so it wakes now and then
-)
+# An interrupt that comes just before a thread falls asleep is seen when it wakes, so it wakes now and then.
+SLICE_S = 1.0
 
 
 class Bell:
     """A lock for what several threads share, and a bell that wakes those who wait for a change of it.
+
+    Attributes:
+        lock: reentrant; for whoever reads or changes more than one thing at once.
 
     A `threading.Condition` interrupted in the wrong place stays locked for ever, or is released twice. Here the lock is taken by
     `with bell.lock` alone, which an interrupt cannot split, and nobody sleeps with it.
@@ -25,7 +27,7 @@ class Bell:
 
     def ring(self) -> None:
         """Wake all who wait. Call it after the change."""
-        while True:
+        for _ in range(len(self._sleepers)):  # those who sleep again meanwhile have seen the change
             try:
                 sleeper = self._sleepers.popleft()
             except IndexError:

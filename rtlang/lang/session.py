@@ -1,7 +1,7 @@
 """One running program: submits what is recorded, listens, and lets the body wait.
 
-A `Session` is the driver behind a recording. The body's thread records and flushes, the runtime's thread delivers events; they meet in
-one condition. Every way a run can end (all nodes done, the graph failed, the runtime is gone, the deadline passed, cancelled) sets the
+A `Session` is the driver behind a recording. The body's thread records and flushes, the runtime's thread delivers events; they meet at
+one bell. Every way a run can end (all nodes done, the graph failed, the runtime is gone, the deadline passed, cancelled) sets the
 one `final`, wakes everyone, and is what reading an unfinished value raises. So nothing waits for ever.
 """
 

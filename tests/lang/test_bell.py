@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from functools import partial
 from itertools import count
 
 import pytest
 
+from rtlang.lang import bell as bell_module
 from rtlang.lang.bell import Bell
+
+
+@pytest.fixture
+def _no_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody wakes but for a ring or a timeout."""
+    monkeypatch.setattr(bell_module, "SLICE_S", 1e6)
 
 
 def test_what_is_ready_needs_no_ring() -> None:
@@ -27,8 +35,9 @@ def test_it_is_asked_once_more_at_the_timeout() -> None:
     assert Bell().wait(lambda: next(asked) == 1, 0.001)
 
 
+@pytest.mark.usefixtures("_no_slices")
 def test_no_ring_is_lost_between_many_threads() -> None:
-    """Each thread waits for its turn, does it and rings: one lost ring and all sleep for ever."""
+    """Each thread waits for its turn, does it and rings: one lost ring and all sleep until they give up."""
     bell, turns, size, rounds = Bell(), [0], 8, 40
 
     def is_turn(mine: int) -> bool:
@@ -37,7 +46,8 @@ def test_no_ring_is_lost_between_many_threads() -> None:
     def work(index: int) -> None:
         for step in range(rounds):
             mine = step * size + index
-            assert bell.wait(partial(is_turn, mine), 60)
+            if not bell.wait(partial(is_turn, mine), 60):
+                return
             with bell.lock:
                 turns[0] += 1
             bell.ring()
@@ -50,6 +60,7 @@ def test_no_ring_is_lost_between_many_threads() -> None:
     assert turns[0] == size * rounds
 
 
+@pytest.mark.usefixtures("_no_slices")
 def test_an_error_of_the_one_who_asks_leaves_it_usable() -> None:
     """As Ctrl-C does, which is raised wherever the main thread is."""
     bell = Bell()
@@ -67,3 +78,45 @@ def test_an_error_of_the_one_who_asks_leaves_it_usable() -> None:
 
     threading.Thread(target=rings).start()
     assert bell.wait(is_there.is_set, 60)
+
+
+@pytest.mark.usefixtures("_no_slices")
+def test_one_who_gave_up_takes_no_ring_from_others() -> None:
+    bell, is_there, waits = Bell(), threading.Event(), threading.Event()
+    assert not bell.wait(lambda: False, 0.001)
+    found = []
+
+    def asks() -> bool:
+        waits.set()
+        return is_there.is_set()
+
+    waiter = threading.Thread(target=lambda: found.append(bell.wait(asks, 60)))
+    waiter.start()
+    assert waits.wait(60)
+    is_there.set()
+    bell.ring()
+    waiter.join()
+    assert found == [True]
+    assert not bell._sleepers
+
+
+def test_ctrl_c_ends_the_wait_and_leaves_the_lock_free() -> None:
+    bell, asked = Bell(), threading.Event()
+    main = threading.get_ident()
+
+    def is_ready() -> bool:
+        asked.set()
+        return False
+
+    def interrupts() -> None:
+        assert asked.wait(60)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupts).start()
+    with pytest.raises(KeyboardInterrupt):
+        bell.wait(is_ready, 60)
+    got = []
+    other = threading.Thread(target=lambda: got.append(bell.lock.acquire(timeout=60)))
+    other.start()
+    other.join()
+    assert got == [True]
