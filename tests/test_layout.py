@@ -126,7 +126,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
             ("kinds_of_trade kinds_of_travel kinds_of_work", "test_tasks_extraction", "records of that task"),
             ("clauses clauses_of_goods clauses_of_occasions", "test_tasks_extraction", "texts of that task"),
             ("clauses_of_people clauses_of_trade", "test_tasks_extraction", "texts of that task"),
-            ("clauses_of_travel clauses_of_work listings", "test_tasks_extraction", "texts of that task"),
+            ("clauses_of_travel clauses_of_work", "test_tasks_extraction", "texts of that task"),
             (
                 "tools_catalogue tools_catalogue_more tools_catalogue_reference",
                 "test_tasks_tools",
