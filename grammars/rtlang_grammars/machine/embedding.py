@@ -47,6 +47,9 @@ class ByteAutomaton(Protocol):
     def after_character(self, state: int) -> list[int]:
         """The states that one character leads to, from a state between characters."""
 
+    def after_rest(self, state: int) -> list[int]:
+        """The same from a state within a character, with the rest of it."""
+
     def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
         """The states that can follow, -1 for none, and for each byte which of them, [256]."""
 
@@ -228,16 +231,17 @@ def distances(automaton: ByteAutomaton) -> dict[int, int] | None:
 
 
 class CountedEmbedding:
-    """The inside of a JSON string of a language, with at least 0 or 1 and at most some code points, counted in the register.
+    """The inside of a JSON string of a language, with at least and at most some code points, counted in the register.
 
-    A character may begin only where the rest of a text still fits, so every way can be ended.
+    A character may begin only where the rest of a text still fits, so every way can be ended. More than one code point may be asked for
+    only where as many as are left may follow in every state (any number of the characters of one set).
     """
 
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
     ) -> None:
         """`missing`: what `distances` says, of which the start's is at most `most`."""
-        assert least <= 1
+        assert least <= 1 or set(missing.values()) == {0}
         self._tables, self._automaton, self._end, self._least, self._most = tables, automaton, end, least, most
         self._missing = dict(missing)
         self._far = most - max(missing.values())
@@ -259,7 +263,7 @@ class CountedEmbedding:
                 tables.set_state(found, SLICE, TWIN_SLICE)
                 tables.set_state(found, PARAM, self._twin.state((local,)))
                 tables.set_state(found, WIDTH, self._far)
-                tables.counted[found] = (1, self._far)
+                tables.counted[found] = (max(1, self._least), self._far)
                 tables.embedded[found] = self
         return found
 
@@ -275,8 +279,7 @@ class CountedEmbedding:
         """Characters that are missing at least, behind the one that is under way."""
         found = self._missing.get(local)
         if found is None:
-            targets = set(self._automaton.row(local).tolist()) - {-1}
-            found = self._missing[local] = min(self._near(target) for target in targets)
+            found = self._missing[local] = min(self._missing[after] for after in self._automaton.after_rest(local))
         return found
 
     def _make_row(self, number: int) -> None:

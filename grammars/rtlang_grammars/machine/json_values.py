@@ -55,6 +55,8 @@ from rtlang_grammars.schema.values import Json
 from rtlang_grammars.spec import JsonStyle
 
 _MANY = 1 << 30
+_MAX_FEWEST = 64
+"""Characters that a counted string with a pattern must have; more are not searched for when it is to be closed."""
 _MAX_AT_ONCE = 48
 """Frames; where a schema has more, further containers are built when a text first comes to them (some 0.4 ms each)."""
 Calls = list[tuple[bytes, int]]
@@ -250,6 +252,13 @@ class ShapeTables:
     def _patterned(self, language: Language, least: int, most: int | None) -> int:
         """The inside of a string of a language, with lengths."""
         tables, end = self.tables, self.prelude.end
+        counted = language.as_counted_characters()
+        if counted is not None:
+            every, low, high = counted
+            fewest, longest = max(least, low), min((each for each in (most, high) if each is not None), default=None)
+            if longest is not None and fewest <= min(longest, _MAX_FEWEST):
+                body = every.json_string_body(self.budget)
+                return CountedEmbedding(tables, body, end, fewest, longest, {body.start: 0}).start()
         if most is not None and least <= 1 and language.max_length is None and language.min_length == 0:
             body = language.json_string_body(self.budget)
             missing = distances(body)

@@ -141,7 +141,7 @@ class Masks:
                 if count >= record[PARAM] and REACH <= room < engine.max_depth:
                     return self._bounded(configuration, room)
                 return self._walk(configuration, engine.counted(room), engine.slices[COUNTED_SLICE].others)
-            if slice_id == TWIN_SLICE and count > 0 and room >= REACH:
+            if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
                 twin = configuration.copy()
                 twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
                 simple = self._found(self._heads(twin), twin, lambda: self._make(twin))

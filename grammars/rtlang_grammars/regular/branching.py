@@ -40,6 +40,8 @@ class Between(NamedTuple):
         by_byte: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
         classes: of ASCII characters.
         leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there.
+        shapes, by_byte_in_shapes: the places that differ where all characters beyond ASCII are judged the same, and `by_byte` with these
+            in place of the leads.
         beyond, all_classes: classes beyond ASCII, and of all characters.
     """
 
@@ -47,6 +49,8 @@ class Between(NamedTuple):
     classes: tuple[int, ...]
     leads: tuple[Place, ...]
     lead_classes: tuple[tuple[int, ...], ...]
+    shapes: tuple[Place, ...]
+    by_byte_in_shapes: NDArray[np.uint8]
     beyond: tuple[int, ...]
     all_classes: tuple[int, ...]
 
@@ -63,6 +67,7 @@ class Branchings:
         self._kept: dict[Place, Branching] = {}
         self._between: dict[bool, Between] = {}
         self._plain: tuple[int, ...] | None = None
+        self._classes: dict[Place, tuple[int, ...]] = {}
 
     def at(self, place: Place) -> Branching:
         """What follows at a place."""
@@ -88,6 +93,15 @@ class Branchings:
                 found |= self.partition.classes_within(first, last)
             self._plain = tuple(sorted(found))
         return self._plain
+
+    def classes_of(self, place: Place) -> tuple[int, ...]:
+        """The classes that a character may be of at a place."""
+        found = self._classes.get(place)
+        if found is None:
+            found = self._classes_of(place)
+            if len(self._classes) < _MAX_KEPT:
+                self._classes[place] = found
+        return found
 
     def _classes_of(self, place: Place) -> tuple[int, ...]:
         partition = self.partition
@@ -141,9 +155,23 @@ class Branchings:
         if is_json_string:
             index[:0x20] = index[_QUOTE] = dead
             index[_BACKSLASH] = dead - 1
-        beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
-        everything = partition.sorted_classes_within(0, MAX_CODE_POINT)
-        return Between(index, classes, tuple(leads), tuple(lead_classes), beyond, everything)
+        by_shape: dict[tuple[int, ...], Place] = {}
+        for place in leads:
+            by_shape.setdefault(shape(place), place)
+        order = list(by_shape)
+        firsts = [len(classes) + order.index(shape(place)) for place in leads]
+        last = len(classes) + len(order)
+        renumbered = np.array([*range(len(classes)), *firsts, last, last + 1], np.uint8)
+        return Between(
+            by_byte=index,
+            classes=classes,
+            leads=tuple(leads),
+            lead_classes=tuple(lead_classes),
+            shapes=tuple(by_shape.values()),
+            by_byte_in_shapes=renumbered[index],
+            beyond=partition.sorted_classes_within(0x80, MAX_CODE_POINT),
+            all_classes=partition.sorted_classes_within(0, MAX_CODE_POINT),
+        )
 
 
 @lru_cache(maxsize=64)

@@ -61,7 +61,7 @@ class ByteAutomaton:
         self._between: dict[int, int] = {NO_STATE: NO_STATE}
         self._within: dict[tuple[object, ...], int] = {}
         self._branchings = automaton.branchings
-        self._high: dict[tuple[int, ...], list[int]] = {}
+        self._high: dict[int, list[int]] = {}
         self._lock = threading.Lock()
         self.start = self._state_between(automaton.start)
 
@@ -89,6 +89,21 @@ class ByteAutomaton:
             moves = self._automaton.moves(self._codes[state], self._budget.renewed())
             return sorted({self._state_between(code) for code in moves if code != NO_STATE})
 
+    def after_rest(self, state: int) -> list[int]:
+        """The same from a state within a character, with the rest of it.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        inside = self._inside[state]
+        assert inside is not None
+        place, moves = inside
+        with self._lock:
+            codes = (
+                {moves} if isinstance(moves, int) else {moves[number] for number in self._branchings.classes_of(place)}
+            )
+            return sorted({self._state_between(code) for code in codes if code != NO_STATE})
+
     def row(self, state: int) -> NDArray[np.int32]:
         """[256] int32: the state after each byte, -1 where nothing can follow.
 
@@ -112,7 +127,9 @@ class ByteAutomaton:
             inside = self._inside[state]
             if inside is not None:
                 return self._ways_within(*inside)
-            return self._ways_between(self._automaton.moves(self._codes[state], self._budget.renewed()))
+            code = self._codes[state]
+            moves = self._automaton.known_moves(code)
+            return self._ways_between(self._automaton.moves(code, self._budget.renewed()) if moves is None else moves)
 
     def free_length(self, state: int, limit: int) -> int | None:
         """How many plain characters may follow a state between characters, whichever they are: up to `limit`, None where it never ends.
@@ -137,22 +154,30 @@ class ByteAutomaton:
     def _ways_between(self, moves: tuple[int, ...]) -> tuple[list[int], NDArray[np.uint8]]:
         """Classes of ASCII, then the places behind lead bytes of UTF-8, then what follows the backslash."""
         layout = self._branchings.between(self._is_json_string)
-        targets = [self._state_between(moves[number]) for number in layout.classes]
-        beyond = tuple([moves[number] for number in layout.beyond])
-        high = self._high.get(beyond)
-        if high is None:
-            if len(set(beyond)) == 1:
-                high = [self._state_within(place, beyond[0]) for place in layout.leads]
-            else:
-                high = [
-                    self._state_at(place, classes, moves)
-                    for place, classes in zip(layout.leads, layout.lead_classes, strict=True)
-                ]
-            self._high[beyond] = high
-        targets += high
+        known = self._between
+        targets = []
+        for number in layout.classes:
+            state = known.get(moves[number])
+            targets.append(self._state_between(moves[number]) if state is None else state)
+        codes = {moves[number] for number in layout.beyond}
+        if len(codes) == 1:
+            (code,) = codes
+            targets += self._high_states(code, layout.shapes)
+            by_byte = layout.by_byte_in_shapes
+        else:
+            by_byte = layout.by_byte
+            for place, classes in zip(layout.leads, layout.lead_classes, strict=True):
+                targets.append(self._state_at(place, classes, moves))
         targets.append(self._state_at(ESCAPE, layout.all_classes, moves) if self._is_json_string else NO_STATE)
         targets.append(NO_STATE)
-        return targets, layout.by_byte
+        return targets, by_byte
+
+    def _high_states(self, code: int, places: tuple[Place, ...]) -> list[int]:
+        """The states behind lead bytes of UTF-8, where all characters beyond ASCII lead to one state."""
+        found = self._high.get(code)
+        if found is None:
+            found = self._high[code] = [self._state_within(place, code) for place in places]
+        return found
 
     def _state_at(self, place: Place, classes: tuple[int, ...], moves: tuple[int, ...]) -> int:
         """The state at a place, given the moves of the state before the character and the classes that are possible there."""

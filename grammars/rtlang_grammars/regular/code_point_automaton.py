@@ -75,6 +75,10 @@ class CodePointAutomaton:
             vector = self._vectors[state] = tuple(targets)
         return vector
 
+    def known_moves(self, state: int) -> tuple[int, ...] | None:
+        """What `moves` answered before; None where it was not asked."""
+        return self._vectors[state]
+
     def free_length(self, state: int, limit: int, budget: Budget) -> int | None:
         """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it.
 

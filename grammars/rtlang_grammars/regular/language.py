@@ -139,6 +139,13 @@ class Language:
         """The upper bound on code points that `bounded` set, None without one."""
         return self._tree.high if isinstance(self._tree, syntax.Both) else None
 
+    def as_counted_characters(self) -> tuple[Language, int, int | None] | None:
+        """Where it was made as `low` to `high` characters of one set: the language of any number of them, and the two counts."""
+        tree = self._tree
+        if not isinstance(tree, syntax.Repetition) or not isinstance(tree.item, syntax.Characters):
+            return None
+        return Language(syntax.repetition(tree.item, 0, None)), tree.low, tree.high
+
     def unbounded(self) -> Language:
         """The same language without the bounds that `bounded` set; for callers that count themselves."""
         return Language(syntax.both(self._tree.items)) if isinstance(self._tree, syntax.Both) else self

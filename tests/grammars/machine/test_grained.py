@@ -86,6 +86,8 @@ def test_a_group_is_the_tokens_that_are_the_same_in_grains(number: int, monkeypa
         {"pattern": r"^[a-z ]*$", "maxLength": 80},
         {"pattern": r"^[a-z]{2,9}[0-5]?$"},
         {"pattern": r"^[^\s@]+@[a-f.]+$"},
+        {"pattern": r"^[a-z]*$", "minLength": 3, "maxLength": 60},
+        {"pattern": r"^[a-gé ]{2,40}$", "minLength": 5},
         {"format": "uri"},
         {"format": "email"},
         {"pattern": "^(?!ab).*[0-9]$"},
