@@ -26,7 +26,7 @@ from rtlang.engine.engine import Engine
 from rtlang.engine.graph_state import GraphState
 from rtlang.engine.loop import EngineLoop, Timer
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.engine.telemetry import Telemetry
+from rtlang.engine.telemetry import Telemetry, counters
 from rtlang.engine.value_check import ValueChecker
 from rtlang.errors import (
     AbortedError,
@@ -103,10 +103,10 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
             if self._loop is None:
-                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
-                loop.start()
                 if self.config.grammar_backend == "rtlang":
                     warm_up.begin()  # beside the loading of the model
+                loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
+                loop.start()
                 self._loop = loop
         return self
 
@@ -178,25 +178,7 @@ class Runtime:
 
     def stats(self) -> dict[str, int]:
         """Counters and gauges of the engine, as plain numbers (read without a lock: each is right, together they may be a step apart)."""
-        engine, runner = self._running_loop().engine, self._runner
-        cache = engine.cache
-        device = runner if isinstance(runner, DeviceRunner) else None
-        return {
-            "num_steps": engine.num_steps,
-            "num_requests_running": len(engine.scheduler.running),
-            "num_requests_waiting": engine.scheduler.num_waiting,
-            "num_preemptions": engine.scheduler.num_preemptions,
-            "num_prompt_tokens": engine.num_prompt_tokens,
-            "num_cached_tokens": engine.num_cached_tokens,
-            "num_generated_tokens": engine.num_generated_tokens,
-            "num_graphs": len(self._graphs),
-            "num_pages": cache.num_pages,
-            "num_pages_free": cache.num_free,
-            "num_pages_cached": cache.num_cached,
-            "num_pages_in_use": cache.num_in_use,
-            "num_steps_replayed": device.num_replayed if device is not None else 0,
-            "num_steps_eager": device.num_eager if device is not None else 0,
-        }
+        return counters(self._running_loop().engine, self._runner) | {"num_graphs": len(self._graphs)}
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses."""
@@ -216,37 +198,46 @@ class Runtime:
             done.wait()
 
     def close(self) -> None:
-        """End all graphs with AbortedError, stop the engine, free everything. Idempotent."""
+        """End all graphs with AbortedError, stop the engine, free everything. Idempotent.
+
+        A listener may call it too, from the engine's thread; the model is then freed by the next call from another thread.
+        """
         with self._lock:
-            if self._is_closed:
-                return
             self._is_closed = True
             loop = self._loop
         if loop is not None:
             loop.stop()
+            if loop.forget_engine():
+                self._free()
+
+    def _free(self) -> None:
+        """Let go of what the engine was made of."""
         if self._checker is not None:
             self._checker.close()
         if self._compiler is not None:
             self._compiler.close()
         runner, self._runner = self._runner, None
-        if loop is not None and loop.forget_engine() and isinstance(runner, DeviceRunner):
-            runner.close()
+        if isinstance(runner, DeviceRunner):
+            try:
+                runner.close()
+            except RuntimeError:  # a device that has failed says so at every call
+                logger.exception("the device's memory could not be given back")
 
     # -- engine thread
 
     def _make_engine(self, wake: Callable[[], None]) -> Engine:
         runner = ModelRunner(self.config) if self.config.device == "cpu" else DeviceRunner(self.config)
+        self._runner = runner
         try:
             runner.load()
+            self._checker = ValueChecker(self._post)
+            vocab_size = runner.model_config.vocab_size
+            self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
+            check = os.environ.get("RTLANG_DEBUG") == "1"
+            return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
         except BaseException:
-            if isinstance(runner, DeviceRunner):
-                runner.close()  # the error's traceback holds on to it
+            self._free()  # the error's traceback holds on to it all
             raise
-        self._runner = runner
-        self._checker = ValueChecker(self._post)
-        self._compiler = ConstraintCompiler(self.config, runner.tokenizer, runner.model_config.vocab_size, self.metrics)
-        check = os.environ.get("RTLANG_DEBUG") == "1"
-        return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
 
     def _make_state(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
 from rtlang.metrics import Metrics
+from rtlang.model.device_runner import DeviceRunner
 
 
 class Telemetry:
@@ -60,3 +61,24 @@ class Telemetry:
         if grown:
             getattr(self._metrics, name).inc(grown)
             self._seen[name] = total
+
+
+def counters(engine: Engine, runner: object) -> dict[str, int]:
+    """Counters and gauges of an engine and of the runner of its model."""
+    cache, scheduler = engine.cache, engine.scheduler
+    device = runner if isinstance(runner, DeviceRunner) else None
+    return {
+        "num_steps": engine.num_steps,
+        "num_requests_running": len(scheduler.running),
+        "num_requests_waiting": scheduler.num_waiting,
+        "num_preemptions": scheduler.num_preemptions,
+        "num_prompt_tokens": engine.num_prompt_tokens,
+        "num_cached_tokens": engine.num_cached_tokens,
+        "num_generated_tokens": engine.num_generated_tokens,
+        "num_pages": cache.num_pages,
+        "num_pages_free": cache.num_free,
+        "num_pages_cached": cache.num_cached,
+        "num_pages_in_use": cache.num_in_use,
+        "num_steps_replayed": device.num_replayed if device is not None else 0,
+        "num_steps_eager": device.num_eager if device is not None else 0,
+    }
