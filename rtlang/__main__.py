@@ -231,12 +231,8 @@ def _bench_device(
             output = written.Output(out, json_file)
         except OSError as error:
             raise CommandError(f"--out or --json: {error}") from error
-        with output:
-            timer = written.watchdog(output, budget_s)
-            timer.start()
-            with output.part("run"):
-                device.run(config, output, is_quick=quick, budget_s=budget_s)
-            timer.cancel()
+        with output, written.watchdog(output, budget_s), output.part("run"):
+            device.run(config, output, is_quick=quick, budget_s=budget_s)
         if output.num_failed:
             raise CommandError(f"{output.num_failed} parts failed; they are named above")
 

@@ -260,11 +260,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     with Output(options.out, options.json) as output:
         if options.device == "cuda":
-            timer = watchdog(output, options.budget_s)
-            timer.start()
-            with output.part("run"):
+            with watchdog(output, options.budget_s), output.part("run"):
                 measure_gpu(options, output)
-            timer.cancel()
         else:
             measure_cpu(options, output)
     return int(output.num_failed > 0)

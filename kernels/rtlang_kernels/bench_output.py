@@ -39,7 +39,13 @@ class Output:
     ) -> None:
         self.num_failed = 0
         self._say = say or _print
-        self._text, self._figures = _opened(text_file), _opened(figures_file)
+        self._figures: TextIO | None = None
+        self._text = _opened(text_file)
+        try:
+            self._figures = _opened(figures_file)
+        except OSError:
+            self.__exit__(None, None, None)
+            raise
 
     def __enter__(self) -> Output:
         return self
@@ -76,10 +82,11 @@ class Output:
             self.fail(name, error)
 
 
-def watchdog(output: Output, budget_s: float, leave: Callable[[int], object] = os._exit) -> threading.Timer:
-    """A timer, not started, that ends the process with status HANGS when the budget is over by GRACE_S.
+@contextmanager
+def watchdog(output: Output, budget_s: float, leave: Callable[[int], object] = os._exit) -> Iterator[threading.Timer]:
+    """While this is open, a timer that ends the process with status HANGS when the budget is over by GRACE_S.
 
-    All that was written is in the files by then. Cancel it where the run ends by itself.
+    All that was written is in the files by then.
     """
 
     def end() -> None:
@@ -88,7 +95,11 @@ def watchdog(output: Output, budget_s: float, leave: Callable[[int], object] = o
 
     timer = threading.Timer(budget_s + GRACE_S, end)
     timer.daemon = True
-    return timer
+    timer.start()
+    try:
+        yield timer
+    finally:
+        timer.cancel()
 
 
 def _print(line: str) -> None:

@@ -317,9 +317,10 @@ def run(
 
 def text_of(line: Line) -> str:
     """A line of the table."""
+    reached = line.floor_us / line.step_us if line.step_us else 0.0
     return (
         f"{line.case.name:<32} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
-        f"floor {line.floor_us:>8.0f} us ({line.floor_us / line.step_us:.0%} of it reached)  "
+        f"floor {line.floor_us:>8.0f} us ({reached:.0%} of it reached)  "
         f"{line.num_replayed} steps replayed, {line.num_eager} not"
     )
 

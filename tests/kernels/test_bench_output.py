@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,15 @@ def test_a_run_that_hangs_is_ended_with_all_that_it_said(tmp_path: Path) -> None
     text, left = tmp_path / "text", []
     with Output(text, say=lambda line: None) as output:
         output.write("begun")
-        timer = watchdog(output, 480.0, left.append)
-        assert timer.daemon
-        assert timer.interval == 480.0 + GRACE_S
-        assert left == []
-        timer.function()  # as the timer would
+        with suppress(KeyboardInterrupt), watchdog(output, 480.0, left.append) as timer:
+            assert timer.daemon
+            assert timer.is_alive()
+            assert timer.interval == 480.0 + GRACE_S
+            assert left == []
+            timer.function()  # as the timer would
+            raise KeyboardInterrupt
+        timer.join(60)
+        assert not timer.is_alive()  # it ends nothing once the run is over
     assert left == [HANGS]
     assert text.read_text().splitlines()[0] == "begun"
     assert "it hangs: 480 s" in text.read_text()
@@ -57,3 +62,5 @@ def test_a_run_that_hangs_is_ended_with_all_that_it_said(tmp_path: Path) -> None
 def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         Output(tmp_path / "missing" / "text")
+    with pytest.raises(OSError):  # and leaves no file open, which would be a warning, and an error here
+        Output(tmp_path / "text", tmp_path / "missing" / "figures")
