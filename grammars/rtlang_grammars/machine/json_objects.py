@@ -213,8 +213,9 @@ def _add_keys(
     if leaves:
         nothing: NDArray[np.int32] = np.zeros((1, 256), dtype=np.int32)
         trie = build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing)
-        # Beside other names, that a name may follow does not say that a declared one may.
-        ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if classes else trie)
+        # Beside other names, that a name may follow does not say that a declared one may; nor does it where one is forbidden.
+        is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
+        ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)
     if classes:
         automata = [names.json_string_body(build.budget) for names, _ in classes]
         ends = [colon(ref) for _, ref in classes]

@@ -163,7 +163,7 @@ def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequen
 def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
     """The same values, with no reference to a shape that is nothing, and no bound that says nothing."""
     if isinstance(shape, ObjectShape):
-        closed = shape.additional is None and not shape.classes
+        closed = shape.additional is None and all(each.shape is None for each in shape.classes)
         if not closed and shape.max_properties is None and all(alive):
             return shape
         additional = shape.additional if shape.additional is not None and alive[shape.additional] else None

@@ -44,6 +44,7 @@ def behind(schema: dict[str, Any], text: str) -> MachineMatcher:
         ({"properties": AB, "patternProperties": {"^b": True}, **NONE_ELSE}, '{"ab":0,"', "a"),
         ({"properties": AB, "patternProperties": {"^b": True}, **NONE_ELSE, "maxProperties": 3}, '{"ab":0,"', "a"),
         ({"properties": {"a": True}, "patternProperties": {"^a$": True}, **NONE_ELSE}, '{"a":0', ","),
+        ({"properties": {"a": True}, "patternProperties": {"a": False}, "propertyNames": {"pattern": "^a"}}, "{", '"'),
         ({"required": ["a"], "patternProperties": {"[\\s\\S]{2}|[^a]|^$": False}}, '{"a":0', ","),
     ],
 )
