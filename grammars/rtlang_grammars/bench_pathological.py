@@ -58,6 +58,7 @@ CASES: dict[str, Callable[[], Constraint]] = {
     "60,000 strings as enum": lambda: _schema({"enum": [f"v{i * 7919 % 60_000}" for i in range(60_000)]}),
     "60,000 numbers as enum": lambda: _schema({"enum": [i * 31 for i in range(60_000)]}),
     "5,000 objects as enum": lambda: _schema({"enum": [{"id": i, "n": [i, str(i)]} for i in range(5_000)]}),
+    "1,000 objects as enum": lambda: _schema({"enum": [{"id": i, "n": [i, str(i)]} for i in range(1_000)]}),
     "60,000 choices": lambda: Constraint(ConstraintKind.CHOICE, json.dumps([f"choice {i}" for i in range(60_000)])),
     "10,000 properties, closed": lambda: _schema(
         {"type": "object", "properties": {name: {"type": "integer"} for name in _NAMES}, "additionalProperties": False}

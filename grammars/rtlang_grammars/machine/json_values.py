@@ -52,13 +52,14 @@ from rtlang_grammars.schema.shapes import (
     StringShape,
 )
 from rtlang_grammars.schema.values import Json
-from rtlang_grammars.spec import JsonStyle
+from rtlang_grammars.spec import GrammarError, JsonStyle
 
 _MANY = 1 << 30
 _MAX_FEWEST = 64
 """Characters that a counted string with a pattern must have; more are not searched for when it is to be closed."""
 _MAX_AT_ONCE = 48
 """Frames; where a schema has more, further containers are built when a text first comes to them (some 0.4 ms each)."""
+_MAX_TOGETHER = 1024
 Calls = list[tuple[bytes, int]]
 """First bytes and start of the frames of a place."""
 
@@ -154,6 +155,8 @@ class ShapeTables:
                 waiting = starts.setdefault(byte, [])
                 if start not in waiting:
                     waiting.append(start)
+        if max(map(len, starts.values()), default=0) > _MAX_TOGETHER:
+            raise GrammarError(f"more than {_MAX_TOGETHER} objects, arrays or numbers in one place begin alike")
         groups: dict[tuple[int, ...], list[int]] = {}
         for byte, each in starts.items():
             groups.setdefault(tuple(each), []).append(byte)
