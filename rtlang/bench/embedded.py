@@ -28,7 +28,7 @@ from rtlang.errors import ConfigError, ModelLoadError
 logger = logging.getLogger(__name__)
 
 VOTES = 9
-VOTE_TEMPERATURE = 0.7
+VOTE_TEMPERATURE = 1.0  # the distribution of the model itself
 VOTE_SEED = 17
 ROLES = {"system": rt.system, "user": rt.user, "assistant": rt.assistant}
 
