@@ -101,7 +101,9 @@ class EngineBackend:
 
     def _warm_up(self) -> None:
         """Pass once through everything that numba compiles."""
-        self._engine.grained[0].tokens(self._engine.no_ids)
+        grained, no_ids = self._engine.grained[0], self._engine.no_ids
+        grained.tokens(no_ids)
+        grained.add(no_ids, self._engine.no_tokens.copy())
         matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
         row = np.empty(self._engine.num_words, dtype=np.int32)
         for token_id in matcher.shortest_completion(self._engine.vocabulary.vocab_size) or ():
