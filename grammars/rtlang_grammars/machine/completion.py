@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import threading
-from array import array
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,7 +18,6 @@ from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     AT_LEAST,
     AT_MOST,
-    BITS,
     BLOCK,
     BYTE,
     CALL,
@@ -27,6 +25,7 @@ from rtlang_grammars.machine.layout import (
     CLOSE,
     COMMA,
     COUNT,
+    DEAD_ROW,
     EDGE_NEXT,
     EDGE_PARENT,
     EDGE_REGISTER,
@@ -40,14 +39,7 @@ from rtlang_grammars.machine.layout import (
     NODE_EDGE,
     NONE,
     NUM_HEADS,
-    OBJ_CAP,
-    OBJ_IS_OPEN,
-    OBJ_IS_ORDERED,
     OBJ_LEAVES,
-    OBJ_MAX,
-    OBJ_MIN,
-    OBJ_NAMES,
-    OBJ_NUM_LEAVES,
     OBJ_REQUIRED,
     OBJ_WORDS,
     OPEN,
@@ -57,6 +49,8 @@ from rtlang_grammars.machine.layout import (
     TARGET,
     UNKNOWN,
 )
+from rtlang_grammars.machine.members import Members
+from rtlang_grammars.machine.prelude import QUOTE
 from rtlang_grammars.machine.tables import Register
 
 _MAX_PLACES = 6_000
@@ -81,7 +75,9 @@ class Completion:
         self._lock = threading.Lock()
         self._shortest: dict[int, bytes | None] = {}
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._string_ends: dict[int, list[tuple[bytes, int]]] = {}
         self._wanted: set[int] = set()
+        self._lacks = False  # a text that was asked for has not been worked out
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
     def find(self, configuration: Configuration) -> bytes | None:
@@ -141,6 +137,7 @@ class Completion:
     def _text_of(self, start: int) -> bytes | None:
         """The shortest text of a called frame, as far as it is known."""
         self._wanted.add(start)
+        self._lacks = self._lacks or start not in self._shortest
         return self._shortest.get(start)
 
     def _search(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
@@ -188,14 +185,48 @@ class Completion:
                 continue
             closer = self._tables.closers.get(state)
             if closer is not None:
+                self._lacks = False
                 text = closer.text(register, self._text_of)
+                if text is None and self._lacks:  # once that is worked out, there is another search
+                    continue
                 if text is not None:
                     reach((-1, 0, node), cost + len(text), place, text)
                     continue
+            if state in self._tables.embedded and (ends := self._ends_of_string(state)):
+                for begin, at in ends:
+                    for target, new_register, text in self._follow(at, register, QUOTE, self._value(at, QUOTE)):
+                        reach((target, new_register, node), cost + len(begin) + len(text), place, begin + text)
+                continue
             for byte, value in self._row(state):
                 for target, new_register, text in self._follow(state, register, byte, value):
                     reach((target, new_register, node), cost + len(text), place, text)
         return None
+
+    def _ends_of_string(self, state: int) -> list[tuple[bytes, int]]:
+        """From inside a string with a pattern, short texts to its ends and the states where the quote may come, one wherever it leads;
+        empty where the search has to find them."""
+        found = self._string_ends.get(state)
+        if found is None:
+            with self._tables.lock:
+                texts = self._tables.embedded[state].nearest_ends(state)
+            found = []
+            for text in texts:
+                at = state
+                for byte in text:
+                    at = self._value(at, byte)
+                    assert at >= 0, "a text of the string"
+                found.append((text, at))
+            self._string_ends[state] = found
+        return found
+
+    def _value(self, state: int, byte: int) -> int:
+        """Where a byte leads."""
+        tables = self._tables
+        if state in tables.makers:
+            self._grammar.complete_row(state)
+        if tables.state(state, BYTE) == byte:
+            return tables.state(state, TARGET)
+        return int(tables.rows[tables.state(state, ROW), byte])
 
     def _returns(self, configuration: Configuration | None, node: int) -> Iterable[Place]:
         """Where a frame returns to."""
@@ -221,6 +252,9 @@ class Completion:
         tables = self._tables
         if state in tables.makers:
             self._grammar.complete_row(state)
+        if tables.state(state, ROW) == DEAD_ROW:
+            byte, target = tables.state(state, BYTE), tables.state(state, TARGET)
+            return ((byte, target),) if byte < 256 and target != NONE else ()
         row, byte = tables.rows[tables.state(state, ROW)], tables.state(state, BYTE)
         if byte < 256:  # it goes before what the row says of this byte
             row = row.copy()
@@ -285,78 +319,6 @@ class Completion:
             return (X[a + 2], 0) if members.may_close else None
         assert kind == COMMA
         return (X[a + 2], register) if members.may_go_on else None
-
-
-class Members:
-    """What an object's register says, as `kernels` reads it."""
-
-    def __init__(self, words: array[int], description: int, register: Register) -> None:
-        self._X, self._o = words, description
-        if isinstance(register, int):
-            self.seen, self.count = register, 0
-        else:
-            self.seen, self.count = sum(word << (BITS * i) for i, word in enumerate(register[1:])), register[0]
-        self.register = register
-        begin, size = words[description + OBJ_REQUIRED], words[description + OBJ_WORDS] or 2
-        self.required = sum(word << (BITS * i) for i, word in enumerate(words[begin : begin + size]))
-
-    @property
-    def missing(self) -> int:
-        """The required names that have not come, as bits."""
-        return self.required & ~self.seen
-
-    @property
-    def slack(self) -> int:
-        """Properties that may come beside the missing ones."""
-        most = self._X[self._o + OBJ_MAX]
-        return 1 << 30 if most < 0 else most - self.count - self.missing.bit_count()
-
-    def may_come(self, low: int, high: int) -> bool:
-        """Whether a name of these leaves may still come."""
-        X, leaves, free = self._X, self._X[self._o + OBJ_LEAVES], self.slack > 0
-        names = (X[leaves + 2 * leaf] for leaf in range(low, high))
-        return any(
-            not self.seen >> name & 1 and (free or self.required >> name & 1) and self._is_in_order(name)
-            for name in names
-        )
-
-    def _is_in_order(self, name: int) -> bool:
-        X, o = self._X, self._o
-        if not X[o + OBJ_IS_ORDERED]:
-            return True
-        if self.missing & ((1 << name) - 1):
-            return False
-        return bool(
-            X[o + OBJ_WORDS] == 0 or X[o + OBJ_IS_OPEN] or self.count + X[o + OBJ_NAMES] - name >= X[o + OBJ_MIN]
-        )
-
-    @property
-    def may_go_on(self) -> bool:
-        """Whether one more property may come."""
-        is_open = bool(self._X[self._o + OBJ_IS_OPEN]) and self.slack > 0
-        return is_open or self.may_come(0, self._X[self._o + OBJ_NUM_LEAVES])
-
-    @property
-    def num_lacking(self) -> int:
-        """Properties that must come beside the missing ones."""
-        return max(0, self._X[self._o + OBJ_MIN] - self.count - self.missing.bit_count())
-
-    @property
-    def may_close(self) -> bool:
-        """Whether the object may end here."""
-        is_enough = self._X[self._o + OBJ_WORDS] == 0 or self.count >= self._X[self._o + OBJ_MIN]
-        return is_enough and not self.missing
-
-    def with_property(self, name: int | None) -> Register:
-        """The register after one more property."""
-        seen = self.seen if name is None else self.seen | 1 << name
-        if name is not None and self._X[self._o + OBJ_IS_ORDERED]:
-            seen |= (1 << name) - 1
-        if isinstance(self.register, int):
-            return seen
-        count = min(self.count + 1, self._X[self._o + OBJ_CAP])
-        size = len(self.register) - 1
-        return (count, *((seen >> (BITS * i)) & ((1 << BITS) - 1) for i in range(size)))
 
 
 def _spell(back: dict[Place, tuple[Place | None, bytes]], place: Place) -> bytes:

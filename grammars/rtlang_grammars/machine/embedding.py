@@ -26,6 +26,8 @@ from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.grains import ALL_LEVELS
 
 _MAX_COUNTED = 1000
+_MAX_SEARCHED = 300
+"""States that are looked at for the nearest end of a string."""
 FREE_LENGTH = 16
 """Where so many plain characters may follow, most tokens need no walk: all but 1 % of those of Qwen2 are shorter."""
 
@@ -55,6 +57,9 @@ class ByteAutomaton(Protocol):
 
     def free_length(self, state: int, limit: int) -> int | None:
         """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
+
+    def nearest_end(self, state: int, limit: int) -> bytes | None:
+        """A short text from a state between characters to acceptance; None where that takes more states than `limit`."""
 
     def grain_levels(self, state: int) -> int:
         """The levels of grains, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
@@ -147,6 +152,17 @@ class QuotedEmbedding:
                 return None
             best = max(best, length)
         return best
+
+    def nearest_ends(self, number: int) -> list[bytes]:
+        """See `tables.Embedded`: one for each language, since the end of a text leads to what its language says."""
+        texts = []
+        for at, automaton in zip(self._locals[number], self._automata, strict=True):
+            if at >= 0:
+                text = automaton.nearest_end(at, _MAX_SEARCHED)
+                if text is None:
+                    return []
+                texts.append(text)
+        return texts
 
     def grain_levels(self, number: int) -> int:
         """See `tables.Embedded`."""
@@ -270,6 +286,10 @@ class CountedEmbedding:
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`: nothing is known without the count."""
         return 0
+
+    def nearest_ends(self, number: int) -> list[bytes]:
+        """See `tables.Embedded`: nothing is known without the count."""
+        return []
 
     def grain_levels(self, number: int) -> int:
         """See `tables.Embedded`."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rtlang_grammars.machine.completion import Members
 from rtlang_grammars.machine.json_arrays import Shortest
 from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
@@ -26,6 +25,7 @@ from rtlang_grammars.machine.layout import (
     ROW,
     TARGET,
 )
+from rtlang_grammars.machine.members import Members
 from rtlang_grammars.machine.prelude import add_pair
 from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.schema.shapes import ArrayShape

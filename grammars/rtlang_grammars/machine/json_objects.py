@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.completion import Members
 from rtlang_grammars.machine.embedding import QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
 from rtlang_grammars.machine.json_spellings import string_spellings
@@ -34,6 +33,7 @@ from rtlang_grammars.machine.layout import (
     NONE,
     TARGET,
 )
+from rtlang_grammars.machine.members import Members
 from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
 from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS

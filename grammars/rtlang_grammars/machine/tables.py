@@ -43,6 +43,9 @@ class Embedded(Protocol):
     def free_length(self, number: int) -> int | None:
         """How many plain characters may follow in a state, where a character begins, whichever they are; None: without end."""
 
+    def nearest_ends(self, number: int) -> list[bytes]:
+        """Short texts from a state to where the string may end, of which one is wherever its end leads; empty where that takes long."""
+
     def grain_levels(self, number: int) -> int:
         """The levels of `regular.grains`, as bits, of which nothing in the string tells two characters of one grain apart from there on."""
 

@@ -6,6 +6,7 @@ the partition; patterns with the same classes of characters share it. A row is t
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from rtlang_grammars.regular.partition import Partition
 from rtlang_grammars.regular.spellings import UTF8_LEADS, Place, branches, code_point_ranges, lead_place, shape
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
+_LIKED = "a0bcdefghijklmnopqrstuvwxyz123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(map(chr, range(0x20, 0x7F)))
 _MAX_KEPT = 4096
 """Places kept for one partition; a partition of the whole of Unicode meets some hundred."""
 
@@ -68,6 +70,7 @@ class Branchings:
         self._between: dict[bool, Between] = {}
         self._plain: tuple[int, ...] | None = None
         self._classes: dict[Place, tuple[int, ...]] = {}
+        self._spellings: dict[tuple[int, bool], bytes] = {}
 
     def at(self, place: Place) -> Branching:
         """What follows at a place."""
@@ -93,6 +96,16 @@ class Branchings:
                 found |= self.partition.classes_within(first, last)
             self._plain = tuple(sorted(found))
         return self._plain
+
+    def spelling(self, number: int, is_json_string: bool) -> bytes:
+        """A character of a class as it is written: a letter or digit where there is one, else what is printable."""
+        found = self._spellings.get((number, is_json_string))
+        if found is None:
+            liked = (ord(char) for char in _LIKED if self.partition.class_of(ord(char)) == number)
+            char = chr(next(liked, self.partition.representatives[number]))
+            text = json.dumps(char, ensure_ascii=False)[1:-1] if is_json_string else char
+            found = self._spellings[number, is_json_string] = text.encode()
+        return found
 
     def classes_of(self, place: Place) -> tuple[int, ...]:
         """The classes that a character may be of at a place."""

@@ -139,6 +139,19 @@ class ByteAutomaton:
         with self._lock:
             return self._automaton.free_length(self._codes[state], limit, self._budget.renewed())
 
+    def nearest_end(self, state: int, limit: int) -> bytes | None:
+        """A short text from a state between characters to acceptance; None where more than `limit` states would have
+        to be looked at.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        with self._lock:
+            numbers = self._automaton.nearest_end(self._codes[state], limit, self._budget.renewed())
+        if numbers is None:
+            return None
+        return b"".join([self._branchings.spelling(number, self._is_json_string) for number in numbers])
+
     def grain_levels(self, state: int) -> int:
         """The levels of `grains`, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
         return self._automaton.grain_levels(self._codes[state])

@@ -6,6 +6,7 @@ a vector over the classes of a partition of all code points; a move into a dead 
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Iterable
 
@@ -104,6 +105,35 @@ class CodePointAutomaton:
                 return None
             level = following
         return limit
+
+    def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
+        """The classes of the characters of a short text to acceptance; None where more than `limit` states would have to be looked at.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        came_from: dict[int, tuple[int, int] | None] = {state: None}
+        queue = [(0, 0, state)]  # characters in all at least, minus those so far, state
+        done: set[int] = set()
+        while queue:
+            _, depth, each = heapq.heappop(queue)
+            if each in done:
+                continue
+            done.add(each)
+            if self.is_accepting(each):
+                path = []
+                while (step := came_from[each]) is not None:
+                    each, number = step
+                    path.append(number)
+                return path[::-1]
+            if len(done) > limit:
+                return None
+            for number, target in enumerate(self.moves(each, budget)):
+                if target != NO_STATE and target not in came_from:
+                    came_from[target] = (each, number)
+                    least = self._dead_ends.least(self._situations[target][0])
+                    heapq.heappush(queue, (1 - depth + least, depth - 1, target))
+        return None
 
     def grain_levels(self, state: int) -> int:
         """The levels of grains, as bits, of which nothing that may follow tells two characters of one grain apart."""

@@ -41,6 +41,7 @@ class DeadEnds:
         self._successors, self._accepts = successors, accepts
         self._known: dict[Situation, bool] = {}
         self._lengths: dict[int, Lengths] = {}
+        self._least: dict[int, int] = {}
         self._decided_by: dict[int, int] = {}
 
     def is_live(self, situation: Situation) -> bool:
@@ -155,6 +156,34 @@ class DeadEnds:
         if terms.kind[term] is Kind.ALTERNATION and not terms.sees_beyond[term]:
             return iter([(part, histories) for part in terms.parts[term]])
         return iter(self._successors(situation))
+
+    def least(self, term: int) -> int:
+        """Code points that every text of a term has at least."""
+        found = self._least.get(term)
+        if found is not None:
+            return found
+        terms = self.terms
+        chain = []
+        while term not in self._least and terms.kind[term] is Kind.CONCATENATION:
+            chain.append(term)
+            term = terms.second[term]
+        found = self._least.get(term)
+        if found is None:
+            kind = terms.kind[term]
+            found = 0
+            if kind is Kind.CHARACTERS:
+                found = 1
+            elif kind is Kind.REPETITION:
+                found = self.least(terms.first[term]) * terms.low[term] if terms.low[term] else 0
+            elif kind is Kind.ALTERNATION:
+                found = min(map(self.least, terms.parts[term]))
+            elif kind is Kind.BOTH:
+                found = max(terms.low[term], *map(self.least, terms.parts[term]))
+            self._least[term] = found
+        for each in reversed(chain):
+            found += self.least(terms.first[each])
+            self._least[each] = found
+        return found
 
     def lengths(self, term: int) -> Lengths:
         """The lengths of a term without boolean operations and assertions."""
