@@ -206,7 +206,7 @@ def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
     if language.is_empty(budget):
         raise GrammarError("no text matches the pattern")
     tables = Tables(budget, prelude().tables)
-    return tables, Embedding(tables, language.automaton(budget)).start(is_called=False)
+    return tables, Embedding(tables, language.automaton(budget), is_everything=True).start(is_called=False)
 
 
 def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:

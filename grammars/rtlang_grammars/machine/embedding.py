@@ -68,9 +68,16 @@ class ByteAutomaton(Protocol):
 class Embedding:
     """One automaton within the tables. Its texts end the frame by what follows them."""
 
-    def __init__(self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True) -> None:
-        """`is_deterministic`: no byte that may follow a whole text could also go on within it."""
-        self._tables, self._automaton = tables, automaton
+    def __init__(
+        self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
+    ) -> None:
+        """Nothing yet.
+
+        Args:
+            is_deterministic: no byte that may follow a whole text could also go on within it.
+            is_everything: nothing follows a whole text.
+        """
+        self._tables, self._automaton, self._is_everything = tables, automaton, is_everything
         self._acc = ENDS if is_deterministic else ENDS_OR_GOES_ON
         self._states: dict[int, int] = {}
         self._locals: dict[int, int] = {}
@@ -82,7 +89,22 @@ class Embedding:
             acc = self._acc if self._automaton.is_accepting(local) else OPEN
             found = self._states[local] = self._tables.leave_open(self._make_row, acc=acc)
             self._locals[found] = local
+            if self._is_everything and self._automaton.is_between_characters(local):
+                self._tables.set_state(found, SLICE, EMBEDDED_SLICE)
+                self._tables.embedded[found] = self
         return found
+
+    def free_length(self, number: int) -> int | None:
+        """See `tables.Embedded`."""
+        return self._automaton.free_length(self._locals[number], FREE_LENGTH)
+
+    def nearest_ends(self, number: int) -> list[bytes]:
+        """See `tables.Embedded`: there is no quote."""
+        return []
+
+    def grain_levels(self, number: int) -> int:
+        """See `tables.Embedded`."""
+        return self._automaton.grain_levels(self._locals[number])
 
     def start(self, *, is_called: bool = True) -> int:
         """The state to begin in. A called frame must not end before its first byte: its start is then a state of its own."""

@@ -42,7 +42,8 @@ class CodePointAutomaton:
         self.partition = self.branchings.partition
         self._terms = Terms(self.partition, budget)
         self._derivatives = Derivatives(self._terms)
-        self._dead_ends = DeadEnds(self._terms, self._following, self._accepts)
+        plain = sum(1 << number for number in self.branchings.plain())
+        self._dead_ends = DeadEnds(self._terms, self._following, self._accepts, plain)
         self._numbers: dict[Situation, int] = {}
         self._situations: list[Situation] = []
         self._vectors: list[tuple[int, ...] | None] = []
@@ -86,6 +87,8 @@ class CodePointAutomaton:
         Raises:
             GrammarError: the budget ran out.
         """
+        if self._dead_ends.can_wait(self._situations[state][0]):
+            return None
         plain = self.branchings.plain()
         seen, level = {state}, [state]
         for length in range(limit):

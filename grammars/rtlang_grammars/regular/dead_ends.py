@@ -32,16 +32,23 @@ class DeadEnds:
         terms: whose terms these are.
         successors: the situations after one more character, dead ones among them.
         accepts: whether the empty text may follow.
+        plain: the classes that `can_wait` is about; default: all.
     """
 
     def __init__(
-        self, terms: Terms, successors: Callable[[Situation], list[Situation]], accepts: Callable[[Situation], bool]
+        self,
+        terms: Terms,
+        successors: Callable[[Situation], list[Situation]],
+        accepts: Callable[[Situation], bool],
+        plain: int | None = None,
     ) -> None:
         self.terms = terms
+        self._plain = terms.partition.all_mask if plain is None else plain
         self._successors, self._accepts = successors, accepts
         self._known: dict[Situation, bool] = {}
         self._lengths: dict[int, Lengths] = {}
         self._least: dict[int, int] = {}
+        self._can_wait: dict[int, bool] = {}
         self._decided_by: dict[int, int] = {}
 
     def is_live(self, situation: Situation) -> bool:
@@ -62,7 +69,7 @@ class DeadEnds:
         situation = (term, situation[1])
         known = self._known.get(situation)
         if known is None:
-            known = self._by_shape(situation)
+            known = True if self.can_wait(term) else self._by_shape(situation)
             if known is None:
                 known = self._search(situation)
             self._known[situation] = known
@@ -156,6 +163,63 @@ class DeadEnds:
         if terms.kind[term] is Kind.ALTERNATION and not terms.sees_beyond[term]:
             return iter([(part, histories) for part in terms.parts[term]])
         return iter(self._successors(situation))
+
+    def can_wait(self, term: int) -> bool:
+        """Whether the term certainly has P*KP* in it, P being the plain characters, for some texts K of P*: then any plain text may come
+        before what it asks for.
+
+        So it is for what lookaheads like (?=.*a)(?=.*b) ask for, which have a state for every subset of them.
+        """
+        found = self._can_wait.get(term)
+        if found is None:
+            terms, kind = self.terms, self.terms.kind[term]
+            found = self._repeats_plain(term)
+            if kind is Kind.CONCATENATION:
+                head, tail = terms.first[term], terms.second[term]
+                if terms.kind[head] is Kind.AHEAD:
+                    found = self.can_wait(terms.first[head]) and self.can_wait(tail)
+                else:
+                    found = self._repeats_plain(head) and terms.low[head] == 0 and self._ends_freely(tail)
+            elif kind is Kind.ALTERNATION:
+                found = any(map(self.can_wait, terms.parts[term]))
+            elif kind is Kind.BOTH:
+                found = terms.high[term] == UNBOUNDED and all(map(self.can_wait, terms.parts[term]))
+            self._can_wait[term] = found
+        return found
+
+    def _repeats_plain(self, term: int) -> bool:
+        """Whether the term is a repeat without end of any plain character, and perhaps of others."""
+        terms = self.terms
+        if terms.kind[term] is not Kind.REPETITION or terms.high[term] != UNBOUNDED:
+            return False
+        item = terms.first[term]
+        return terms.kind[item] is Kind.CHARACTERS and terms.first[item] & self._plain == self._plain
+
+    def _ends_freely(self, term: int) -> bool:
+        """Whether the term certainly has KP* in it, for some texts K of P*."""
+        terms = self.terms
+        while terms.kind[term] is Kind.CONCATENATION and self._may_be_plain(terms.first[term]):
+            term = terms.second[term]
+        if terms.kind[term] is Kind.ALTERNATION:
+            return any(map(self._ends_freely, terms.parts[term]))
+        return self._repeats_plain(term)
+
+    def _may_be_plain(self, term: int) -> bool:
+        """Whether the term certainly has a text of plain characters in it."""
+        terms, kind = self.terms, self.terms.kind[term]
+        if kind is Kind.CHARACTERS:
+            return terms.first[term] & self._plain != 0
+        if kind is Kind.CONCATENATION:
+            while terms.kind[term] is Kind.CONCATENATION:
+                if not self._may_be_plain(terms.first[term]):
+                    return False
+                term = terms.second[term]
+            return self._may_be_plain(term)
+        if kind is Kind.ALTERNATION:
+            return any(map(self._may_be_plain, terms.parts[term]))
+        if kind is Kind.REPETITION:
+            return terms.low[term] == 0 or self._may_be_plain(terms.first[term])
+        return kind is Kind.EMPTY_TEXT
 
     def least(self, term: int) -> int:
         """Code points that every text of a term has at least."""

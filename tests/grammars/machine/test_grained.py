@@ -95,7 +95,19 @@ def test_a_group_is_the_tokens_that_are_the_same_in_grains(number: int, monkeypa
     ],
 )
 def test_masks_are_those_of_trying_every_token(schema: dict[str, object]) -> None:
-    grammar = BACKEND.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({"type": "string", **schema})))
+    source = json.dumps({"type": "string", **schema})
+    compare(Constraint(ConstraintKind.JSON_SCHEMA, source))
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[a-z ]*", r"(\S+\s+){0,3}\S+", r"(?=.*[0-9])(?=.*[A-F]).*", "[^x]{3,40}", r'"[a-f]*"\\?', r"\w+é?"]
+)
+def test_masks_of_patterns_are_those_of_trying_every_token(pattern: str) -> None:
+    compare(Constraint(ConstraintKind.REGEX, pattern))
+
+
+def compare(constraint: Constraint) -> None:
+    grammar = BACKEND.compile(constraint)
     row = np.empty(VOCABULARY.num_mask_words, dtype=np.int32)
     rng = random.Random(7)
     for _ in range(2):
