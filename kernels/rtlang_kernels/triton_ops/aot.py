@@ -29,17 +29,15 @@ TARGETS = {
     SM_90: GPUTarget("cuda", 90, 32),
     GFX942: GPUTarget("hip", "gfx942", 64),
 }
-SPILL_LIMIT = (
-    16  # bytes per thread: ptxas of some versions spills a word or two well below the most registers that there are
-)
 SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, GFX942: 64 << 10}  # bytes that one program may take
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one variant needs. Bytes of spilled registers per thread; shared memory per program; counts of matrix instructions.
+    """What one variant needs. Shared memory is per program; `matrix` counts matrix instructions.
 
     Attributes:
+        spill_bytes: per thread, of spilled registers and of whatever else lies in local memory; there must be none.
         flushed: instructions that take the smallest numbers for zero where that would be wrong (`Variant.keeps_small`).
     """
 
@@ -81,7 +79,7 @@ def compiled(variant: Variant, arch: str) -> Report:
         counts = {"wgmma": "wgmma.mma_async", "mma": "mma.sync", "cp.async": "cp.async.cg"}
         flushed = len(re.findall(variant.keeps_small, ptx)) if variant.keeps_small else 0
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
-    fits = flushed == 0 and spill <= SPILL_LIMIT and shared <= SHARED_LIMIT[arch]
+    fits = flushed == 0 and spill == 0 and shared <= SHARED_LIMIT[arch]
     return Report(arch, variant.name, registers, spill, shared, matrix, flushed, fits)
 
 

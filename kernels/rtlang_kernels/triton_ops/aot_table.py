@@ -22,7 +22,7 @@ from rtlang_kernels.triton_ops import (
 )
 from rtlang_kernels.triton_ops.automaton import ADVANCE_BLOCK, MASK_BLOCK, MASK_WARPS, MAX_DEPTH
 from rtlang_kernels.triton_ops.layers import heads_per_program, norm_warps, power_of_two
-from rtlang_kernels.triton_ops.sampling import CAPACITY, CHUNK, FILTER_CHUNK, FILTER_WARPS
+from rtlang_kernels.triton_ops.sampling import CAPACITY, CHUNK, FILTER_CHUNK, FILTER_WARPS, FINISH_WARPS
 from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, float32_precision, split_dim
 
 ITEM_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
@@ -242,7 +242,7 @@ def sampling_variants() -> Iterator[Variant]:
             sampling_kernel.sample_finish,
             each | NUMBER | RESULTS,
             constants | {"BLOCK": CHUNK, "NUM_CHUNKS": power_of_two(num_chunks)},
-            dict(EXACT),
+            {"num_warps": FINISH_WARPS, **EXACT},
             NOWHERE,
         )
 

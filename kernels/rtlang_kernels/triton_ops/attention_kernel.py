@@ -189,14 +189,14 @@ def rect_attn(
     table = page_table + row.to(tl.int64) * tl.load(header + TABLE_WIDTH)
 
     line = part * BLOCK_M + tl.arange(0, BLOCK_M)
-    is_line = line < num_tokens * GROUP
     token = token_0 + tl.minimum(line // GROUP, num_tokens - 1)
     head = kv_head * GROUP + line % GROUP
     q_offsets = (token.to(tl.int64) * q_stride + head * HEAD_DIM)[:, None]
-    q_lo = _load_2d(q, q_offsets, tl.arange(0, D_LO)[None, :], is_line[:, None], HEAD_DIM, True)
+    is_asked = line < num_tokens * GROUP
+    q_lo = _load_2d(q, q_offsets, tl.arange(0, D_LO)[None, :], is_asked[:, None], HEAD_DIM, True)
     q_hi = q_lo
     if D_HI > 0:
-        q_hi = _load_2d(q, q_offsets, D_LO + tl.arange(0, D_HI)[None, :], is_line[:, None], HEAD_DIM, True)
+        q_hi = _load_2d(q, q_offsets, D_LO + tl.arange(0, D_HI)[None, :], is_asked[:, None], HEAD_DIM, True)
     line_last = tl.load(positions + token)
     line_first = tl.zeros([BLOCK_M], tl.int32)
     if HAS_WINDOW:
@@ -276,6 +276,7 @@ def rect_attn(
             KV_FLOAT8,
         )
 
+    is_line = line // GROUP < num_tokens  # `is_asked`, told otherwise, so that no registers keep it over the loops
     found = total > 0
     line_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))
     line_lse = tl.where(total != total, total, line_lse)  # NaN of a query stays with it

@@ -152,7 +152,8 @@ def sample_filtered(
             key = order_key(scaled)
             is_before = (x > float("-inf")) & (key >= cut)
             is_before = is_before & ((key > pivot_key) | ((key == pivot_key) & (ids < pivot_token)))
-            count = sum_2d(is_before.to(tl.int32))
+            # Counted as float32, exact up to 2^24: a sum of predicates goes through local memory in some versions of LLVM.
+            count = sum_2d(tl.where(is_before, 1.0, 0.0)).to(tl.int32)
             if count > 0:
                 weight = noise.exponential(scaled - top)
                 num_before += count

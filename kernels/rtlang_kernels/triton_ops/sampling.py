@@ -24,6 +24,7 @@ from rtlang_kernels.triton_ops.sampling_kernel import DRAWN, FILTERED, GREEDY, s
 from rtlang_kernels.triton_ops.transfer import packed_to
 
 CHUNK = 2048  # tokens of one program
+FINISH_WARPS = 8  # of the program that finishes a row, a chunk at a time
 FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row that one program reads alone
 CAPACITY = 4096  # candidates that one program draws among
 
@@ -107,7 +108,7 @@ def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
         row_top,
         BLOCK=CHUNK,
         NUM_CHUNKS=power_of_two(num_chunks),
-        num_warps=4,
+        num_warps=FINISH_WARPS,
         **options,
     )
     if staged.num_filtered:
