@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -244,18 +244,12 @@ FILTERS: tuple[tuple[str, dict[str, float]], ...] = (
 CHECKED_ROWS = 8  # of a batch of draws: the reference makes all noise of a row in numpy
 
 
-def sampling_lines(
-    shapes: Sequence[tuple[int, int]], dtype: torch.dtype, device: torch.device, ceilings: Ceilings, measure: Measure
-) -> Iterator[Line]:
-    """Check and time sampling, with and without mask and filters.
-
-    Raises:
-        ArithmeticError: a token differs from the reference's.
-    """
+def sampling_cases(shapes: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, bool, str, dict[str, float]]]:
+    """The first arguments of `sampling_line` for (rows, vocabulary): with and without mask and filters."""
     for rows, vocab_size in shapes:
         for has_mask in (False, True):
             for name, filters in FILTERS:
-                yield sampling_line(rows, vocab_size, has_mask, name, filters, dtype, device, ceilings, measure)
+                yield rows, vocab_size, has_mask, name, filters
 
 
 def sampling_line(
@@ -269,7 +263,11 @@ def sampling_line(
     ceilings: Ceilings,
     measure: Measure,
 ) -> Line:
-    """One line of `sampling_lines`."""
+    """Check and time sampling.
+
+    Raises:
+        ArithmeticError: a token differs from the reference's.
+    """
     from rtlang_kernels.triton_ops import sampling
 
     generator = torch.Generator(device).manual_seed(0)

@@ -18,10 +18,10 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.bench_output import Output
 from rtlang_kernels.columns import REFERENCE, triton_column
+from rtlang_kernels.device_bench import PAGE_SIZE, TOLERANCE
 from rtlang_kernels.settings import checked_settings
 
-PAGE_SIZE, VOCAB_SIZE = 16, 40_007
-TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 4e-3}
+VOCAB_SIZE = 40_007
 Check = Callable[[torch.device], float]
 
 

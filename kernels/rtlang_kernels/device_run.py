@@ -134,12 +134,11 @@ def tasks(
     yield from attention(torch.bfloat16, bench.HEADS[0], "decode")
     yield from attention(torch.bfloat16, bench.HEADS[0], "trees")
     if only in (None, "sampling"):
-        for each in bench.SAMPLING[few]:
-            for has_mask in (False, True):
-                for name, filters in bench.FILTERS:
-                    setting = (*each, has_mask, name, filters, torch.bfloat16, device, ceilings, measure)
-                    title = f"sampling {each[0]} x {each[1]}{' masked' if has_mask else ''}{name}"
-                    yield Task(title, partial(_one, partial(bench.sampling_line, *setting)))
+        for case in bench.sampling_cases(bench.SAMPLING[few]):
+            rows, vocab_size, has_mask, name, _ = case
+            title = f"sampling {rows} x {vocab_size}{' masked' if has_mask else ''}{name}"
+            line = partial(bench.sampling_line, *case, torch.bfloat16, device, ceilings, measure)
+            yield Task(title, partial(_one, line))
     yield from attention(torch.bfloat16, bench.HEADS[0], "extend")
     yield from attention(torch.float32, bench.HEADS[0], "trees")
     for heads in () if is_quick else bench.HEADS[1:]:

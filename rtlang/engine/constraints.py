@@ -223,10 +223,8 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
-        if self._backend is not None:
-            self._start_timer_of(
-                constraint
-            )  # now, and not when it was asked for: nobody fails because others took long
+        if self._backend is not None:  # now, and not when it was asked for: nobody fails because others took long
+            self._start_timer_of(constraint)
         started = perf_counter()
         compiled = self._compiled(constraint, is_unwanted)
         self._metrics.grammar_compile.observe(perf_counter() - started)

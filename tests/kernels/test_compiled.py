@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from rtlang_kernels.cpu.compiled import kernel, narrow, source_digest, widen
+from rtlang_kernels.cpu.compiled import narrow, source_digest, widen
+from rtlang_kernels.cpu.host_code import kernel
 
 
 def test_bfloat16_conversions_are_those_of_torch() -> None:

@@ -46,7 +46,8 @@ def test_a_tree_shape_shares_what_its_levels_say() -> None:
 def test_lines_are_checked_measured_and_summed_up() -> None:
     shapes = [TreeShape((2,), (40,)), device_bench.tree("1,3_32,8"), TreeShape((1, 2), (16, 8), 8)]
     lines = list(device_bench.attention_lines(shapes, HEADS, torch.float32, DEVICE, CEILINGS, pretended))
-    lines += device_bench.sampling_lines([(2, 100)], torch.bfloat16, DEVICE, CEILINGS, pretended)
+    for case in device_bench.sampling_cases([(2, 100)]):
+        lines.append(device_bench.sampling_line(*case, torch.bfloat16, DEVICE, CEILINGS, pretended))
     assert [line.group for line in lines] == ["decode", "trees", "extend"] + ["sampling"] * 6
     assert set(lines[0].peers) == {"SDPA", "gather+SDPA"}
     assert set(lines[1].peers) == {"unshared", "SDPA", "gather+SDPA"}
@@ -71,8 +72,8 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [TreeShape((2,), (8,))]
     with pytest.raises(ArithmeticError, match="attention"):
         list(device_bench.attention_lines(shapes, HEADS, torch.float32, DEVICE, CEILINGS, calls.append))  # type: ignore[arg-type]
-    draw = sampling.draw
+    draw, first = sampling.draw, next(device_bench.sampling_cases([(1, 40)]))
     monkeypatch.setattr(sampling, "draw", lambda logits, staged: (draw(logits, staged)[0] + 1, None))
     with pytest.raises(ArithmeticError, match="tokens differ"):
-        list(device_bench.sampling_lines([(1, 40)], torch.float32, DEVICE, CEILINGS, calls.append))  # type: ignore[arg-type]
+        device_bench.sampling_line(*first, torch.float32, DEVICE, CEILINGS, calls.append)  # type: ignore[arg-type]
     assert calls == []

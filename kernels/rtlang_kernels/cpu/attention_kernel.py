@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from rtlang_kernels.cpu import vector
-from rtlang_kernels.cpu.compiled import kernel, source_digest
+from rtlang_kernels.cpu.compiled import source_digest
 from rtlang_kernels.cpu.emit import Lanes
+from rtlang_kernels.cpu.host_code import kernel
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
 CHUNK = 64

@@ -14,8 +14,6 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from rtlang_kernels.cpu.host_code import kernel as kernel
-
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
 
 

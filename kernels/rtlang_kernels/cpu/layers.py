@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.cpu import vector_layers as vector
-from rtlang_kernels.cpu.compiled import kernel, source_digest
+from rtlang_kernels.cpu.compiled import source_digest
+from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.reference import layers as reference
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type

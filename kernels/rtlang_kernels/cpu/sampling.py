@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.cpu import vector_sampling as vector
-from rtlang_kernels.cpu.compiled import as_bits, from_bits, kernel
+from rtlang_kernels.cpu.compiled import as_bits, from_bits
+from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.cpu.threads import run_chunks
 from rtlang_kernels.cpu.vector import largest
 from rtlang_kernels.cpu.vector_sampling import BLOCKS, GROUP
