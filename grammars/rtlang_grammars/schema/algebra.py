@@ -17,7 +17,7 @@ from rtlang_grammars.schema.demands import CycleError, Demands
 from rtlang_grammars.schema.documents import Documents, Node
 from rtlang_grammars.schema.facets import TOPS, Conj, Facet, Mark, PropertyRule, meet
 from rtlang_grammars.schema.inclusion import with_lists_joined, without_included
-from rtlang_grammars.schema.report import ReportBuilder
+from rtlang_grammars.schema.report import Notes
 from rtlang_grammars.schema.values import Json, JsonType
 from rtlang_grammars.spec import GrammarError
 
@@ -76,7 +76,7 @@ class Algebra(Demands):
         documents: Documents,
         texts: Texts,
         options: SchemaOptions,
-        report: ReportBuilder,
+        report: Notes,
         budget: Budget,
         keywords: Mapping[JsonType, Mapping[str, Keyword]],
         afterthoughts: Sequence[Afterthought],

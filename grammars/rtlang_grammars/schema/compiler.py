@@ -25,7 +25,7 @@ from rtlang_grammars.schema.membership import facet_accepts
 from rtlang_grammars.schema.object_shapes import object_shapes
 from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.schema.pruning import pruned
-from rtlang_grammars.schema.report import ReportBuilder
+from rtlang_grammars.schema.report import Notes, Report
 from rtlang_grammars.schema.scalars import EVERY_TYPE, NUMBERS, STRINGS
 from rtlang_grammars.schema.shapes import (
     Alternative,
@@ -75,11 +75,11 @@ def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget:
 
 def _compile(schema: Json, options: SchemaOptions, budget: Budget) -> ShapeGraph:
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
-    report = ReportBuilder(documents.root.dialect.name)
+    report = Notes()
     algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS, is_empty)
     shapes = _Places(algebra).compile(algebra.demand(documents.root_node()))
     root, shapes = pruned(shapes, budget)
-    return ShapeGraph(root, tuple(shapes), report.build())
+    return ShapeGraph(root, tuple(shapes), Report(documents.root.dialect.name, report))
 
 
 class _Places:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from rtlang_grammars.schema.dialects import ANNOTATIONS
 from rtlang_grammars.schema.documents import Documents, Node
 from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Mark
 from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.schema.report import KeywordStatus, ReportBuilder
+from rtlang_grammars.schema.report import KeywordStatus, Notes, ReadingRule
 from rtlang_grammars.schema.values import Json, JsonType, type_of
 from rtlang_grammars.spec import GrammarError
 
@@ -47,11 +46,13 @@ class Demands:
         choices: nodes that stand for `any of these conjunctions`, which no document holds.
     """
 
-    def __init__(self, documents: Documents, options: SchemaOptions, report: ReportBuilder) -> None:
+    def __init__(self, documents: Documents, options: SchemaOptions, report: Notes) -> None:
         self.documents = documents
         self.choices: dict[int, tuple[Conj, ...]] = {}
         self._options, self._report = options, report
-        self._of_node: dict[int, int] = {}
+        self._of_node: dict[int, Conj] = {}
+        self._conjs: dict[int, Conj] = {0: TRUE}
+        self._readings: dict[tuple[str, bool], ReadingRule] = {}
         self._leaves: dict[Hashable, Node] = {}
         self._masks: dict[int, int] = {}
 
@@ -61,16 +62,21 @@ class Demands:
         Raises:
             CycleError: a chain of references ends where it began.
         """
-        demand = self._of_node.get(node.index)
-        if demand is None:
-            demand = self._of_node[node.index] = self._first_demand(node)
-        if not positive:
-            demand ^= 1
-        return frozenset((demand,)) if demand else TRUE
+        conj = self._of_node.get(node.index)
+        if conj is None:
+            conj = self._of_node[node.index] = self._conj(self._first_demand(node))
+        return conj if positive else self._conj(next(iter(conj), 0) ^ 1)
+
+    def _conj(self, demand: int) -> Conj:
+        """One demand alone; always the same object."""
+        conj = self._conjs.get(demand)
+        if conj is None:
+            conj = self._conjs[demand] = frozenset((demand,))
+        return conj
 
     def _first_demand(self, node: Node) -> int:
         seen: set[int] = set()
-        while self._is_reference(node):
+        while isinstance(node.schema, dict) and "$ref" in node.schema and self._is_reference(node):
             self._record(node)
             if node.index in seen:
                 raise CycleError("the reference leads back to itself without a value in between", node.location)
@@ -79,12 +85,13 @@ class Demands:
         self._record(node)
         schema = node.schema
         if isinstance(schema, dict) and node.index not in self.choices:
-            known = node.dialect.keywords
+            known = node.resource.dialect.keywords
             asked = [keyword for keyword in schema if keyword in known]
-            schema = not asked or schema
-            if asked and _LEAF_KEYWORDS.issuperset(asked):
+            if not asked:
+                return 0
+            if _LEAF_KEYWORDS.issuperset(asked):
                 node = self._leaf(node, asked)
-        if schema is True or schema is False:
+        elif schema is True or schema is False:
             return 0 if schema else 1
         return 2 * node.index
 
@@ -104,15 +111,14 @@ class Demands:
                 key.append((keyword, type(value), value))
         first = self._leaves.setdefault(tuple(key), node)
         if first is not node:
-            self._report.same(first.location, node.location)
+            self._report.same(first.spot, node.spot)
         return first
 
     def _is_reference(self, node: Node) -> bool:
-        schema = node.schema
-        if not isinstance(schema, dict) or "$ref" not in schema:
-            return False
+        """Whether a schema with `$ref` asks nothing else."""
+        assert isinstance(node.schema, dict)
         known = node.dialect.keywords
-        return node.dialect.ref_hides_siblings or all(key == "$ref" or key not in known for key in schema)
+        return node.dialect.ref_hides_siblings or all(key == "$ref" or key not in known for key in node.schema)
 
     def negated(self, conj: Conj) -> Conj | None:
         """The negation of a conjunction of at most one demand; None for more."""
@@ -172,19 +178,13 @@ class Demands:
     def _record(self, node: Node) -> None:
         if node.is_synthetic or not isinstance(node.schema, dict):
             return
-        dialect, location = node.dialect, node.location
-        hidden = dialect.ref_hides_siblings and "$ref" in node.schema
-        for keyword in node.schema:
-            if keyword in ANNOTATIONS:
-                continue
-            if keyword in self._options.lenient:
-                self._report.add(location, keyword, KeywordStatus.IGNORED, "left out, as the caller asked")
-            elif keyword not in dialect.keywords:
-                self._report.add(location, keyword, KeywordStatus.IGNORED, f"not a keyword of {dialect.name}")
-            elif hidden and keyword != "$ref":
-                self._report.add(location, keyword, KeywordStatus.IGNORED, f"{dialect.name} ignores it beside $ref")
-            else:
-                self._report.add(location, keyword, KeywordStatus.ENFORCED)
+        dialect = node.resource.dialect
+        only_ref = dialect.ref_hides_siblings and "$ref" in node.schema
+        rule = self._readings.get((dialect.name, only_ref))
+        if rule is None:
+            rule = ReadingRule(dialect.name, self._options.lenient, only_ref)
+            self._readings[dialect.name, only_ref] = rule
+        self._report.met(node.spot, tuple(node.schema), dialect.keywords, rule)
 
     def ignore(self, node: Node, keyword: str, reason: str) -> None:
         """Report that a keyword asserts nothing here."""

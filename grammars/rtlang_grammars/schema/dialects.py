@@ -105,11 +105,13 @@ class Survey:
     Attributes:
         has_identifiers: something below the root may be an `$id`, `id` or anchor.
         has_dynamic: there may be a dynamic or recursive anchor.
+        has_shared: some object stands in several places, as parsed JSON never has it.
         boolean_exclusive, old_forms, modern: forms that only some drafts know.
     """
 
     has_identifiers: bool = False
     has_dynamic: bool = False
+    has_shared: bool = False
     boolean_exclusive: bool = False
     old_forms: bool = False
     modern: bool = False
@@ -117,30 +119,46 @@ class Survey:
 
 _IDENTIFIERS = frozenset({"$id", "id", "$anchor"})
 _DYNAMIC = frozenset({"$dynamicAnchor", "$recursiveAnchor"})
-_MODERN = frozenset({"$defs", "$dynamicRef", "dependentRequired", "dependentSchemas", "prefixItems"})
-_MODERN_SINGLE = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_MODERN = frozenset(
+    {"$defs", "$dynamicRef", "dependentRequired", "dependentSchemas", "prefixItems"}
+    | {"unevaluatedItems", "unevaluatedProperties"}
+)
+_TELLING = _IDENTIFIERS | _DYNAMIC | _MODERN | {"exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"}
 
 
-def survey(document: Json) -> Survey:
-    """Look over a document; values in `enum` and the like may be mistaken for schemas, which only costs time."""
+def survey(document: Json, max_depth: int) -> Survey:
+    """Look over a document; values in `enum` and the like may be mistaken for schemas, which only costs time.
+
+    Raises:
+        GrammarError: more than `max_depth` arrays and objects one inside the other, too many for recursion.
+    """
     found = Survey()
-    stack: list[Json] = list(document.values()) if isinstance(document, dict) else [document]
-    if isinstance(document, dict):
-        _survey_keywords(document, found)
-        found.has_identifiers |= "$anchor" in document or any("#" in str(document.get(key)) for key in ("$id", "id"))
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict):
-            if not _IDENTIFIERS.isdisjoint(value) and any(isinstance(value.get(key), str) for key in _IDENTIFIERS):
-                found.has_identifiers = True
-            _survey_keywords(value, found)
-            stack.extend(value.values())
-        elif isinstance(value, list):
-            stack.extend(value)
+    level: list[Json] = [document]
+    objects: list[int] = []
+    depth = 0
+    while level:
+        depth += 1
+        if depth > max_depth:
+            raise GrammarError(f"nested too deeply: more than {max_depth} levels", "#")
+        below: list[Json] = []
+        for value in level:
+            if isinstance(value, dict):
+                objects.append(id(value))
+                if not _TELLING.isdisjoint(value):
+                    _survey_keywords(value, found, is_root=depth == 1)
+                below += [each for each in value.values() if isinstance(each, dict | list)]
+            elif isinstance(value, list):
+                below += [each for each in value if isinstance(each, dict | list)]
+        level = below
+    found.has_shared = len(set(objects)) < len(objects)
     return found
 
 
-def _survey_keywords(value: dict[str, Json], found: Survey) -> None:
+def _survey_keywords(value: dict[str, Json], found: Survey, *, is_root: bool) -> None:
+    if is_root:
+        found.has_identifiers |= "$anchor" in value or any("#" in str(value.get(key)) for key in ("$id", "id"))
+    elif any(isinstance(value.get(key), str) for key in _IDENTIFIERS):
+        found.has_identifiers = True
     if not _DYNAMIC.isdisjoint(value):
         found.has_dynamic = found.has_identifiers = True
     if isinstance(value.get("exclusiveMinimum"), bool) or isinstance(value.get("exclusiveMaximum"), bool):
@@ -151,7 +169,7 @@ def _survey_keywords(value: dict[str, Json], found: Survey) -> None:
     dependencies = value.get("dependencies")
     if isinstance(dependencies, dict) and any(isinstance(item, list) for item in dependencies.values()):
         found.old_forms = True
-    if not _MODERN.isdisjoint(value) or not _MODERN_SINGLE.isdisjoint(value):
+    if not _MODERN.isdisjoint(value):
         found.modern = True
 
 

@@ -8,7 +8,7 @@ Nothing is ever fetched: only the document itself and the published meta-schemas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urljoin
 
@@ -25,7 +25,8 @@ from rtlang_grammars.schema.dialects import (
     expected,
     survey,
 )
-from rtlang_grammars.schema.values import Json, check_nesting
+from rtlang_grammars.schema.report import Place, Spot, pointer_of
+from rtlang_grammars.schema.values import Json
 from rtlang_grammars.spec import GrammarError
 
 
@@ -41,6 +42,7 @@ class Resource:
         dialect: how it is read.
         anchors: names to places in the document; `dynamic` are those of them that are dynamic anchors.
         is_recursive: its root has `"$recursiveAnchor": true`.
+        is_plain: it is all of its document, and no object stands in two places of that: a schema is known by its object.
     """
 
     uri: str
@@ -51,33 +53,53 @@ class Resource:
     anchors: dict[str, str] = field(default_factory=dict)
     dynamic: set[str] = field(default_factory=set)
     is_recursive: bool = False
+    is_plain: bool = False
 
 
-@dataclass(eq=False, slots=True)
 class Node:
     """One schema in its place.
 
     Attributes:
         schema: an object or a boolean.
         resource: what it belongs to.
-        pointer: its place in the document.
+        place: where it is in the document.
         scope: those resources entered on the way to it, outermost first, that are the first to have some dynamic anchor.
         index: number among all nodes of a compile.
         is_synthetic: made by the algebra, in the name of the schema at that place.
     """
 
-    schema: dict[str, Json] | bool
-    resource: Resource
-    pointer: str
-    scope: tuple[Resource, ...]
-    index: int
-    is_synthetic: bool = False
+    __slots__ = ("_pointer", "index", "is_synthetic", "place", "resource", "schema", "scope")
+
+    def __init__(
+        self,
+        schema: dict[str, Json] | bool,
+        resource: Resource,
+        place: Place,
+        scope: tuple[Resource, ...],
+        index: int,
+        is_synthetic: bool = False,
+    ) -> None:
+        self.schema, self.resource, self.place, self.scope = schema, resource, place, scope
+        self.index, self.is_synthetic = index, is_synthetic
+        self._pointer: str | None = None
+
+    @property
+    def pointer(self) -> str:
+        """The place as a JSON pointer."""
+        if self._pointer is None:
+            self._pointer = pointer_of(self.place)
+        return self._pointer
 
     @property
     def location(self) -> str:
         """The place as a URI, for messages: `#/properties/a` in the given document."""
         prefix = self.resource.uri if self.resource.document else ""
         return f"{prefix}#{self.pointer}"
+
+    @property
+    def spot(self) -> Spot:
+        """The same, not yet written out."""
+        return (self.resource.uri if self.resource.document else "", self.place)
 
     @property
     def dialect(self) -> Dialect:
@@ -101,7 +123,7 @@ class Documents:
             GrammarError: an unknown dialect, or identifiers that cannot be read.
         """
         self._budget, self._default_dialect, self._lenient = budget, default_dialect, lenient
-        self._nodes: dict[tuple[int, str, tuple[Resource, ...]], Node] = {}
+        self._nodes: dict[Hashable, Node] = {}
         self._by_index: list[Node] = []
         self._resources: dict[str, Resource] = {}
         self._at: dict[tuple[int, str], Resource] = {}
@@ -112,8 +134,7 @@ class Documents:
         self.root = self._add("", schema, None)
 
     def _add(self, uri: str, schema: Json, dialect: Dialect | None) -> Resource:
-        check_nesting(schema, 4 * self._budget.limits.max_depth, "#")  # a schema in a schema takes two to three levels
-        found = survey(schema)
+        found = survey(schema, 4 * self._budget.limits.max_depth)  # a schema in a schema takes two to three levels
         dialect = (dialect or detect(schema, found, self._default_dialect)).without(self._lenient)
         index = len(self._values)
         self._values.append(schema)
@@ -124,6 +145,7 @@ class Documents:
         self._at[index, ""] = root
         if found.has_identifiers:
             self._index(root)
+        root.is_plain = not (found.has_identifiers or found.has_shared)
         return root
 
     def _identified(self, base: str, schema: Json, dialect: Dialect) -> str | None:
@@ -186,30 +208,36 @@ class Documents:
             GrammarError: what is there is no schema.
         """
         value: Json = node.schema
-        pointer = node.pointer
         for token in tokens:
             value = value[token]  # type: ignore[index]
-            pointer += f"/{escape(str(token))}"
-        resource = self._at.get((node.resource.document, pointer), node.resource)
-        return self._node_at(value, resource, pointer, node.scope)
+        resource = node.resource
+        if resource.is_plain and not node.scope:
+            key: Hashable = (resource.document, id(value) if isinstance(value, dict) else (id(node.schema), *tokens))
+            return self._nodes.get(key) or self._add_node(key, value, resource, (node.place, *tokens), ())
+        pointer = pointer_of((node.pointer, *tokens))
+        return self._node_at(value, self._at.get((resource.document, pointer), resource), pointer, node.scope)
 
     def _node_at(self, value: Json, resource: Resource, pointer: str, scope: tuple[Resource, ...]) -> Node:
         if self._has_dynamic:
             scope = _entered(scope, resource)
-        key = (resource.document, pointer, scope)
-        node = self._nodes.get(key)
-        if node is None:
-            if not isinstance(value, dict | bool):
-                raise expected(value, "an object or a boolean", "a schema", f"#{pointer}")
-            self._budget.spend(states=1)
-            node = self._nodes[key] = Node(value, resource, pointer, scope, len(self._by_index))
-            self._by_index.append(node)
+        is_known_by_object = resource.is_plain and not scope and isinstance(value, dict)
+        key: Hashable = (resource.document, id(value)) if is_known_by_object else (resource.document, pointer, scope)
+        return self._nodes.get(key) or self._add_node(key, value, resource, pointer, scope)
+
+    def _add_node(
+        self, key: Hashable, value: Json, resource: Resource, place: Place, scope: tuple[Resource, ...]
+    ) -> Node:
+        if not isinstance(value, dict | bool):
+            raise expected(value, "an object or a boolean", "a schema", f"#{pointer_of(place)}")
+        self._budget.spend(states=1)
+        node = self._nodes[key] = Node(value, resource, place, scope, len(self._by_index))
+        self._by_index.append(node)
         return node
 
     def synthetic(self, schema: dict[str, Json], like: Node) -> Node:
         """A node for a schema that is not in any document, in the place of another."""
         self._budget.spend(states=1)
-        node = Node(schema, like.resource, like.pointer, like.scope, len(self._by_index), True)
+        node = Node(schema, like.resource, like.place, like.scope, len(self._by_index), True)
         self._by_index.append(node)
         return node
 

@@ -26,7 +26,7 @@ from tests.support.shape_interpreter import shape_accepts
     ],
 )
 def test_the_draft_is_detected(schema: Any, name: str) -> None:
-    assert detect(schema, survey(schema)).name == name
+    assert detect(schema, survey(schema, 100)).name == name
 
 
 def test_formats_are_those_of_the_dialect_and_can_be_left_as_annotations() -> None:
