@@ -140,7 +140,7 @@ class ShapeTables:
 
     def shape_of(self, alternative: Alternative, pointer: str) -> int:
         """A new shape with one alternative."""
-        self._shapes.append(Shape((alternative,), pointer))
+        self._shapes.append(Shape((alternative,)))
         return len(self._shapes) - 1
 
     def later(self, action: Callable[[], None]) -> None:

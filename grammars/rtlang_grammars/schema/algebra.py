@@ -101,21 +101,23 @@ class Algebra(Demands):
 
     def conjunction(self, conj: Conj, kind: JsonType) -> Facets:
         """The facets of a conjunction for one type; empty where no value of the type meets it."""
+        if len(conj) == 1:
+            (demand,) = conj
+            return self.alternatives(demand, kind)
         key = (conj, kind)
         known = self._conjunctions.get(key)
         if known is None:
             lists = [self.alternatives(demand, kind) for demand in sorted(conj)]
-            known = (
-                lists[0]
-                if len(lists) == 1
-                else self.simplified(self.product(lists, kind, "allOf", lambda: self.location(conj)))
-            )
+            known = self.simplified(self.product(lists, kind, "allOf", lambda: self.location(conj)))
             self._conjunctions[key] = known
         return known
 
     def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
         """The facets of several conjunctions at once, with what was evaluated kept if `track`."""
-        lists = [self.alternatives(demand, kind, track) for demand in sorted(frozenset[int]().union(*conjs))]
+        demands = sorted(frozenset[int]().union(*conjs))
+        if len(demands) == 1:
+            return self.alternatives(demands[0], kind, track)
+        lists = [self.alternatives(demand, kind, track) for demand in demands]
         return self.product(lists, kind, keyword, lambda: node.location)
 
     def alternatives(self, demand: int, kind: JsonType, track: bool = False) -> Facets:
@@ -146,7 +148,7 @@ class Algebra(Demands):
         finally:
             self._open.discard(key)
         if not track:
-            facets = self.simplified(tuple(facet.without_evaluated() for facet in facets))
+            facets = self.simplified([facet.without_evaluated() for facet in facets])
         if len(facets) > self.options.max_alternatives:
             self._too_many("the schema", node.location, self.options.max_alternatives)
         self._alternatives[key] = facets
@@ -158,8 +160,9 @@ class Algebra(Demands):
             return (TOPS[kind],) if schema is positive else ()
         if node.index in self.choices:
             return self._read_choice(node, kind, positive)
-        known = node.dialect.keywords
-        if node.dialect.ref_hides_siblings and "$ref" in schema:
+        dialect = node.resource.dialect
+        known = dialect.keywords
+        if dialect.ref_hides_siblings and "$ref" in schema:
             schema = {"$ref": schema["$ref"]}
         handlers = self._keywords[kind]
         groups: dict[str, Keyword] = {}
@@ -169,8 +172,13 @@ class Algebra(Demands):
                 groups[entry.group] = entry
         if not positive:
             return [facet for entry in groups.values() for facet in entry.handler(self, node, kind, False, False)]
-        later = [each for each in self._afterthoughts if groups.pop(each.keyword, None)]
-        inner_track = track or any(each.tracks for each in later)
+        later: list[Afterthought] = []
+        inner_track = track
+        for each in self._afterthoughts:
+            if each.keyword in groups:
+                del groups[each.keyword]
+                later.append(each)
+                inner_track = inner_track or each.tracks
         lists: list[Facets] = []
         for entry in groups.values():
             if entry.spread is None:
@@ -211,6 +219,8 @@ class Algebra(Demands):
             TooManyCasesError: more than `limit`, `options.max_alternatives` without one; names the keyword and the place.
         """
         limit = limit or self.options.max_alternatives
+        if all(len(facets) == 1 for facets in lists):
+            return self._met([facets[0] for facets in lists], kind)
         result: Facets = (TOPS[kind],)
         for facets in sorted(lists, key=len):  # the bound is on what is made, so the short lists go first
             if len(facets) == 1 and facets[0] is TOPS[kind]:
@@ -234,6 +244,21 @@ class Algebra(Demands):
             if len(result) > limit:
                 self._too_many(keyword, location(), limit)
         return result
+
+    def _met(self, facets: Sequence[Facet], kind: JsonType) -> Facets:
+        """All of some facets."""
+        met = TOPS[kind]
+        for facet in facets:
+            if met is TOPS[kind] or facet is TOPS[kind]:
+                met = facet if met is TOPS[kind] else met
+                continue
+            self.budget.spend()
+            both = meet(met, facet)
+            both = both and self.texts.narrowed(both)
+            if both is None:
+                return ()
+            met = both
+        return (met,)
 
     def _too_many(self, keyword: str, pointer: str, limit: int) -> None:
         raise TooManyCasesError(f"{keyword} needs more than {limit} cases", pointer)

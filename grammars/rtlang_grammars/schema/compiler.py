@@ -96,7 +96,7 @@ class _Places:
         shapes = []
         for conj in self._waiting:  # grows while it is walked
             self._algebra.budget.spend(states=1)
-            shapes.append(Shape(tuple(self._alternatives(conj)), self._algebra.location(conj)))
+            shapes.append(Shape(self._alternatives(conj), self._algebra.spot(conj)))
         return shapes
 
     def _refer(self, conj: Conj) -> int:
@@ -106,32 +106,38 @@ class _Places:
             self._waiting.append(conj)
         return index
 
-    def _alternatives(self, conj: Conj) -> Iterator[Alternative]:
+    def _alternatives(self, conj: Conj) -> tuple[Alternative, ...]:
+        algebra = self._algebra
         literals: dict[Hashable, Json] = {}
-        made: dict[Alternative, None] = {}
-        for kind in self._algebra.kinds(conj):
-            for facet in self._algebra.conjunction(conj, kind):
-                if isinstance(facet.body, NumberBody) and facet.literals is None:
+        made: list[Alternative] = []
+        for kind in algebra.kinds(conj):
+            for facet in algebra.conjunction(conj, kind):
+                if kind is JsonType.NUMBER and facet.literals is None:
+                    assert isinstance(facet.body, NumberBody)
                     facet = self._with_supported_steps(facet, facet.body, conj)
                 if facet.literals is not None and kind is not JsonType.BOOLEAN:
                     left = self._left_of_list(facet)
                     if kind is JsonType.NULL and left:
-                        made[NullShape()] = None
+                        made.append(NullShape())
                     else:
                         literals.update(left)
                     continue
-                for shape in self._of_facet(facet, self._algebra.location(conj)):
+                for shape in self._of_facet(facet, conj):
                     if isinstance(shape, LiteralShape):
                         literals.update((json_key(value), value) for value in shape.values)
                     else:
-                        made[shape] = None
-        yield from made
+                        made.append(shape)
+        if len(made) > 1:
+            made = list(dict.fromkeys(made))
         if literals:
-            yield LiteralShape(tuple(literals.values()))
+            made.append(LiteralShape(tuple(literals.values())))
+        return tuple(made)
 
     def _with_supported_steps(self, facet: Facet, body: NumberBody, conj: Conj) -> Facet:
         """The same numbers, listed where that is how their steps can be enforced; else more, with a mark."""
         step, others = body.multiple_of, body.not_multiple_of
+        if not others and (step is None or step == 1):
+            return facet
         if all(map(is_supported_step, (*others, step) if step else others)):
             return facet
         values = whole_numbers(body, self._algebra.options.max_listed)
@@ -151,15 +157,14 @@ class _Places:
             self._algebra.report_marks(facet.marks)
         return left
 
-    def _of_facet(self, facet: Facet, pointer: str) -> Iterator[Alternative]:
+    def _of_facet(self, facet: Facet, conj: Conj) -> Iterator[Alternative]:
         body = facet.body
-        if facet.kind is JsonType.ARRAY:
-            for each in without_excluded(self._algebra, facet):
-                yield from array_shapes(self._algebra, each, self._refer)
-            return
-        if facet.kind is JsonType.OBJECT:
-            for each in without_excluded(self._algebra, facet):
-                yield from object_shapes(self._algebra, each, self._refer, pointer)
+        if facet.kind is JsonType.OBJECT or facet.kind is JsonType.ARRAY:
+            for each in without_excluded(self._algebra, facet) if facet.excluded else (facet,):
+                if facet.kind is JsonType.OBJECT:
+                    yield from object_shapes(self._algebra, each, self._refer, conj)
+                else:
+                    yield from array_shapes(self._algebra, each, self._refer)
             return
         if is_empty(self._algebra, facet):
             return
@@ -167,7 +172,10 @@ class _Places:
         if facet.kind is JsonType.NULL:
             yield NullShape()
         elif isinstance(body, NumberBody):
-            yield from _intervals(body, facet.excluded)
+            if facet.excluded:
+                yield from _intervals(body, facet.excluded)
+            elif not body.is_empty():
+                yield _number(body)
         elif isinstance(body, StringBody):
             language = self._algebra.texts.body_language(body, facet.excluded)
             yield StringShape(language, body.min_length, body.max_length)
@@ -189,13 +197,17 @@ def _intervals(body: NumberBody, excluded: frozenset[Hashable]) -> Iterator[Numb
             exclusive_maximum=body.exclusive_maximum if index == len(numbers) else True,
         )
         if not piece.is_empty():
-            yield NumberShape(
-                piece.minimum,
-                piece.maximum,
-                piece.exclusive_minimum,
-                piece.exclusive_maximum,
-                piece.multiple_of,
-                tuple(sorted(piece.not_multiple_of)),
-                piece.integer_form,
-                piece.fraction_form,
-            )
+            yield _number(piece)
+
+
+def _number(body: NumberBody) -> NumberShape:
+    return NumberShape(
+        body.minimum,
+        body.maximum,
+        body.exclusive_minimum,
+        body.exclusive_maximum,
+        body.multiple_of,
+        tuple(sorted(body.not_multiple_of)),
+        body.integer_form,
+        body.fraction_form,
+    )

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable
 from rtlang_grammars.schema.documents import Documents, Node
 from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Mark
 from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.schema.report import KeywordStatus, Notes, ReadingRule
+from rtlang_grammars.schema.report import KeywordStatus, Notes, ReadingRule, Spot
 from rtlang_grammars.schema.values import Json, JsonType, type_of
 from rtlang_grammars.spec import GrammarError
 
@@ -143,6 +143,10 @@ class Demands:
     def location(self, conj: Conj) -> str:
         """Where one of the demands was written."""
         return self.documents.node(max(conj, default=0) // 2).location
+
+    def spot(self, conj: Conj) -> Spot:
+        """The same, not yet written out."""
+        return self.documents.node(max(conj, default=0) // 2).spot
 
     def kinds(self, conj: Conj) -> tuple[JsonType, ...]:
         """The types that are not plainly ruled out."""

@@ -23,6 +23,7 @@ Conj: TypeAlias = frozenset[int]
 _T = TypeVar("_T")
 TRUE: Conj = frozenset()
 FALSE: Conj = frozenset({1})
+NO_MARKS: frozenset[Mark] = frozenset()
 
 
 class Mark(NamedTuple):

@@ -13,7 +13,18 @@ from dataclasses import dataclass, replace
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.algebra import Algebra
 from rtlang_grammars.schema.emptiness import accepts_name, nothing, value_demands
-from rtlang_grammars.schema.facets import FALSE, TRUE, Conj, Exists, Facet, Mark, ObjectBody, PropertyRule, StringBody
+from rtlang_grammars.schema.facets import (
+    FALSE,
+    NO_MARKS,
+    TRUE,
+    Conj,
+    Exists,
+    Facet,
+    Mark,
+    ObjectBody,
+    PropertyRule,
+    StringBody,
+)
 from rtlang_grammars.schema.shapes import KeyClass, ObjectShape, Property
 from rtlang_grammars.schema.values import JsonType
 from rtlang_grammars.spec import GrammarError
@@ -27,18 +38,24 @@ class _NameLimit:
     language: Language | None
 
 
-def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], pointer: str) -> Iterator[ObjectShape]:
+def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], conj: Conj) -> Iterator[ObjectShape]:
     """The shapes of a facet; those that are plainly empty are left out.
 
     Args:
         refer: gives the index of the shape of a conjunction.
-        pointer: where one of the schemas was written.
+        conj: what the facet is of.
     """
-    for body, marks in _without_existence(algebra, facet):
-        shape = _shape(algebra, body, refer)
+    body = facet.body
+    assert isinstance(body, ObjectBody)
+    is_plain = not (body.exists or body.names or any(rule.patterns for rule in body.rules))
+    cases: Iterable[tuple[ObjectBody, frozenset[Mark]]] = [(body, NO_MARKS)]
+    if not is_plain:
+        cases = _without_existence(algebra, body)
+    for each, marks in cases:
+        shape = _plain_shape(algebra, each, refer) if is_plain else _shape(algebra, each, refer)
         if shape is not None:
-            if _may_count_twice(shape):
-                marks |= {Mark(pointer, "minProperties", _TWICE)}
+            if shape.min_properties and _may_count_twice(shape):
+                marks |= {Mark(algebra.location(conj), "minProperties", _TWICE)}
             algebra.report_marks(facet.marks | marks)
             yield shape
 
@@ -53,8 +70,11 @@ def _may_count_twice(shape: ObjectShape) -> bool:
 
 
 def _declared(body: ObjectBody) -> dict[str, None]:
-    names = {name: None for rule in body.rules for name in rule.names}
-    names.update(dict.fromkeys(sorted(body.required)))
+    names = dict.fromkeys(body.rules[0].names) if body.rules else {}
+    for rule in body.rules[1:]:
+        names.update(dict.fromkeys(rule.names))
+    if not body.required <= names.keys():
+        names.update(dict.fromkeys(sorted(body.required)))
     return names
 
 
@@ -78,10 +98,9 @@ def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool
     return words is not None and all(any(word in rule.names for rule in body.rules) for word in words)
 
 
-def _without_existence(algebra: Algebra, facet: Facet) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
+def _without_existence(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
     """The same demands as cases in which no property is asked for without its name."""
-    assert isinstance(facet.body, ObjectBody)
-    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(_with_few_names(algebra, facet.body), frozenset())]
+    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(_with_few_names(algebra, body), NO_MARKS)]
     while waiting:
         algebra.budget.spend(states=1)
         body, marks = waiting.pop()
@@ -145,6 +164,38 @@ def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]
             rules = (*body.rules, algebra.rule(name, some.value)) if some.value else body.rules
             cases.append(replace(body, rules=rules, required=body.required | {name}))
     return cases
+
+
+def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
+    """The same as `_shape` where there are no patterns and nothing is demanded of names."""
+    rules, absent, required = body.rules, body.absent, body.required
+    names = _declared(body)
+    if absent:
+        names.update(dict.fromkeys(sorted(absent)))
+    algebra.budget.spend(states=1 + (len(names) >> 4))
+    rest = rules[0].additional if len(rules) == 1 else _join(rule.additional for rule in rules)
+    is_closed = 1 in rest
+    properties = []
+    for name in names:
+        if len(rules) == 1:
+            conj = rules[0].names.get(name, rest)
+        else:
+            conj = _join(rule.names.get(name, rule.additional) for rule in rules)
+        if 1 in conj or name in absent:
+            if name in required:
+                return None
+            if not is_closed:
+                properties.append(Property(name, None))
+        else:
+            properties.append(Property(name, refer(conj)))
+    return ObjectShape(
+        tuple(properties),
+        (),
+        None if is_closed else refer(rest),
+        required,
+        body.min_properties if body.min_properties > len(required) else 0,
+        body.max_properties,
+    )
 
 
 def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:

@@ -273,5 +273,5 @@ def _reachable(
     made = []
     for index in waiting:  # grows while it is walked
         budget.spend()
-        made.append(Shape(tuple(_renamed(each, number) for each in kept[index]), shapes[index].pointer))
+        made.append(Shape(tuple(_renamed(each, number) for each in kept[index]), shapes[index].spot))
     return root, made

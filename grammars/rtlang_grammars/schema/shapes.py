@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
+from rtlang_grammars.schema.report import Spot, location_of
+
 if TYPE_CHECKING:
     from rtlang_grammars.regular.language import Language
     from rtlang_grammars.schema.report import Report
@@ -201,11 +203,16 @@ class Shape:
 
     Attributes:
         alternatives: at least one; a value must be accepted by one of them, and may be by several.
-        pointer: JSON pointer (as a URI fragment, `#/properties/a`) of one schema it was made from, for messages.
+        spot: where one schema it was made from was written.
     """
 
     alternatives: tuple[Alternative, ...]
-    pointer: str
+    spot: Spot = ("", "")
+
+    @property
+    def pointer(self) -> str:
+        """The same as a JSON pointer (as a URI fragment, `#/properties/a`), for messages."""
+        return location_of(self.spot)
 
 
 @dataclass(frozen=True, slots=True)
