@@ -59,20 +59,36 @@ class Budget:
         limits: Limits | None = None,
         cancelled: threading.Event | None = None,
         max_seconds: float | None = None,
+        *,
+        begins: bool = True,
     ) -> None:
-        """`max_seconds`: in place of that of the limits."""
+        """Nothing used yet.
+
+        Args:
+            max_seconds: in place of that of the limits.
+            begins: the time begins now; else with the first look at the clock.
+        """
         self.limits = limits or Limits()
         self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
         self.num_states = self.num_bytes = 0
         self._cancelled = cancelled
+        self._until_check = _CHECK_EVERY
+        self._deadline = self._cpu_deadline = 0.0
+        self._thread = 0
+        if begins:
+            self._begin()
+
+    def _begin(self) -> None:
         self._deadline = time.monotonic() + self._max_seconds
         self._cpu_deadline = time.thread_time() + self._max_seconds
         self._thread = threading.get_ident()
-        self._until_check = _CHECK_EVERY
 
     def renewed(self) -> Budget:
-        """A fresh budget with the same cancel flag, its time beginning now: for what is made while a text is followed."""
-        return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS))
+        """A fresh budget with the same cancel flag, for what is made while a text is followed.
+
+        Its time begins with the first look at the clock: most of what it is for takes less than reading the clocks of a thread.
+        """
+        return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS), begins=False)
 
     def detach(self) -> None:
         """Listen to the cancel flag no more, nor let budgets made from this one: the compile is done, others go on with its result."""
@@ -103,6 +119,8 @@ class Budget:
         self._until_check = _CHECK_EVERY
         if self._cancelled is not None and self._cancelled.is_set():
             raise GrammarError("the compile was cancelled")
+        if not self._thread:
+            self._begin()
         late = time.monotonic() - self._deadline
         if late > 0 and (late > 3 * self._max_seconds or self._has_worked_as_long()):
             raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,10 @@ from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.regular.grains import ALL_LEVELS
 
+_DEAD = -1
+"""The state of an automaton that cannot go on."""
 _MAX_COUNTED = 1000
+_MAX_CROSSINGS = 64
 _MAX_SEARCHED = 300
 """States that are looked at for the nearest end of a string."""
 FREE_LENGTH = 16
@@ -79,18 +83,20 @@ class Embedding:
         """
         self._tables, self._automaton, self._is_everything = tables, automaton, is_everything
         self._acc = ENDS if is_deterministic else ENDS_OR_GOES_ON
-        self._states: dict[int, int] = {}
+        self._states: dict[int, int] = {_DEAD: NONE}
         self._locals: dict[int, int] = {}
+        self._maker = self._make_row
 
     def state(self, local: int) -> int:
         """The machine's number of a state of the automaton."""
         found = self._states.get(local)
         if found is None:
             acc = self._acc if self._automaton.is_accepting(local) else OPEN
-            found = self._states[local] = self._tables.leave_open(self._make_row, acc=acc)
+            is_sliced = self._is_everything and self._automaton.is_between_characters(local)
+            found = self._tables.leave_open(self._maker, acc=acc, slice_id=EMBEDDED_SLICE if is_sliced else 0)
+            self._states[local] = found
             self._locals[found] = local
-            if self._is_everything and self._automaton.is_between_characters(local):
-                self._tables.set_state(found, SLICE, EMBEDDED_SLICE)
+            if is_sliced:
                 self._tables.embedded[found] = self
         return found
 
@@ -111,7 +117,7 @@ class Embedding:
         local = self._automaton.start
         if not is_called or not self._automaton.is_accepting(local):
             return self.state(local)
-        start = self._tables.leave_open(self._make_row)
+        start = self._tables.leave_open(self._maker)
         self._locals[start] = local
         return start
 
@@ -120,16 +126,36 @@ class Embedding:
         return bytes(np.flatnonzero(self._automaton.row(self._automaton.start) >= 0).tolist())
 
     def _make_row(self, number: int) -> None:
-        tables = self._tables
         targets, index = self._automaton.ways(self._locals[number])
         states = self._states
-        values = [NONE if at < 0 else states[at] if at in states else self.state(at) for at in targets]
-        place = tables.add_row()
-        tables.rows[place] = np.array(values, dtype=np.int32)[index]
-        tables.set_state(number, ROW, place)
+        values = [states[at] if at in states else self.state(at) for at in targets]
+        self._tables.set_state(number, ROW, self._tables.add_row_of(values, index))
 
 
 _Local = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Crossing:
+    """Where bytes lead in several automata at once, which is the same for many of their states.
+
+    Attributes:
+        indices: of each automaton, which way each byte takes. Kept, since a crossing is found again by which arrays these are.
+        ways: ways that some byte takes, one of each automaton.
+        by_byte: [256], which of `ways` each byte takes.
+    """
+
+    indices: list[NDArray[np.uint8]]
+    ways: list[tuple[int, ...]]
+    by_byte: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, indices: list[NDArray[np.uint8]]) -> _Crossing:
+        numbers: dict[tuple[int, ...], int] = {}
+        by_byte = [
+            numbers.setdefault(ways, len(numbers)) for ways in zip(*(index.tolist() for index in indices), strict=True)
+        ]
+        return cls(indices, list(numbers), np.array(by_byte, dtype=np.intp))
 
 
 class QuotedEmbedding:
@@ -155,9 +181,13 @@ class QuotedEmbedding:
             is_free: whatever has come, some text of some language begins like that.
         """
         self._tables, self._automata, self._ends, self._block = tables, automata, ends, block
-        self._states: dict[_Local, int] = {}
+        dead = (_DEAD,) * len(automata)
+        self._states: dict[_Local, int] = {dead: NONE}
+        self._alone: list[dict[int, int]] = [{_DEAD: NONE} for _ in automata]  # where no other automaton goes on
         self._locals: dict[int, _Local] = {}
+        self._crossings: dict[tuple[int, ...], _Crossing] = {}
         self._is_free = is_free
+        self._maker = self._make_row
 
     def start(self) -> int:
         """The state behind the opening quote."""
@@ -199,53 +229,61 @@ class QuotedEmbedding:
         found = self._states.get(local)
         if found is None:
             tables = self._tables
-            found = self._states[local] = tables.leave_open(self._make_row, block=self._block)
+            place = next(i for i, at in enumerate(local) if at >= 0)
+            is_between = self._automata[place].is_between_characters(local[place])
+            slice_id = EMBEDDED_SLICE if is_between else 0
+            found = self._states[local] = tables.leave_open(self._maker, block=self._block, slice_id=slice_id)
             self._locals[found] = local
-            at, automaton = next((at, a) for at, a in zip(local, self._automata, strict=True) if at >= 0)
-            if automaton.is_between_characters(at):
-                tables.set_state(found, SLICE, EMBEDDED_SLICE)
+            if is_between:
                 tables.embedded[found] = self
         return found
 
-    def _ways(self, local: _Local) -> tuple[list[_Local], NDArray[np.intp] | NDArray[np.uint8]]:
-        """The states that follow, and for each byte which of them."""
-        alive = [
-            (i, automaton.ways(at))
-            for i, (at, automaton) in enumerate(zip(local, self._automata, strict=True))
-            if at >= 0
-        ]
-        dead = [-1] * len(local)
-        if len(alive) == 1:
-            place, (targets, index) = alive[0]
-            return [(*dead[:place], at, *dead[place + 1 :]) for at in targets], index
-        combined = np.zeros(256, dtype=np.intp)
-        for _, (targets, index) in alive:
-            combined = combined * len(targets) + index
-            size = int(combined.max()) + 1
-            present = np.flatnonzero(np.bincount(combined, minlength=size))
-            numbers = np.zeros(size, dtype=np.intp)
-            numbers[present] = np.arange(len(present))
-            combined = numbers[combined]
-        bytes_of = np.zeros(len(present), dtype=np.intp)  # one byte of each way
-        bytes_of[combined] = np.arange(256)
-        columns = []
-        for byte in bytes_of.tolist():
-            column = dead.copy()
-            for place, (targets, index) in alive:
-                column[place] = targets[index[byte]]
-            columns.append(tuple(column))
-        return columns, combined
+    def _state_alone(self, place: int, at: int) -> int:
+        """The state where only one automaton goes on."""
+        dead = (_DEAD,) * len(self._automata)
+        found = self._alone[place][at] = self.state((*dead[:place], at, *dead[place + 1 :]))
+        return found
+
+    def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:
+        """The states that follow where several automata go on, and for each byte which of them."""
+        following = [self._automata[i].ways(local[i]) for i in alive]
+        key = tuple([id(index) for _, index in following])
+        crossing = self._crossings.get(key)
+        if crossing is None:
+            if len(self._crossings) >= _MAX_CROSSINGS:
+                self._crossings.clear()
+            crossing = self._crossings[key] = _Crossing.of([index for _, index in following])
+        found = []
+        if len(alive) == len(local) == 2:
+            (first, _), (second, _) = following
+            for one, other in crossing.ways:
+                found.append((first[one], second[other]))
+            return found, crossing.by_byte
+        for ways in crossing.ways:
+            column = [_DEAD] * len(local)
+            for i, (targets, _), way in zip(alive, following, ways, strict=True):
+                column[i] = targets[way]
+            found.append(tuple(column))
+        return found, crossing.by_byte
 
     def _make_row(self, number: int) -> None:
-        tables, local, states = self._tables, self._locals[number], self._states
-        targets, index = self._ways(local)
-        values = [states[each] if each in states else NONE if max(each) < 0 else self.state(each) for each in targets]
-        place = tables.add_row()
-        tables.rows[place] = np.array(values, dtype=np.int32)[index]
-        for at, automaton, end in zip(local, self._automata, self._ends, strict=True):
-            if at >= 0 and automaton.is_accepting(at):
-                tables.rows[place, QUOTE] = end
-        tables.set_state(number, ROW, place)
+        tables, local = self._tables, self._locals[number]
+        alive = [i for i, at in enumerate(local) if at >= 0]
+        if len(alive) == 1:
+            (only,) = alive
+            following, index = self._automata[only].ways(local[only])
+            alone = self._alone[only]
+            row = tables.add_row_of(
+                [alone[at] if at in alone else self._state_alone(only, at) for at in following], index
+            )
+        else:
+            columns, by_byte = self._ways(local, alive)
+            states = self._states
+            row = tables.add_row_of([states[at] if at in states else self.state(at) for at in columns], by_byte)
+        for i in alive:
+            if self._automata[i].is_accepting(local[i]):
+                tables.rows[row, QUOTE] = self._ends[i]
+        tables.set_state(number, ROW, row)
 
 
 def distances(automaton: ByteAutomaton) -> dict[int, int] | None:
@@ -286,6 +324,7 @@ class CountedEmbedding:
         self._twin = QuotedEmbedding(tables, [automaton], [end])
         self._states: dict[int, int] = {}
         self._locals: dict[int, int] = {}
+        self._maker = self._make_row
 
     def start(self) -> int:
         """The state behind the opening quote."""
@@ -295,7 +334,7 @@ class CountedEmbedding:
         found = self._states.get(local)
         if found is None:
             tables = self._tables
-            found = self._states[local] = tables.leave_open(self._make_row)
+            found = self._states[local] = tables.leave_open(self._maker)
             self._locals[found] = local
             if self._automaton.is_between_characters(local):
                 tables.set_state(found, SLICE, TWIN_SLICE)
@@ -328,7 +367,7 @@ class CountedEmbedding:
         tables, automaton, local = self._tables, self._automaton, self._locals[number]
         begins = automaton.is_between_characters(local)
         targets, index = automaton.ways(local)
-        values = np.full(len(targets), NONE, dtype=np.int32)
+        values = [NONE] * len(targets)
         made: dict[int, int] = {}
         for i, target in enumerate(targets):
             if target in made:
@@ -342,9 +381,8 @@ class CountedEmbedding:
                     values[i] = self._state(target)
                 elif room >= 0:
                     values[i] = tables.action(AT_MOST, self._state(target), room)
-                made[target] = int(values[i])
-        place = tables.add_row()
-        tables.rows[place] = values[index]
+                made[target] = values[i]
+        place = tables.add_row_of(values, index)
         if automaton.is_accepting(local):
             tables.rows[place, QUOTE] = tables.action(AT_LEAST, self._end, self._least)
         tables.set_state(number, ROW, place)

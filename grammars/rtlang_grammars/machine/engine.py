@@ -53,11 +53,12 @@ class Workspace:
     __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
+        # Large, so that they hardly ever grow: memory is only taken as it is first written.
         self.ids: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
-        self.W: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
-        self.C: NDArray[np.int64] = np.zeros(1 << 14, dtype=np.int64)
-        self.H: NDArray[np.int64] = np.zeros((2 * max_depth + 64, 4), dtype=np.int64)
-        self.Q: NDArray[np.int64] = np.zeros((1 << 10, 4), dtype=np.int64)
+        self.W: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
+        self.C: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
+        self.H: NDArray[np.int64] = np.zeros((max(1 << 15, 2 * max_depth + 64), 4), dtype=np.int64)
+        self.Q: NDArray[np.int64] = np.zeros((1 << 15, 4), dtype=np.int64)
         self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)

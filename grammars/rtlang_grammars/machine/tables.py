@@ -12,7 +12,7 @@ import threading
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,9 +180,16 @@ class Tables:
         """The value that stands for a new action."""
         return FIRST_ACTION - self.add_words(*words)
 
-    def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0) -> int:
+    def add_row_of(self, values: list[int], index: NDArray[np.integer[Any]]) -> int:
+        """A new row with values[index[b]] for byte b; its number."""
+        number = self.add_rows(1)
+        np.array(values, dtype=np.int32).take(index, out=self._rows[number], mode="clip")
+        return number
+
+    def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0, slice_id: int = 0) -> int:
         """A state whose row is made when it is asked for."""
-        number = self.add_state(UNKNOWN_ROW, acc=acc, block=block)
+        number = len(self.states) // STATE_WORDS
+        self.states.extend((UNKNOWN_ROW, _NO_BYTE, NONE, -1, acc, block, slice_id, 0))
         self.makers[number] = maker
         return number
 
@@ -216,18 +223,22 @@ class Tables:
             snapshot = self.published
             if snapshot.S[state, 0] != UNKNOWN_ROW:
                 return snapshot
-            num_states, num_words, rows = self.num_states, len(self.words), self._rows
+            states, num_words, rows = self.states, len(self.words), self._rows
+            num_states = len(states) // STATE_WORDS
             self.budget = self.budget.renewed()
             self.makers[state](state)
-            assert self.state(state, 0) != UNKNOWN_ROW, "the maker has to make the row"
+            begin = state * STATE_WORDS
+            assert states[begin] != UNKNOWN_ROW, "the maker has to make the row"
             del self.makers[state]
-            if rows is not self._rows or self.num_states > len(snapshot.S) or len(self.words) > len(snapshot.X):
+            end = len(states) // STATE_WORDS
+            if rows is not self._rows or end > len(snapshot.S) or len(self.words) > len(snapshot.X):
                 return self.publish()
             if len(self.words) > num_words:
                 snapshot.X[num_words : len(self.words)] = self.words[num_words:]
-            if self.num_states > num_states:
-                added = np.array(self.states[num_states * STATE_WORDS :], dtype=np.int32)
-                snapshot.S[num_states : self.num_states] = added.reshape(-1, STATE_WORDS)
-            for column in range(STATE_WORDS - 1, -1, -1):  # the row last: from now on readers see it
-                snapshot.S[state, column] = self.state(state, column)
+            if end > num_states:
+                added = np.frombuffer(states, dtype=np.int32, offset=4 * STATE_WORDS * num_states)
+                snapshot.S[num_states:end] = added.reshape(-1, STATE_WORDS)
+                del added  # it holds on to the array, which could not grow
+            snapshot.S[state, 1:] = states[begin + 1 : begin + STATE_WORDS]
+            snapshot.S[state, 0] = states[begin]  # the row last: from now on readers see it
             return snapshot
