@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rtlang.errors import ModelLoadError
+from rtlang.model.quantized import quantization_obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +193,9 @@ class _Reader:
             return f"architecture {architecture!r} is not {family.architecture}"
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
             return f"hidden_act {self.text['hidden_act']!r} is not silu"
-        if self.raw.get("quantization_config"):
-            return "the weights are quantized"
+        quantization = self.raw.get("quantization_config")
+        if quantization and (obstacle := quantization_obstacle(quantization)):
+            return obstacle
         if head_dim % 2:
             return f"head_dim {head_dim} is odd"
         rope = self.rope_entries()

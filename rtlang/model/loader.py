@@ -28,6 +28,7 @@ from rtlang.model.accelerator import Accelerator
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.hub import hub_directory, is_hub_name
+from rtlang.model.quantized import SCALE_SUFFIX, float_tensor
 from rtlang.model.stock import stock_bytes
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.model.zoo import ZooDecoder
@@ -78,6 +79,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     else:
         decoder = ZooDecoder.load(
             directory,
+            files,
             dtype,
             dummy_seed=config.weights_seed if is_dummy else None,
             max_len=config.max_model_len or model_config.max_position_embeddings,
@@ -222,13 +224,13 @@ class SafetensorsSource:
                 str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
             )
         self._used.add(name)
+        scale_reader = self._reader_of.get(name + SCALE_SUFFIX)
+        if scale_reader is not None:
+            self._used.add(name + SCALE_SUFFIX)
         try:
-            tensor: Tensor = reader.get_tensor(name)
-        except safetensors.SafetensorError as error:  # a number format that torch does not have
-            raise ModelLoadError(str(self._directory), f"tensor {name} cannot be read: {error}") from None
-        if not tensor.is_floating_point():
-            raise ModelLoadError(str(self._directory), f"tensor {name} holds {tensor.dtype}, floats are supported")
-        tensor = tensor.to(device=self._device, dtype=self._dtype)
+            tensor = float_tensor(reader, name, self._dtype, scale_reader).to(self._device)
+        except ValueError as error:  # a number format that torch does not have, or that is no weight
+            raise ModelLoadError(str(self._directory), f"tensor {name} {error}") from None
         if self._progress is not None:
             self._progress.add(tensor.nbytes)
         return tensor
@@ -284,19 +286,25 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
     """Bytes of all tensors of the files, once held as `dtype`.
 
     Raises:
-        ModelLoadError: a file cannot be read, or a weight is no float (what marks quantized checkpoints).
+        ModelLoadError: a file cannot be read, or a weight is neither of floats nor of int8 with scales.
     """
     total = 0
     for path in files:
         try:
             opened: Any = safetensors.safe_open(str(path), framework="pt")
             with opened as reader:
-                for name in reader.keys():  # noqa: SIM118 -- the reader is no mapping
+                names = set(reader.keys())
+                for name in names:
+                    if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in names:
+                        continue
                     tensor = reader.get_slice(name)
                     total += math.prod(tensor.get_shape()) * dtype.itemsize
                     kind = tensor.get_dtype()
-                    if name.endswith(".weight") and not kind.startswith(("F", "BF")):
-                        raise ModelLoadError(str(path.parent), f"tensor {name} holds {kind}, floats are supported")
+                    is_weight = kind.startswith(("F", "BF")) or (kind == "I8" and name + SCALE_SUFFIX in names)
+                    if name.endswith(".weight") and not is_weight:
+                        raise ModelLoadError(
+                            str(path.parent), f"tensor {name} holds {kind}, floats and int8 with scales are supported"
+                        )
         except (safetensors.SafetensorError, OSError) as error:
             raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
     return total

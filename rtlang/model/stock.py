@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from rtlang.errors import ModelLoadError
+from rtlang.model.quantized import float_state, quantization_obstacle
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def stock_bytes(directory: Path, dtype: torch.dtype) -> int:
         ModelLoadError: transformers does not know the model type or cannot make the model.
     """
     with torch.device("meta"), quiet():
-        model = load_model(directory, read_config(directory), dtype, 0)
+        model = load_model(directory, (), read_config(directory), dtype, 0)
     return sum(parameter.numel() * dtype.itemsize for parameter in model.parameters())
 
 
@@ -59,25 +60,27 @@ def read_config(directory: Path) -> Any:
         ) from None
 
 
-def load_model(directory: Path, config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
+def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
     """The library's model with its own attention, from the checkpoint or, with `dummy_seed`, of seeded noise.
+
+    The library reads a checkpoint of floats itself; one of int8 is given to it as floats, read from `files`.
 
     Raises:
         ModelLoadError: the library cannot load it, or the checkpoint has not all of its tensors.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
+    is_quantized = getattr(config, "quantization_config", None) is not None
     try:
+        if is_quantized:
+            del config.quantization_config
         if dummy_seed is None:
-            model, found = AutoModelForCausalLM.from_pretrained(
-                directory,
-                config=config,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                **options,
-            )
+            source, loader, given = directory, AutoModelForCausalLM, {"use_safetensors": True, "local_files_only": True}
+            if is_quantized:  # the Auto class takes no weights without a place
+                source, loader = None, MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+                given = {"state_dict": float_state(files, dtype)}
+            model, found = loader.from_pretrained(source, config=config, output_loading_info=True, **given, **options)
             _check_found(directory, found)
             return model
         with torch.random.fork_rng(devices=()):
@@ -115,8 +118,9 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
     model_type = str(config.model_type)
     if model_type in _REFUSED:
         raise ModelLoadError(path, f"model type {model_type!r} is not supported: {_REFUSED[model_type]}")
-    if getattr(config, "quantization_config", None) is not None:
-        raise ModelLoadError(path, "the weights are quantized; plain float weights are supported")
+    quantization = getattr(config, "quantization_config", None)
+    if quantization is not None and (obstacle := quantization_obstacle(quantization)):
+        raise ModelLoadError(path, obstacle)
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None) or getattr(text, "layers_block_type", None) or ()
     for kind in kinds:

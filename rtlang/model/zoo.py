@@ -12,7 +12,7 @@ import inspect
 import itertools
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class ZooDecoder:
     def load(
         cls,
         directory: Path,
+        files: Sequence[Path],
         dtype: torch.dtype,
         *,
         dummy_seed: int | None,
@@ -70,6 +71,7 @@ class ZooDecoder:
         """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
 
         Args:
+            files: the checkpoint's weights; none with `dummy_seed`.
             max_len: longest sequence in tokens that will be computed.
             on_progress: called with the fraction of the tensors that was read.
             device: where the model is moved to once it is read; default: it stays on the CPU.
@@ -79,7 +81,7 @@ class ZooDecoder:
         config = read_config(directory)
         refuse_known(config, str(directory), max_len)
         with quiet(), watched(on_progress):
-            model = load_model(directory, config, dtype, dummy_seed)
+            model = load_model(directory, files, config, dtype, dummy_seed)
         decoder = cls(model.eval().requires_grad_(False).to(device or "cpu"), str(directory), dtype, device)
         with torch.inference_mode():
             decoder._take_over()

@@ -10,6 +10,7 @@ import torch
 
 from rtlang.config import RuntimeConfig
 from rtlang.errors import ModelLoadError
+from rtlang.model.loader import weight_files
 from rtlang.model.runner import ModelRunner
 from rtlang.model.stock import stock_bytes
 from rtlang.model.zoo import ZooDecoder
@@ -30,7 +31,7 @@ def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path)
     path = make_checkpoint(tmp_path, "mamba")
     (path / "model.safetensors").write_bytes(b"")
     with pytest.raises(ModelLoadError, match=r"'mamba'.*'linear_attention' are not attention"):
-        ZooDecoder.load(path, torch.float32, dummy_seed=None, max_len=64)
+        ZooDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, max_len=64)
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
@@ -82,7 +83,7 @@ def test_bytes_are_those_of_the_parameters(family: str, tmp_path: Path) -> None:
 def test_progress_rises_to_one(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "mixtral")
     seen: list[float] = []
-    ZooDecoder.load(path, torch.float32, dummy_seed=None, max_len=64, on_progress=seen.append)
+    ZooDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, max_len=64, on_progress=seen.append)
     assert len(seen) > 5
     assert seen == sorted(seen)
     assert seen[-1] == 1.0

@@ -1,0 +1,125 @@
+"""Weights in eight bits with a scale for each row: the `int-quantized` layout of compressed-tensors checkpoints.
+
+A matrix `X.weight` of int8 [out, in] stands beside `X.weight_scale` [out, 1], [out, in / group] or [1]; the weight it means is
+their product. Weights are multiplied out when they are read, so that everything computes as with a checkpoint of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from torch import Tensor
+
+SCALE_SUFFIX = "_scale"  # of a weight's name
+_LARGEST = 127
+
+
+def quantization_obstacle(config: Mapping[str, Any]) -> str | None:
+    """Why weights with this `quantization_config` cannot be read, or None.
+
+    Symmetric int8 weights can be, by row, by group of a row's columns or by tensor; nothing else may be quantized.
+    """
+    method, layout = config.get("quant_method"), config.get("format")
+    if method != "compressed-tensors" or layout != "int-quantized":
+        named = method if method != "compressed-tensors" else f"{method}, {layout}"
+        return f"the weights are quantized ({named}); floats, and int8 in the int-quantized layout of compressed-tensors, are supported"
+    if config.get("kv_cache_scheme"):
+        return "the checkpoint asks for a quantized KV cache (kv_cache_scheme); set kv_dtype instead"
+    groups = config.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups:
+        return "quantization_config has no config_groups"
+    for name, group in groups.items():
+        group = group if isinstance(group, Mapping) else {}
+        weights = group.get("weights")
+        if not isinstance(weights, Mapping):
+            return f"quantization_config.config_groups.{name} says nothing of weights"
+        is_plain = (weights.get("num_bits"), weights.get("type"), weights.get("symmetric")) == (8, "int", True)
+        if not is_plain or weights.get("strategy") not in ("channel", "group", "tensor"):
+            return f"config_groups.{name} has weights that are not symmetric int8 by channel, group or tensor"
+        if group.get("input_activations") or group.get("output_activations"):
+            return f"config_groups.{name} quantizes activations; only weights may be quantized"
+    return None
+
+
+def int8_config() -> dict[str, Any]:
+    """The `quantization_config` of a checkpoint whose linear layers are `quantized`."""
+    weights = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel", "dynamic": False}
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": None, "output_activations": None}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "int-quantized",
+        "quantization_status": "compressed",
+        "config_groups": {"group_0": group},
+        "ignore": ["lm_head"],
+        "kv_cache_scheme": None,
+    }
+
+
+def quantized(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The int8 matrix and the float32 scales [out, 1] that stand for a matrix [out, in] within half a scale."""
+    scale = weight.float().abs().amax(1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny) / _LARGEST
+    return (weight.float() / scale).round().to(torch.int8), scale
+
+
+def dequantized(weight: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """The matrix [out, in] that int8 values and their scales stand for.
+
+    Raises:
+        ValueError: the scales fit neither the rows, nor groups of their columns, nor the whole.
+    """
+    rows, columns = weight.shape
+    if scale.numel() == 1:
+        return (weight.to(scale.dtype) * scale.reshape(1, 1)).to(dtype)
+    if scale.ndim != 2 or scale.shape[0] != rows or scale.shape[1] < 1 or columns % scale.shape[1]:
+        raise ValueError(f"scales of shape {list(scale.shape)} do not fit a weight of shape {[rows, columns]}")
+    grouped = weight.to(scale.dtype).view(rows, scale.shape[1], -1) * scale[:, :, None]
+    return grouped.view(rows, columns).to(dtype)
+
+
+def float_tensor(reader: Any, name: str, dtype: torch.dtype, scale_reader: Any) -> Tensor:
+    """A tensor of a safetensors file as floats, multiplied out where it is quantized.
+
+    Args:
+        reader: the open file that holds `name`.
+        scale_reader: the open file that holds `name + SCALE_SUFFIX`; None where no file does.
+
+    Raises:
+        ValueError: it is no float and has no fitting scales, or is of a kind that torch does not know; says so.
+    """
+    try:
+        tensor: Tensor = reader.get_tensor(name)
+        scale = scale_reader.get_tensor(name + SCALE_SUFFIX) if scale_reader is not None else None
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"cannot be read: {error}") from None
+    if tensor.is_floating_point():
+        return tensor.to(dtype)
+    if tensor.dtype is not torch.int8 or scale is None or tensor.ndim != 2:
+        raise ValueError(f"holds {tensor.dtype}, floats and int8 with scales are supported")
+    if not scale.is_floating_point():
+        raise ValueError(f"has scales of {scale.dtype}, floats are supported")
+    return dequantized(tensor, scale, dtype)
+
+
+def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:
+    """All tensors of safetensors files as floats, without the scales.
+
+    Raises:
+        ValueError: one cannot be read; names it.
+    """
+    reader_of: dict[str, Any] = {}
+    for path in files:
+        reader: Any = safetensors.safe_open(str(path), framework="pt")
+        reader_of.update(dict.fromkeys(reader.keys(), reader))
+    result = {}
+    for name, reader in reader_of.items():
+        if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in reader_of:
+            continue
+        try:
+            result[name] = float_tensor(reader, name, dtype, reader_of.get(name + SCALE_SUFFIX))
+        except ValueError as error:
+            raise ValueError(f"tensor {name} {error}") from None
+    return result
