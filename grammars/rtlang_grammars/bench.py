@@ -2,13 +2,13 @@
 
 Every schema is compiled and every instance followed by each backend in turn, in one process, on the CPU clock: the time to the first mask
 (compile and one mask), the time of every mask on the way through the instances, and what became of valid and invalid instances. The memory
-of each backend is measured in a process of its own. `--pathological` prints what hostile inputs come to instead.
+of each backend is measured in a process of its own. `--pathological` prints what hostile inputs come to instead. The process is set up as
+a runtime sets it up (`process`).
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import gzip
 import json
 import platform
@@ -22,7 +22,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from rtlang_grammars import bench_pathological
+from rtlang_grammars import bench_pathological, process
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.bench_memory import peak_megabytes
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarBackend, GrammarError
@@ -140,12 +140,12 @@ def main(arguments: list[str] | None = None) -> None:
     figures = {name: Figures() for name in backends}
     for backend in backends.values():
         measure(backend, 0, warm_up, tokenizer, words, Figures())
-    gc.collect()
-    gc.freeze()  # what the libraries have loaded is looked through no more, as in a server
+    process.begin()  # as a runtime does
     for index, row in enumerate(rows):
         order = list(backends) if index % 2 else list(backends)[::-1]
         for name in order:
             measure(backends[name], index, row, tokenizer, words, figures[name])
+    process.end()
     shared = set.intersection(*(set(each.first) for each in figures.values()))
     lines.append(f"times over the {len(shared)} schemas that all compiled")
     lines += [report(name, each, shared) for name, each in figures.items()]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from rtlang_grammars import process
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.spec import CompiledGrammar, Constraint, ConstraintKind, GrammarBackend, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
@@ -142,12 +143,14 @@ def table(vocabulary: Vocabulary, names: list[str] | None = None) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     context = multiprocessing.get_context("fork")
+    process.begin()  # as a runtime does
     for name in names or list(CASES):
         receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=lambda name=name, sender=sender: sender.send(_line(backend, vocabulary, name)))
-        process.start()
+        child = context.Process(target=lambda name=name, sender=sender: sender.send(_line(backend, vocabulary, name)))
+        child.start()
         lines.append(receiver.recv())
-        process.join()
+        child.join()
+    process.end()
     return lines
 
 

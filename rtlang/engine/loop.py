@@ -16,6 +16,7 @@ from collections.abc import Callable
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
 from rtlang.errors import EngineDeadError
+from rtlang_grammars import process
 
 logger = logging.getLogger(__name__)
 
@@ -175,6 +176,7 @@ class EngineLoop:
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
                 if timeout is not None and timeout <= 0:
                     break
+                process.tidy()
                 self._condition.wait(timeout)
             self._is_woken = False
             num_commands = len(self._commands)

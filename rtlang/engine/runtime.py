@@ -44,7 +44,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, SamplingParams, check_run_options
-from rtlang_grammars import warm_up
+from rtlang_grammars import process, warm_up
 from rtlang_grammars.schema.report import Report
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,8 @@ _MANY_TOKENS = 1 << 20
 
 
 class Runtime:
-    """Runs request graphs on a model in this process. Thread-safe; a context manager.
+    """Runs request graphs on a model in this process. Thread-safe; a context manager. While it runs, Python's threads change places sooner
+    and its full collections of garbage wait for idle moments (`rtlang_grammars.process`).
 
     Args:
         model: directory of a checkpoint, or "rtlang:tiny"; default: as in `config`.
@@ -108,6 +109,7 @@ class Runtime:
                 loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
                 loop.start()
                 self._loop = loop
+                process.begin()
         return self
 
     @property
@@ -203,10 +205,13 @@ class Runtime:
         A listener may call it too, from the engine's thread; the model is then freed by the next call from another thread.
         """
         with self._lock:
+            is_first = not self._is_closed
             self._is_closed = True
             loop = self._loop
         if loop is not None:
             loop.stop()
+            if is_first:
+                process.end()
             if loop.forget_engine():
                 self._free()
 

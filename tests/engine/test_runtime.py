@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from typing import Any
@@ -24,6 +25,7 @@ from rtlang.errors import (
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.lang.graph import Arg, Generate, RequestGraph, Text
 from rtlang.params import SamplingParams
+from rtlang_grammars import process
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
 
 LIMIT_S = 30.0
@@ -193,6 +195,18 @@ def test_a_closed_runtime_lets_go_of_its_engine(runner: list[SlowRunner]) -> Non
     gc.collect()
     assert engine() is None
     runtime.close()
+
+
+def test_the_process_is_set_up_while_a_runtime_runs(runner: list[SlowRunner]) -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    with Runtime(page_size=4) as runtime:
+        assert sys.getswitchinterval() <= 0.001
+        assert gc.get_threshold()[2] >= process.FULL_AFTER
+        assert gc.get_freeze_count() > 0
+    runtime.close()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+    Runtime(page_size=4).close()  # one that never began
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
 
 
 def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:
