@@ -6,7 +6,7 @@ See `machine/` for the tables, the masks and the matcher, `schema/` for what a J
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import time
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -18,6 +18,7 @@ from rtlang_grammars.context_free.folding import regular_languages
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.grammar_store import Built, Compilation, GrammarStore
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.completion import Completion
@@ -56,6 +57,7 @@ class EngineBackend:
         *,
         schema_options: SchemaOptions | None = None,
         allow_checked: bool = False,
+        store: GrammarStore | None = None,
     ) -> None:
         """Put a vocabulary to use.
 
@@ -63,9 +65,10 @@ class EngineBackend:
             schema_options: how JSON schemas are read.
             allow_checked: compile schemas with keywords that masks cannot hold in full: whoever follows the matchers then has to put
                 finished values to `EngineGrammar.value_check`. False: such schemas are refused.
+            store: where grammars are looked for before they are compiled, and kept.
         """
         self._engine, self._limits = engine, limits or Limits()
-        self._schema_options, self._allow_checked = schema_options, allow_checked
+        self._schema_options, self._allow_checked, self._store = schema_options, allow_checked, store
         self._table = TokenTable(engine.vocabulary)
         self._forcing = ForcedText(engine.vocabulary, engine.trie, self._table)
 
@@ -77,6 +80,7 @@ class EngineBackend:
         limits: Limits | None = None,
         *,
         allow_checked: bool = False,
+        store: GrammarStore | None = None,
     ) -> EngineBackend:
         """Index the vocabulary, or read the index from the cache on disk, and have all code ready.
 
@@ -86,16 +90,23 @@ class EngineBackend:
         cls(
             engine, Limits(max_seconds=600.0)
         )._warm_up()  # code that is compiled meanwhile takes longer than any grammar may
-        return cls(engine, limits, allow_checked=allow_checked)
+        return cls(engine, limits, allow_checked=allow_checked, store=store)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
         """See `GrammarBackend.compile`."""
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)
-        built = _built(constraint, budget, self._schema_options, allow_checked=self._allow_checked)
+        store = self._store
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        built = None if store is None else store.find(compilation, budget)
+        is_new, started = built is None, time.thread_time()
+        if built is None:
+            built = _built(constraint, budget, self._schema_options, allow_checked=self._allow_checked)
         built.tables.publish()
         budget.detach()
+        if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
+            store.keep(compilation, built)  # other threads may use the tables from now on
         machine = MachineGrammar(self._engine, built.tables, built.start)
         return EngineGrammar(machine, self._forcing, self._table, built.report, built.check)
 
@@ -144,16 +155,6 @@ class EngineGrammar:
         return MachineMatcher(self.machine, self._completion, self._forcing, self._table)
 
 
-@dataclass(frozen=True, slots=True)
-class _Built:
-    """What a constraint became, which no vocabulary has a part in. Fields as in `MachineGrammar` and `EngineGrammar`."""
-
-    tables: Tables
-    start: int
-    report: Report | None
-    check: ValueCheck | None
-
-
 def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
     """See whether a constraint can be compiled, for which no vocabulary is needed.
 
@@ -165,7 +166,7 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     _built(constraint, budget, None, allow_checked=True)
 
 
-def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None, *, allow_checked: bool) -> _Built:
+def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None, *, allow_checked: bool) -> Built:
     """The tables of a constraint. `allow_checked` as in `EngineBackend`."""
     report: Report | None = None
     check: ValueCheck | None = None
@@ -199,7 +200,7 @@ def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None
                 structure.tables,
                 structure.report,
             )
-    return _Built(tables, start, report, check)
+    return Built(tables, start, report, check)
 
 
 def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:

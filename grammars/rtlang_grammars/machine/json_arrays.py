@@ -42,7 +42,7 @@ def shortest_of(starts: tuple[int, ...], shortest: Shortest) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArrayCloser:
+class ArrayCloser:
     """Ends an array: `done` elements and as many as the register says have come, `items` are the starts of those that follow in order."""
 
     done: int
@@ -84,7 +84,7 @@ def add_array(build: ShapeTables, shape: ArrayShape, start: int) -> None:
     items = () if shape.items is None else build.starts_of(shape.items)
 
     def close(state: int, done: int) -> None:
-        closer = _ArrayCloser(done, shape.min_items, prefix, items)
+        closer = ArrayCloser(done, shape.min_items, prefix, items)
         tables.closers[state] = tables.closers[state + 1] = closer
 
     # From the last place to the first, so that each knows the next.

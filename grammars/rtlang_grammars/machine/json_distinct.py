@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _DistinctCloser:
+class DistinctCloser:
     """Ends an array of different values: writes as many others as are missing."""
 
     words: object
@@ -91,7 +91,7 @@ def add_distinct_array(build: ShapeTables, shape: ArrayShape, texts: list[list[b
     tables.rows[[*rows, *firsts], ord("]")] = tables.action(CLOSE, description, end)
     shortest = tuple(min(each, key=len) for each in texts)
     for state, is_first in ((first, True), (behind, False)):
-        closer = _DistinctCloser(tables.words, description, shortest, is_first)
+        closer = DistinctCloser(tables.words, description, shortest, is_first)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("["))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -46,16 +46,18 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 256
 """Names by patterns that are made up to end an object."""
+Names = Language | tuple[str, ...] | None
+"""Names of members: a language, some of one, or any."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ObjectCloser:
+class ObjectCloser:
     """Ends an object: writes the missing members, and others where there are too few."""
 
     words: object
     description: int
     members: tuple[tuple[bytes, tuple[int, ...]], ...]  # by number: name with quotes and colon, starts of its values
-    others: tuple[tuple[Language | None, tuple[int, ...]], ...]  # names (None: any), starts of their values
+    others: tuple[tuple[Names, tuple[int, ...]], ...]  # names, starts of their values
     is_first: bool
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
@@ -87,14 +89,20 @@ class _ObjectCloser:
             text = shortest_of(starts, shortest)
             if text is None:
                 continue
-            names = map(str, range(count + len(declared))) if language is None else _names_of(language, count)
-            for name in dict.fromkeys(names):
+            for name in dict.fromkeys(_some(language, count, len(declared))):
                 member = _member(name)
                 if member not in declared:
                     yield member + text
 
 
-def _names_of(language: Language, count: int) -> Iterator[str]:
+def _some(names: Names, count: int, num_declared: int) -> Iterable[str]:
+    """At least `count` of some names that are not declared, where there are as many and that does not take long."""
+    if names is None:
+        return map(str, range(count + num_declared))
+    return names if isinstance(names, tuple) else names_of(names, count)
+
+
+def names_of(language: Language, count: int) -> Iterator[str]:
     """Some names of a language, perhaps some twice; none where that takes too long."""
     if count <= _MAX_NAMED:
         try:
@@ -166,12 +174,12 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     members = tuple(
         (_member(each.name), () if each.shape is None else build.starts_of(each.shape)) for each in shape.properties
     )
-    others: list[tuple[Language | None, int]] = [*classes]
+    others: list[tuple[Names, int]] = [*classes]
     if is_simple and shape.additional is not None:
         others = [(None, shape.additional)]
     starts = tuple((language, build.starts_of(ref)) for language, ref in others)
     for state, is_first in ((first, True), (behind, False)):
-        closer = _ObjectCloser(tables.words, description, members, starts, is_first)
+        closer = ObjectCloser(tables.words, description, members, starts, is_first)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("{"))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -289,7 +290,7 @@ class ShapeTables:
         tables.set_state(inner, WIDTH, limit)
         tables.counted[inner] = (least, limit)
         if least:
-            tables.closers[inner] = _CountedCloser(least)
+            tables.closers[inner] = CountedCloser(least)
         return inner
 
     # Literals
@@ -371,16 +372,16 @@ def number_of(shape: NumberShape, budget: Budget) -> Language:
     )
 
 
-class _CountedCloser:
+@dataclass(frozen=True, slots=True)
+class CountedCloser:
     """Ends a string that must have some code points."""
 
-    def __init__(self, least: int) -> None:
-        self._least = least
+    least: int
 
     def text(self, register: object, shortest: object) -> bytes | None:
         """Plain letters, and the quote."""
         assert isinstance(register, int)
-        return b"a" * max(0, self._least - register) + b'"'
+        return b"a" * max(0, self.least - register) + b'"'
 
 
 def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:

@@ -78,7 +78,8 @@ class Report:
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
         """One for each keyword and place; where a keyword was met several times the weakest status is kept."""
-        entries, notes = self._entries, self._notes
+        notes = self._notes  # first: it is forgotten only once the entries are there
+        entries = self._entries
         if entries is None:  # written out twice in a race, both right
             assert notes is not None
             entries = self._entries = notes.written_out()
@@ -114,7 +115,7 @@ class Notes:
         has_checked: something may have to be checked.
     """
 
-    __slots__ = ("_same", "_said", "has_checked")
+    __slots__ = ("_said", "_same", "has_checked")
 
     def __init__(self) -> None:
         self._said: list[ReportEntry | _Met] = []

@@ -1,0 +1,283 @@
+"""Plain data and flat arrays under keys, in the files of one directory: checksummed, bounded in bytes, without pickle.
+
+A cache and nothing more: whatever goes wrong with it (files that are damaged or of another version, a disk that is full, a directory that
+may not be written) is counted, said once in the log, and means that what was looked for is not there. Files are written beside and renamed,
+so that processes may share a directory. What is not part of an entry is not in the file: no code, no types.
+
+Compiled code reads the arrays without looking at bounds. So only files are read that nobody else could have written: those of this user or
+of root, in a directory that not everyone may write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import queue
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+Entry = tuple[dict[str, Any], Sequence[NDArray[np.int32]]]
+"""Plain data as JSON has it, and flat arrays."""
+
+MAGIC = b"rtlang-grammar1\n"
+MAX_BYTES = 256 << 20
+KEY_BYTES = 32
+_DIGEST_BYTES = 32
+_MAX_WAITING = 16
+_MAX_FAILURES = 3
+_STALE_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """What became of what was looked for and offered, so far, in this process.
+
+    Attributes:
+        hits, misses: entries that were found, and that were not.
+        stored, unfit, dropped: entries that were written; that could not be made; that came faster than they are written.
+        evicted: files removed to keep the bound.
+        damaged: files that were not whole, or not what they should be.
+        failures: reads and writes that the system refused.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    stored: int = 0
+    unfit: int = 0
+    dropped: int = 0
+    evicted: int = 0
+    damaged: int = 0
+    failures: int = 0
+
+
+class DiskCache:
+    """The entries of one directory, under keys of KEY_BYTES. Safe to use from several threads and processes. No method raises.
+
+    Attributes:
+        counts: see `CacheCounts`.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int = MAX_BYTES) -> None:
+        """Make the directory where it is missing.
+
+        Args:
+            max_bytes: of all files; the least recently used are removed. Each other process may add a sixteenth before it is noticed.
+        """
+        self.counts = CacheCounts()
+        self._directory, self._max_bytes = directory, max_bytes
+        self._said: set[str] = set()
+        self._num_failures = 0
+        self._num_bytes = max_bytes  # as far as is known; so at first it is looked at
+        self._num_written = 0  # bytes since the last look
+        self._queue: queue.Queue[tuple[bytes, Callable[[], Entry | None]]] = queue.Queue(_MAX_WAITING)
+        self._lock = threading.Lock()
+        self._writer: threading.Thread | None = None
+        self._is_usable = self._can_be_trusted()
+
+    def get(self, key: bytes) -> Entry | None:
+        """What was stored under a key; None where it is not there, or not whole."""
+        entry = self._read(key) if self._is_usable else None
+        if entry is None:
+            self.counts.misses += 1
+        else:
+            self.counts.hits += 1
+        return entry
+
+    def offer(self, key: bytes, make: Callable[[], Entry | None]) -> None:
+        """Store an entry, on a thread of the cache.
+
+        Args:
+            make: makes the entry, on that thread; None where it cannot.
+        """
+        if not self._is_usable:
+            return
+        with self._lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
+                self._writer.start()
+        try:
+            self._queue.put_nowait((key, make))
+        except queue.Full:
+            self.counts.dropped += 1
+
+    def flush(self) -> None:
+        """Wait until all that was offered is written or given up."""
+        self._queue.join()
+
+    def reject(self, key: bytes, reason: str) -> None:
+        """An entry was whole but is no good: remove it."""
+        self.counts.damaged += 1
+        self._say("damaged", f"{self._path(key)} is ignored: {reason}")
+        self._remove(self._path(key))
+
+    def _can_be_trusted(self) -> bool:
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = self._directory.stat()
+        except OSError as error:
+            self._fail("directory", f"{self._directory} cannot be used: {error.strerror}")
+            return False
+        if not _is_own(status):
+            self._fail("directory", f"{self._directory} is not used: others may write there")
+            return False
+        return True
+
+    # Reading
+
+    def _read(self, key: bytes) -> Entry | None:
+        path = self._path(key)
+        try:
+            with path.open("rb") as file:
+                if not _is_own(os.fstat(file.fileno())):
+                    self._fail("owner", f"{path} is not read: it is not this user's")
+                    return None
+                content = file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._fail("read", f"{path} cannot be read: {error.strerror}")
+            return None
+        entry = unpacked(content, key)
+        if entry is None:
+            self.reject(key, "it is damaged or of another version")
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # the time of the last use decides what is removed first
+        return entry
+
+    # Writing, on the thread of the cache
+
+    def _write_all(self) -> None:
+        while True:
+            key, make = self._queue.get()
+            try:
+                self._make_and_write(key, make)
+            except Exception as error:
+                self.counts.unfit += 1
+                self._say("make", f"a grammar is not kept: {type(error).__name__}: {error}")
+            finally:
+                del make
+                self._queue.task_done()
+
+    def _make_and_write(self, key: bytes, make: Callable[[], Entry | None]) -> None:
+        if self._num_failures >= _MAX_FAILURES or self._path(key).exists():
+            return
+        entry = make()
+        content = None if entry is None else packed(key, *entry)
+        if content is None or len(content) > self._max_bytes // 2:
+            self.counts.unfit += 1
+            return
+        is_full = self._num_bytes + len(content) > self._max_bytes
+        if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove, too
+            self._num_bytes, self._num_written = self._sweep(len(content)), 0
+        try:
+            self._write(self._path(key), content)
+        except OSError as error:
+            self._num_failures += 1
+            self._fail("write", f"{self._directory} cannot be written: {error.strerror}")
+            return
+        self._num_failures = 0
+        self._num_bytes += len(content)
+        self._num_written += len(content)
+        self.counts.stored += 1
+
+    def _write(self, path: Path, content: bytes) -> None:
+        handle, name = tempfile.mkstemp(prefix=".grammar-", dir=self._directory)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+    def _sweep(self, num_needed: int) -> int:
+        """Remove the least recently used files where there is too little room for more, and what broken writers left; the bytes used."""
+        found: list[tuple[int, int, Path]] = []
+        now = time.time()
+        with contextlib.suppress(OSError):
+            for each in os.scandir(self._directory):
+                with contextlib.suppress(OSError):
+                    status = each.stat(follow_symlinks=False)
+                    if each.name.startswith(".grammar-") and now - status.st_mtime > _STALE_SECONDS:
+                        self._remove(Path(each.path))
+                    elif each.name.startswith("grammar-") and each.name.endswith(".bin"):
+                        found.append((status.st_mtime_ns, status.st_size, Path(each.path)))
+        total = sum(size for _, size, _ in found)
+        if total + num_needed > self._max_bytes:
+            for _, size, path in sorted(found):
+                if total + num_needed <= self._max_bytes - self._max_bytes // 8:
+                    break
+                self._remove(path)
+                self.counts.evicted += 1
+                total -= size
+        return total
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+    def _path(self, key: bytes) -> Path:
+        return self._directory / f"grammar-{key.hex()}.bin"
+
+    def _fail(self, kind: str, message: str) -> None:
+        self.counts.failures += 1
+        self._say(kind, message)
+
+    def _say(self, kind: str, message: str) -> None:
+        """Log the first of its kind."""
+        if kind not in self._said:
+            self._said.add(kind)
+            logger.warning("grammar cache: %s", message)
+
+
+def packed(key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> bytes:
+    """An entry as the bytes of its file: magic, digest of what follows, then lengths, key, plain data and arrays."""
+    text = json.dumps(plain, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    parts = [each.astype("<i4").tobytes() for each in arrays]
+    lengths = struct.pack(f"<{2 + len(parts)}I", len(text), len(parts), *map(len, parts))
+    payload = b"".join((key, lengths, text, *parts))
+    return MAGIC + hashlib.blake2b(payload, digest_size=_DIGEST_BYTES).digest() + payload
+
+
+def unpacked(content: bytes, key: bytes) -> Entry | None:
+    """The entry in the bytes of a file; None where it is not whole, of another version, or of another key."""
+    begin = len(MAGIC) + _DIGEST_BYTES
+    payload = memoryview(content)[begin:]
+    if not content.startswith(MAGIC) or bytes(payload[:KEY_BYTES]) != key:
+        return None
+    if hashlib.blake2b(payload, digest_size=_DIGEST_BYTES).digest() != content[len(MAGIC) : begin]:
+        return None
+    text_length, count = struct.unpack_from("<2I", payload, KEY_BYTES)
+    at = KEY_BYTES + 8 + 4 * count
+    lengths = struct.unpack_from(f"<{count}I", payload, KEY_BYTES + 8)
+    plain = json.loads(bytes(payload[at : at + text_length]))
+    at += text_length
+    arrays = []
+    for length in lengths:
+        arrays.append(np.frombuffer(payload, dtype="<i4", count=length // 4, offset=at).astype(np.int32, copy=False))
+        at += length
+    return plain, arrays
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Whether nobody but this user and root can have written it."""
+    if os.name != "posix":
+        return True
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o002
