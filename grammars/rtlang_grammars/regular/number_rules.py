@@ -1,7 +1,7 @@
 """What may be demanded of a JSON number, each demand as a small machine that reads its spelling digit by digit.
 
 A rule's state is any hashable value. It is told of the sign, of digits before and after the point, and of the exponent; None from it means
-that no way of going on can meet the demand, in the spellings that are allowed. Values are compared exactly, in decimal.
+that no way of going on can meet the demand, in the spellings that are allowed. Bounds have machines of their own; see `bound_machines`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-from rtlang_grammars.regular.decimal_order import (
-    EQUAL,
-    GREATER,
-    LESS,
-    Comparator,
-    Compared,
-    alike_between,
-    decimal_digits,
-    order_of,
-)
+from rtlang_grammars.regular.decimal_order import decimal_digits
 
-_MAX_PLAIN_PLACES = 40
 _ALL_DIFFERENT = tuple(range(10))
+_ALL_ALIKE = (0, *[1] * 9)
 
 
 class Rule(Protocol):
@@ -55,129 +46,6 @@ class Rule(Protocol):
 
     def accepts(self, state: Hashable) -> bool:
         """Whether the number so far meets the demand."""
-
-
-class _BoundState(NamedTuple):
-    """Of `Bound`. Before the exponent: both comparisons; within it: the mantissa's order, and the comparison of the exponent's digits."""
-
-    is_negative: bool
-    is_zero: bool
-    plain: Compared | None
-    mantissa: Compared | None
-    mantissa_order: int = 0
-    has_exponent_minus: bool = False
-    exponent: Compared | None = None
-
-
-class Bound:
-    """The value is on one side of a bound.
-
-    With an exponent, numbers must be written with one digit other than 0 before the point, or be zero: then the exponents compare first.
-    Beside a bound that is very large or very small, numbers must have an exponent where they have many digits.
-    """
-
-    def __init__(self, bound: Fraction, *, is_minimum: bool, is_exclusive: bool) -> None:
-        """
-        Raises:
-            GrammarError: the bound has no decimal form, or a very long one.
-        """
-        self.bound, self.is_minimum, self.is_exclusive = bound, is_minimum, is_exclusive
-        magnitude = abs(bound)
-        whole, fraction = decimal_digits(magnitude)
-        if magnitude >= 1:
-            self._exponent = len(whole) - 1
-        else:
-            self._exponent = len(fraction.lstrip("0")) - len(fraction) - 1
-        self._is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
-        self._plain = Comparator(magnitude)
-        self._mantissa = Comparator(magnitude / Fraction(10) ** self._exponent if magnitude else magnitude)
-        self._exponents = Comparator(Fraction(abs(self._exponent)))
-
-    def start(self) -> Hashable:
-        """Before anything is read."""
-        return _BoundState(False, True, self._plain.start, self._mantissa.start)
-
-    def alike(self, state: Hashable) -> Sequence[int]:
-        """Digits are alike between those that the next one is compared with."""
-        assert isinstance(state, _BoundState)
-        compared = self._exponents.next_digits(state.exponent or self._exponents.start)
-        if state.plain is not None:
-            compared += self._plain.next_digits(state.plain)
-        if state.mantissa is not None:
-            compared += self._mantissa.next_digits(state.mantissa)
-        return alike_between(frozenset(compared))
-
-    def minus(self, state: Hashable) -> Hashable | None:
-        """After the sign of the number."""
-        assert isinstance(state, _BoundState)
-        return state._replace(is_negative=True)
-
-    def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
-        """After a digit before or after the point."""
-        assert isinstance(state, _BoundState)
-        assert state.plain is not None
-        mantissa = state.mantissa
-        if mantissa is not None:
-            is_normal = is_fraction or (mantissa.position == 0 and digit != 0)
-            mantissa = self._mantissa.digit(mantissa, digit, is_fraction) if is_normal else None
-        plain = self._plain.digit(state.plain, digit, is_fraction)
-        if self._is_extreme and plain.position > _MAX_PLAIN_PLACES:
-            return None
-        return _BoundState(state.is_negative, state.is_zero and digit == 0, plain, mantissa)
-
-    def point(self, state: Hashable) -> Hashable | None:
-        """After the decimal point."""
-        return state
-
-    def exponent(self, state: Hashable) -> Hashable | None:
-        """After the letter of an exponent."""
-        assert isinstance(state, _BoundState)
-        if state.is_zero:
-            return _BoundState(False, True, None, None)
-        if state.mantissa is None:
-            return None
-        order = self._mantissa.order(state.mantissa) if self.bound else GREATER
-        return _BoundState(state.is_negative, False, None, None, order)
-
-    def exponent_minus(self, state: Hashable) -> Hashable | None:
-        """After the minus of an exponent."""
-        assert isinstance(state, _BoundState)
-        return state if state.is_zero or not self.bound else state._replace(has_exponent_minus=True)
-
-    def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
-        """After a digit of the exponent."""
-        assert isinstance(state, _BoundState)
-        if state.is_zero or not self.bound or (state.exponent is None and digit == 0):
-            return state
-        return state._replace(exponent=self._exponents.digit(state.exponent or self._exponents.start, digit, False))
-
-    def accepts(self, state: Hashable) -> bool:
-        """Whether the value is on the right side."""
-        assert isinstance(state, _BoundState)
-        order = self._order(state)
-        return not self.is_exclusive if order == EQUAL else order == (GREATER if self.is_minimum else LESS)
-
-    def _order(self, state: _BoundState) -> int:
-        """How the value compares with the bound."""
-        if state.is_zero:
-            return order_of(0, self.bound.numerator)
-        if state.is_negative != (self.bound < 0) or not self.bound:
-            return LESS if state.is_negative else GREATER
-        order = (
-            self._plain.order(state.plain)
-            if state.plain is not None
-            else self._exponent_order(state) or state.mantissa_order
-        )
-        return -order if state.is_negative else order
-
-    def _exponent_order(self, state: _BoundState) -> int:
-        """How the exponent compares with the bound's."""
-        if state.exponent is None:
-            return order_of(0, self._exponent)
-        if state.has_exponent_minus != (self._exponent < 0):
-            return LESS if state.has_exponent_minus else GREATER
-        order = self._exponents.order(state.exponent)
-        return -order if state.has_exponent_minus else order
 
 
 class _MultipleState(NamedTuple):
@@ -304,7 +172,7 @@ class Form:
 
     def alike(self, state: Hashable) -> Sequence[int]:
         """Digits are counted only."""
-        return alike_between(frozenset())
+        return _ALL_ALIKE
 
     def minus(self, state: Hashable) -> Hashable | None:
         """After the sign of the number."""

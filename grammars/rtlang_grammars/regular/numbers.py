@@ -1,11 +1,12 @@
 """Languages of JSON numbers, by value: bounds, multiples and digits at once.
 
-The syntax of JSON numbers and the rules of `number_rules` run side by side; all their states are explored, and those from which no number
-can be completed are cut. Without any demand the language is that of all JSON numbers.
+The machines of `bound_machines` and those of `number_rules`, which run beside the syntax of JSON numbers, are put together; states from
+which no number can be completed are cut. Without any demand the language is that of all JSON numbers.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Sequence
 from enum import IntEnum, auto
 from fractions import Fraction
@@ -13,12 +14,17 @@ from functools import lru_cache
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, syntax
+from rtlang_grammars.regular.bound_machines import bound_table
 from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.regular.number_rules import Bound, Form, Multiple, Rule
+from rtlang_grammars.regular.number_rules import Form, Multiple, Rule
 from rtlang_grammars.spec import GrammarError
 
 _MAX_MODULUS = 2000
+_MAX_KEPT, _MAX_KEPT_STATES = 256, 400
+"""Languages that are kept for other schemas, and how large they may be: some bounds (0 to 100, a port, 32 bits) are everywhere."""
+_known: dict[Hashable, Language] = {}
+_known_lock = threading.Lock()
 
 
 class _Phase(IntEnum):
@@ -81,6 +87,11 @@ def number_language(
     Raises:
         GrammarError: a bound or step is out of reach, or the budget ran out.
     """
+    demand = (minimum, maximum, exclusive_minimum, exclusive_maximum, multiple_of, tuple(not_multiple_of))
+    key = (*demand, integer, integer_form, fraction_form, max_digits)
+    known = _known.get(key)
+    if known is not None:
+        return known
     budget = budget or Budget()
     machines = []
     form = Form(not integer_form, fraction_form, max_digits)
@@ -100,7 +111,13 @@ def number_language(
     product = machines[0]
     for machine in machines[1:]:
         product = _product(product, machine, budget)
-    return Language(syntax.NOTHING if not product.rows else product)
+    language = Language(syntax.NOTHING if not product.rows else product)
+    if len(product.rows) <= _MAX_KEPT_STATES:
+        with _known_lock:
+            if len(_known) >= _MAX_KEPT:
+                del _known[next(iter(_known))]
+            _known[key] = language
+    return language
 
 
 def is_supported_step(step: Fraction) -> bool:
@@ -118,7 +135,7 @@ def _any_number() -> Language:
 
 @lru_cache(maxsize=256)
 def _bound_machine(bound: Fraction, is_minimum: bool, is_exclusive: bool) -> syntax.Machine:
-    return _explored(Bound(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
+    return _trimmed(*bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
 
 
 @lru_cache(maxsize=64)
@@ -170,23 +187,28 @@ def _product(one: syntax.Machine, other: syntax.Machine, budget: Budget) -> synt
     """What both machines accept."""
     if not one.rows or not other.rows:
         return syntax.Machine(_SETS, (), ())
-    numbers = {(0, 0): 0}
-    states = [(0, 0)]
+    width = len(other.rows)
+    numbers = {0: 0}
+    pairs = [0]
     rows: list[tuple[int, ...]] = []
-    for mine, its in states:  # grows while it is walked
+    accepting: list[bool] = []
+    for pair in pairs:  # grows while it is walked
         budget.spend(states=1)
+        mine, its = divmod(pair, width)
         row = []
-        for pair in zip(one.rows[mine], other.rows[its], strict=True):
-            if -1 in pair:
+        for my_target, its_target in zip(one.rows[mine], other.rows[its], strict=True):
+            if my_target < 0 or its_target < 0:
                 row.append(-1)
                 continue
-            number = numbers.get(pair)
+            target = my_target * width + its_target
+            number = numbers.get(target)
             if number is None:
-                number = numbers[pair] = len(states)
-                states.append(pair)
+                number = numbers[target] = len(pairs)
+                pairs.append(target)
             row.append(number)
         rows.append(tuple(row))
-    return _trimmed(rows, [one.accepting[mine] and other.accepting[its] for mine, its in states])
+        accepting.append(one.accepting[mine] and other.accepting[its])
+    return _trimmed(rows, accepting)
 
 
 def _trimmed(rows: Sequence[tuple[int, ...]], accepting: Sequence[bool]) -> syntax.Machine:

@@ -15,12 +15,16 @@ from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.shapes import (
     Alternative,
     ArrayShape,
+    BooleanShape,
     ItemCase,
     KeyClass,
     LiteralShape,
+    NullShape,
+    NumberShape,
     ObjectShape,
     Property,
     Shape,
+    StringShape,
 )
 from rtlang_grammars.schema.values import json_key
 from rtlang_grammars.spec import GrammarError
@@ -40,9 +44,17 @@ def pruned(shapes: Sequence[Shape], budget: Budget) -> tuple[int, list[Shape]]:
     if not alive[0]:
         raise GrammarError("nothing satisfies this schema", shapes[0].pointer)
     same = range(len(shapes))
-    kept: list[list[Alternative]] = []
+    kept: list[Sequence[Alternative]] = []
+    all_alive = all(alive)
     for shape in shapes:
-        left = [_without_dead(each, alive) for each in shape.alternatives if _is_inhabited(each, alive, budget)]
+        if all(isinstance(each, _ALWAYS_INHABITED) for each in shape.alternatives):
+            left: Sequence[Alternative] = shape.alternatives
+        else:
+            left = [
+                each if isinstance(each, _ALWAYS_INHABITED) else _without_dead(each, alive, all_alive)
+                for each in shape.alternatives
+                if _is_inhabited(each, alive, budget)
+            ]
         kept.append(list({_key(each, same): each for each in left}.values()) if len(left) > 1 else left)
     representative = _merged(kept, budget)
     return _reachable(shapes, kept, representative, budget)
@@ -60,6 +72,9 @@ def _inhabited(shapes: Sequence[Shape], budget: Budget) -> list[bool]:
     return alive
 
 
+_ALWAYS_INHABITED = (NullShape, BooleanShape, NumberShape, StringShape, LiteralShape)
+
+
 def _is_inhabited(shape: Alternative, alive: Sequence[bool], budget: Budget) -> bool:
     if isinstance(shape, ObjectShape):
         return _object_is_inhabited(shape, alive, budget)
@@ -72,6 +87,8 @@ def _is_inhabited(shape: Alternative, alive: Sequence[bool], budget: Budget) -> 
 
 
 def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budget) -> bool:
+    if not shape.required and not shape.min_properties:
+        return shape.max_properties is None or shape.max_properties >= 0
     possible = {each.name for each in shape.properties if each.shape is not None and alive[each.shape]}
     if not shape.required <= possible:
         return False
@@ -160,12 +177,13 @@ def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequen
     return tuple(after)
 
 
-def _without_dead(shape: Alternative, alive: Sequence[bool]) -> Alternative:
+def _without_dead(shape: Alternative, alive: Sequence[bool], all_alive: bool) -> Alternative:
     """The same values, with no reference to a shape that is nothing, and no bound that says nothing."""
     if isinstance(shape, ObjectShape):
-        closed = shape.additional is None and all(each.shape is None for each in shape.classes)
-        if not closed and shape.max_properties is None and all(alive):
-            return shape
+        if all_alive and shape.max_properties is None:
+            closed = shape.additional is None and all(each.shape is None for each in shape.classes)
+            if not closed or (not shape.classes and all(each.shape is not None for each in shape.properties)):
+                return shape
         additional = shape.additional if shape.additional is not None and alive[shape.additional] else None
         classes = tuple(
             each if each.shape is None or alive[each.shape] else replace(each, shape=None) for each in shape.classes
@@ -241,7 +259,7 @@ def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
             shape.min_properties,
             shape.max_properties,
         )
-    return _renamed(shape, name.__getitem__)
+    return _renamed(shape, name.__getitem__) if isinstance(shape, ArrayShape) else shape
 
 
 def _merged(kept: Sequence[Sequence[Alternative]], budget: Budget) -> list[int]:
@@ -264,14 +282,18 @@ def _reachable(
 
     def number(index: int) -> int:
         first = representative[index]
-        if first not in order:
-            order[first] = len(order)
+        found = order.get(first)
+        if found is None:
+            found = order[first] = len(waiting)
             waiting.append(first)
-        return order[first]
+        return found
 
     root = number(0)
     made = []
     for index in waiting:  # grows while it is walked
         budget.spend()
-        made.append(Shape(tuple(_renamed(each, number) for each in kept[index]), shapes[index].spot))
+        alternatives = tuple(
+            [each if isinstance(each, _ALWAYS_INHABITED) else _renamed(each, number) for each in kept[index]]
+        )
+        made.append(Shape(alternatives, shapes[index].spot))
     return root, made

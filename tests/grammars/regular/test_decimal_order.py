@@ -1,30 +1,27 @@
-"""Comparing digit by digit against comparing fractions."""
+"""Digits of exact numbers."""
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 
-from rtlang_grammars.regular.decimal_order import Comparator, alike_between, order_of
+import pytest
+
+from rtlang_grammars.regular.decimal_order import EQUAL, GREATER, LESS, decimal_digits, order_of
+from rtlang_grammars.spec import GrammarError
 
 
-def test_digits_compare_as_the_numbers_do() -> None:
-    rng = random.Random(4)
-    for _ in range(400):
-        constant = Fraction(rng.randint(0, 3000), rng.choice([1, 4, 10, 1000]))
-        whole, fraction = str(rng.randint(0, 3000)), "".join(rng.choices("0123456789", k=rng.randint(0, 4)))
-        comparator = Comparator(constant)
-        state = comparator.start
-        for at, digit in enumerate(whole + fraction):
-            alike = alike_between(frozenset(comparator.next_digits(state)))
-            following = [comparator.digit(state, each, at >= len(whole)) for each in range(10)]
-            assert following == [following[each] for each in alike]
-            state = following[int(digit)]
-        value = Fraction(int(whole + fraction), 10 ** len(fraction))
-        assert comparator.order(state) == order_of(value > constant, value < constant)
+@pytest.mark.parametrize(
+    ("value", "digits"),
+    [("0", ("0", "")), ("12", ("12", "")), ("0.05", ("0", "05")), ("100.250", ("100", "25")), ("1/8", ("0", "125"))],
+)
+def test_digits_are_without_needless_zeros(value: str, digits: tuple[str, str]) -> None:
+    assert decimal_digits(Fraction(value)) == digits
 
 
-def test_digits_are_alike_between_those_compared_with() -> None:
-    assert alike_between(frozenset()) == (0, 1, 1, 1, 1, 1, 1, 1, 1, 1)
-    assert alike_between(frozenset("3")) == (0, 1, 1, 3, 4, 4, 4, 4, 4, 4)
-    assert alike_between(frozenset("19")) == (0, 1, 2, 2, 2, 2, 2, 2, 2, 9)
+def test_endless_decimals_are_refused() -> None:
+    with pytest.raises(GrammarError, match="no finite decimal form"):
+        decimal_digits(Fraction(2, 7))
+
+
+def test_numbers_have_an_order() -> None:
+    assert [order_of(1, 2), order_of(2, 2), order_of(3, 2)] == [LESS, EQUAL, GREATER]

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from rtlang_grammars.regular.number_rules import Bound, Form, Multiple, Rule, decimal_digits
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.regular.number_rules import Form, Multiple, Rule
 
 
 def _read(rule: Rule, text: str) -> bool | None:
@@ -29,45 +28,6 @@ def _read(rule: Rule, text: str) -> bool | None:
         else:
             state = rule.digit(state, int(character), is_fraction)
     return None if state is None else rule.accepts(state)
-
-
-@pytest.mark.parametrize(
-    ("value", "digits"),
-    [("0", ("0", "")), ("12", ("12", "")), ("0.05", ("0", "05")), ("100.250", ("100", "25")), ("1/8", ("0", "125"))],
-)
-def test_digits_are_without_needless_zeros(value: str, digits: tuple[str, str]) -> None:
-    assert decimal_digits(Fraction(value)) == digits
-
-
-def test_endless_decimals_are_refused() -> None:
-    with pytest.raises(GrammarError, match="no finite decimal form"):
-        decimal_digits(Fraction(2, 7))
-
-
-@pytest.mark.parametrize(
-    ("text", "is_at_least"),
-    [
-        ("3.25", True),
-        ("3.250", True),
-        ("3.2499", False),
-        ("3.3", True),
-        ("10", True),
-        ("3", False),
-        ("-4", False),
-        ("1e1", True),
-        ("9e-1", False),
-    ],
-)
-def test_a_bound_compares_in_decimal(text: str, is_at_least: bool) -> None:
-    assert _read(Bound(Fraction("3.25"), is_minimum=True, is_exclusive=False), text) is is_at_least
-    assert _read(Bound(Fraction("3.25"), is_minimum=False, is_exclusive=True), text) is not is_at_least
-
-
-def test_a_bound_gives_up_on_mantissas_that_are_not_normal() -> None:
-    bound = Bound(Fraction(5), is_minimum=True, is_exclusive=False)
-    assert _read(bound, "12e0") is None
-    assert _read(bound, "0.5e1") is None
-    assert _read(bound, "0.0e7") is False
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ def test_a_property_that_nothing_satisfies_is_forbidden_and_an_element_ends_the_
 
 
 def test_recursion_without_an_end_is_nothing() -> None:
-    loop = Shape((ObjectShape((Property("a", 0),), required=frozenset({"a"})),), "#")
+    loop = Shape((ObjectShape((Property("a", 0),), required=frozenset({"a"})),))
     with pytest.raises(GrammarError, match="nothing satisfies"):
         pruned([loop], Budget())
-    with_end = Shape((*loop.alternatives, NullShape()), "#")
+    with_end = Shape((*loop.alternatives, NullShape()))
     assert len(pruned([with_end], Budget())[1][0].alternatives) == 2
 
 
@@ -97,7 +97,7 @@ def test_counts_that_no_array_meets_are_nothing(
         contains=tuple(ContainsCount(*each) for each in counts),
         items_cases=tuple(ItemCase(1, mask) for mask in masks),
     )
-    shapes = [Shape((array, LiteralShape(("x",))), "#"), Shape((NullShape(),), "#")]
+    shapes = [Shape((array, LiteralShape(("x",)))), Shape((NullShape(),))]
     assert len(pruned(shapes, Budget())[1][0].alternatives) == 1 + possible
 
 
