@@ -55,6 +55,10 @@ class RuntimeConfig:
     )
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
     grammar_cache_bytes: int = _setting(256 << 20, "bytes of compiled constraints kept")
+    grammar_cache_dir: str | None = _setting(
+        None, "directory where constraints that took long to compile are kept for later processes; default: none is"
+    )
+    grammar_cache_dir_bytes: int = _setting(256 << 20, "bytes of files in grammar_cache_dir")
     grammar_timeout_s: float = _setting(10.0, "longest wait for one constraint to compile")
 
     def __post_init__(self) -> None:
@@ -79,7 +83,9 @@ class RuntimeConfig:
             "grammar_threads",
         )
         _at_least(self, 2, "num_pages", "max_model_len")
-        _at_least(self, 1, "cache_bytes", "grammar_cache_bytes")
+        _at_least(self, 1, "cache_bytes", "grammar_cache_bytes", "grammar_cache_dir_bytes")
+        if self.grammar_cache_dir is not None and self.grammar_backend != "rtlang":
+            raise ConfigError("grammar_cache_dir", self.grammar_cache_dir, "it needs grammar_backend rtlang")
         if not self.grammar_timeout_s > 0:
             raise ConfigError("grammar_timeout_s", self.grammar_timeout_s, "a positive number of seconds is allowed")
 

@@ -48,7 +48,11 @@ _WARM_UP = """{"type": "object", "required": ["a", "b", "c"], "properties": {"a"
 
 
 class EngineBackend:
-    """Compiles constraints with our own engine. Immutable after `create`; safe to use from several threads."""
+    """Compiles constraints with our own engine. Immutable after `create`; safe to use from several threads.
+
+    Attributes:
+        store: where grammars are looked for before they are compiled, and kept; None: nowhere.
+    """
 
     def __init__(
         self,
@@ -65,10 +69,10 @@ class EngineBackend:
             schema_options: how JSON schemas are read.
             allow_checked: compile schemas with keywords that masks cannot hold in full: whoever follows the matchers then has to put
                 finished values to `EngineGrammar.value_check`. False: such schemas are refused.
-            store: where grammars are looked for before they are compiled, and kept.
+            store: see the class.
         """
         self._engine, self._limits = engine, limits or Limits()
-        self._schema_options, self._allow_checked, self._store = schema_options, allow_checked, store
+        self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
         self._table = TokenTable(engine.vocabulary)
         self._forcing = ForcedText(engine.vocabulary, engine.trie, self._table)
 
@@ -97,7 +101,7 @@ class EngineBackend:
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)
-        store = self._store
+        store = self.store
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
         built = None if store is None else store.find(compilation, budget)
         is_new, started = built is None, time.thread_time()

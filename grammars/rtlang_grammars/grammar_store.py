@@ -76,6 +76,7 @@ class GrammarStore:
     """
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES, min_seconds: float = MIN_SECONDS) -> None:
+        revision()  # of the sources as they are now, when they are loaded
         self._cache, self.min_seconds = DiskCache(directory, max_bytes), min_seconds
 
     @property

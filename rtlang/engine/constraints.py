@@ -1,9 +1,9 @@
 """Constraints beside the engine: compiled off the step, followed one matcher per request, masks filled on threads.
 
 The engine never waits for a grammar. `ConstraintCompiler.session` answers with a future; equal constraints that are asked for at the
-same time are compiled once, and a byte-bounded cache keeps the compiled ones (and the refusals). A `ConstraintSession` is one request's
-way through its constraint, and keeps the promise that the text is complete when its tokens are used up. Whatever goes wrong with
-one constraint becomes the error of the requests that asked for it, and of no other.
+same time are compiled once, and a byte-bounded cache keeps the compiled ones (and the refusals) by the canonical form of their source. A
+`ConstraintSession` is one request's way through its constraint, and keeps the promise that the text is complete when its tokens are used
+up. Whatever goes wrong with one constraint becomes the error of the requests that asked for it, and of no other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -27,8 +28,10 @@ from rtlang.metrics import Metrics
 from rtlang_grammars import warm_up
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
+from rtlang_grammars.canonical import canonical
 from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.engine_backend import EngineGrammar
+from rtlang_grammars.grammar_store import GrammarStore
 from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError
 from rtlang_grammars.spelling import ClosingPath
 from rtlang_grammars.vocabulary import Vocabulary
@@ -36,6 +39,8 @@ from rtlang_grammars.vocabulary import Vocabulary
 _SEARCH_LIMIT = 4096
 """Tokens of the longest way to the end that is looked for when a constraint is compiled."""
 _ERROR_BYTES = 1024
+_MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
+"""Sources that are kept beside their canonical forms, and how long they may be; others are read each time, off the step."""
 MAX_LATE = 4
 """Compilations that may go on after their time. Our own engine stops soon after it is told to; of a foreign library each takes a core."""
 
@@ -93,7 +98,7 @@ class ConstraintCompiler:
     """Compiles constraints and fills masks, on threads of its own. Safe to use from several threads.
 
     Args:
-        config: grammar_backend, grammar_threads, grammar_cache_bytes and grammar_timeout_s are used.
+        config: the settings that begin with grammar_ are used.
         tokenizer: of the model; its vocabulary is indexed when the first constraint comes.
         vocab_size: width of the model's logits.
         metrics: where the times of compiling and of filling masks are observed, if anywhere.
@@ -122,7 +127,8 @@ class ConstraintCompiler:
         self._backend_lock = threading.Lock()
         self._backend: GrammarBackend | None = None
         self._search: CompletionSearch | None = None
-        self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()
+        self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()  # by canonical forms
+        self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # canonical forms of others
         self._waiting: dict[Constraint, _Waiting] = {}
         self._running: set[Constraint] = set()
         self._late: set[Constraint] = set()  # of those running, the ones whose requests were told so
@@ -142,6 +148,7 @@ class ConstraintCompiler:
             if self._is_closed:
                 future.cancel()
                 return future
+            constraint = self._forms.get(constraint, constraint)
             compiled = self._cache.get(constraint)
             if compiled is not None and compiled.is_suspect:
                 self.num_cached_bytes -= self._cache.pop(constraint).size_bytes
@@ -226,8 +233,9 @@ class ConstraintCompiler:
         if self._backend is not None:  # now, and not when it was asked for: nobody fails because others took long
             self._start_timer_of(constraint)
         started = perf_counter()
-        compiled = self._compiled(constraint, is_unwanted)
-        self._metrics.grammar_compile.observe(perf_counter() - started)
+        form, compiled, is_new = self._compiled(constraint, is_unwanted)
+        if is_new:
+            self._metrics.grammar_compile.observe(perf_counter() - started)
         with self._lock:
             waiting = self._waiting.pop(constraint, None)
             self._running.discard(constraint)
@@ -235,11 +243,14 @@ class ConstraintCompiler:
             self._make_room()
             was_stopped = compiled.error is not None and is_unwanted.is_set()
             if compiled.size_bytes <= self._config.grammar_cache_bytes and not was_stopped:
-                replaced = self._cache.pop(constraint, None)
-                self._cache[constraint] = compiled
+                replaced = self._cache.pop(form, None)
+                self._cache[form] = compiled
                 self.num_cached_bytes += compiled.size_bytes - (replaced.size_bytes if replaced is not None else 0)
+                self.num_cached_bytes += sum(each.growth() for each in self._cache.values())
                 self._drop_oldest()
-            self.num_compiled += 1
+            self._remember(constraint, form)
+            self.num_compiled += is_new
+            self.num_cache_hits += not is_new
         if waiting is not None:
             if waiting.timer is not None:
                 waiting.timer.cancel()
@@ -252,9 +263,22 @@ class ConstraintCompiler:
             _, dropped = self._cache.popitem(last=False)
             self.num_cached_bytes -= dropped.size_bytes
 
-    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> _Compiled:
-        source_bytes = len(constraint.source)
+    def _remember(self, constraint: Constraint, form: Constraint) -> None:
+        """Know the canonical form of a constraint the next time. The lock is held."""
+        if form != constraint and len(constraint.source) <= _MAX_OTHER_BYTES:
+            self._forms[constraint] = form
+            if len(self._forms) > _MAX_OTHER_FORMS:
+                self._forms.popitem(last=False)
+
+    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> tuple[Constraint, _Compiled, bool]:
+        """The canonical form of a constraint, what it became, and whether that was not known before."""
+        source_bytes, form = len(constraint.source), constraint
         try:
+            form = canonical(constraint)
+            with self._lock:
+                known = self._cache.get(form)
+            if known is not None and not known.is_suspect:
+                return form, known, False
             backend, search = self._make_backend()
             grammar = backend.compile(constraint, is_unwanted)
             matcher = grammar.matcher()
@@ -262,8 +286,8 @@ class ConstraintCompiler:
             if path is None and search.is_hopeless(matcher):
                 raise GrammarError("the constraint allows no text that ends")
         except BaseException as error:  # see ConstraintSession.fill
-            return _Compiled(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error))
-        return _Compiled(grammar.size_bytes + source_bytes, source_bytes, grammar, path)
+            return form, _Compiled(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
+        return form, _Compiled(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
 
     def _answer(self, future: Future[ConstraintSession], compiled: _Compiled, max_tokens: int) -> None:
         if not future.set_running_or_notify_cancel():
@@ -296,8 +320,12 @@ class ConstraintCompiler:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
                 warm_up.wait()
+                folder = self._config.grammar_cache_dir
+                store = None
+                if folder is not None:
+                    store = GrammarStore(Path(folder).expanduser(), self._config.grammar_cache_dir_bytes)
                 self._backend = create_backend(
-                    self._config.grammar_backend, vocabulary, self._search, checks_values=True
+                    self._config.grammar_backend, vocabulary, self._search, checks_values=True, store=store
                 )
                 with self._lock:
                     untimed = [

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -18,6 +19,8 @@ from rtlang.config import RuntimeConfig
 from rtlang.engine.constraints import MAX_LATE, ConstraintCompiler, ConstraintSession
 from rtlang.errors import BudgetError, ConstraintError, OverloadError
 from rtlang.metrics import Metrics
+from rtlang_grammars.engine_backend import EngineBackend
+from rtlang_grammars.grammar_store import GrammarStore
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary
@@ -338,6 +341,76 @@ def test_what_a_grammar_comes_to_hold_counts_when_it_is_used_again() -> None:
     assert compiler.num_cached_bytes < before
     compiler.session(sources[0], 9).result(0)
     assert compiler.num_compiled == 3
+
+
+def test_what_grammars_in_use_come_to_hold_counts_when_another_is_compiled() -> None:
+    first, other = (Constraint(ConstraintKind.REGEX, f"[a-{letter}]{{4}}") for letter in "yz")
+    probe, _ = make(Inline())
+    sizes = []
+    for source in (first, other):
+        probe.session(source, 9).result(0)
+        sizes.append(probe.num_cached_bytes)
+    compiler, _ = make(Inline(), grammar_cache_bytes=sizes[1])
+    session = compiler.session(first, 9).result(0)
+    generate(session, 9, random.Random(0))
+    assert compiler.num_cached_bytes == sizes[0]  # nobody has looked since
+    compiler.session(other, 9).result(0)
+    assert compiler.num_cached_bytes == sizes[1] - sizes[0]  # the first has grown, and had to go
+    compiler.session(first, 9).result(0)
+    assert compiler.num_compiled == 3
+
+
+def test_sources_that_say_the_same_are_compiled_once() -> None:
+    forms = [Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA, indent=indent)) for indent in (None, 1, 2)]
+    long = Constraint(ConstraintKind.JSON_SCHEMA, forms[0].source + " " * 100_000)
+    compiler, _ = make(Inline())
+    for source in (*forms, long, *forms, long):
+        assert compiler.session(source, 90).exception(0) is None
+    assert (compiler.num_compiled, compiler.num_cache_hits) == (1, 7)
+    assert len(compiler._cache) == 1
+    assert long not in compiler._forms
+    reordered = {"required": ["name"], **SCHEMA}
+    compiler.session(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(reordered)), 90).result(0)
+    assert compiler.num_compiled == 2
+    for number in range(600):  # what is remembered is bounded
+        compiler.session(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA) + " " * (2 + number)), 90).result(0)
+    assert compiler.num_compiled == 2
+    assert len(compiler._forms) <= 256
+
+
+def test_refusals_are_kept_by_what_sources_say_too() -> None:
+    compiler, _ = make(Inline())
+    for blanks in range(3):
+        wrong = Constraint(ConstraintKind.JSON_SCHEMA, '{"type":' + " " * blanks + '"nothing"}')
+        assert isinstance(compiler.session(wrong, 9).exception(0), ConstraintError)
+    assert compiler.num_compiled == 1
+    for _ in range(2):
+        malformed = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": ')
+        assert isinstance(compiler.session(malformed, 9).exception(0), ConstraintError)
+    assert compiler.num_compiled == 2
+
+
+def test_what_was_kept_on_disk_is_found_by_the_next_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GrammarStore.__init__, "__defaults__", (1 << 20, 0.0))  # however short the compile
+    texts = []
+    for attempt in range(2):
+        compiler, _ = make(Inline(), grammar_cache_dir=str(tmp_path))
+        session = compiler.session(JSON, 60).result(0)
+        texts.append(generate(session, 60, random.Random(7)))
+        jsonschema.validate(json.loads(texts[-1]), SCHEMA)
+        backend, _ = compiler._make_backend()
+        assert isinstance(backend, EngineBackend)
+        assert backend.store is not None
+        backend.store.flush()
+        assert backend.store.counts.hits == attempt
+        assert len(list(tmp_path.iterdir())) == 1
+    assert texts[0] == texts[1]
+
+
+def test_a_directory_that_cannot_be_used_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    compiler, _ = make(Inline(), grammar_cache_dir=str(tmp_path / "file" / "below"))
+    assert compiler.session(JSON, 60).exception(0) is None
 
 
 def test_a_compilation_that_nobody_waits_for_any_more_is_stopped_and_forgotten() -> None:
