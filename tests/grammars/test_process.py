@@ -38,7 +38,7 @@ def test_the_last_to_end_puts_back_what_the_first_found() -> None:
     process.begin()
     during = settings()
     assert during[0] == pytest.approx(process.SWITCH_INTERVAL_S)
-    assert during[1] == (700, 10, process.FULL_AFTER)
+    assert during[1] == (700, process.MIDDLE_AFTER, process.FULL_AFTER)
     process.begin()
     process.end()
     assert settings() == during
@@ -50,7 +50,7 @@ def test_the_last_to_end_puts_back_what_the_first_found() -> None:
 
 def test_what_is_finer_already_stays() -> None:
     sys.setswitchinterval(0.0001)
-    gc.set_threshold(700, 10, 10_000)
+    gc.set_threshold(700, 2, 10_000)
     before = settings()
     process.begin()
     assert settings() == before

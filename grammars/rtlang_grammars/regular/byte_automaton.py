@@ -61,6 +61,7 @@ class ByteAutomaton:
         self._between: dict[int, int] = {NO_STATE: NO_STATE}
         self._within: dict[tuple[object, ...], int] = {}
         self._branchings = automaton.branchings
+        self._max_codes = 2 * budget.limits.max_states
         self._high: dict[int, list[int]] = {}
         self._lock = threading.Lock()
         self.start = self._state_between(automaton.start)
@@ -121,9 +122,8 @@ class ByteAutomaton:
             GrammarError: as `row`.
         """
         with self._lock:
-            limit = self._budget.limits.max_states
-            if len(self._codes) + self._automaton.num_states > 2 * limit:
-                raise GrammarError(f"too complex: more than {limit} states are needed")
+            if len(self._codes) + self._automaton.num_states > self._max_codes:
+                raise GrammarError(f"too complex: more than {self._max_codes // 2} states are needed")
             inside = self._inside[state]
             if inside is not None:
                 return self._ways_within(*inside)
@@ -167,11 +167,10 @@ class ByteAutomaton:
     def _ways_between(self, moves: tuple[int, ...]) -> tuple[list[int], NDArray[np.uint8]]:
         """Classes of ASCII, then the places behind lead bytes of UTF-8, then what follows the backslash."""
         layout = self._branchings.between(self._is_json_string)
-        known = self._between
-        targets = []
-        for number in layout.classes:
-            state = known.get(moves[number])
-            targets.append(self._state_between(moves[number]) if state is None else state)
+        known, state_between = self._between, self._state_between
+        targets = [
+            known[code] if (code := moves[number]) in known else state_between(code) for number in layout.classes
+        ]
         codes = {moves[number] for number in layout.beyond}
         if len(codes) == 1:
             (code,) = codes
@@ -194,10 +193,11 @@ class ByteAutomaton:
 
     def _state_at(self, place: Place, classes: tuple[int, ...], moves: tuple[int, ...]) -> int:
         """The state at a place, given the moves of the state before the character and the classes that are possible there."""
-        codes = [moves[number] for number in classes]
-        if codes.count(codes[0]) == len(codes):
-            return self._state_within(place, codes[0])
-        key: tuple[object, ...] = (place, *codes)
+        codes = moves if len(classes) == len(moves) else tuple([moves[number] for number in classes])
+        first = codes[0]
+        if codes.count(first) == len(codes):
+            return self._state_within(place, first)
+        key: tuple[object, ...] = (place, codes)
         state = self._within.get(key)
         if state is None:
             state = self._add_within(key, place, moves)

@@ -176,7 +176,13 @@ class Derivatives:
         for mask, rest in moves:
             by_mask.setdefault(mask, []).append(rest)
         pieces: list[tuple[int, list[int]]] = []
+        union = 0
         for mask, rests in by_mask.items():
+            if not union & mask:  # most are disjoint
+                pieces.append((mask, rests))
+                union |= mask
+                continue
+            union |= mask
             left = mask
             added = []
             for index, (piece_mask, piece_rests) in enumerate(pieces):

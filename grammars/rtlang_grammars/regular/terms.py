@@ -102,8 +102,10 @@ class Terms:
         self.low.append(low)
         self.high.append(high)
         self.nullable.append(nullable)
-        is_assertion = kind in (Kind.AHEAD, Kind.BEHIND)
-        sees, needs, empty = is_assertion, kind is Kind.BEHIND, is_assertion or kind in (Kind.BOTH, Kind.NEGATION)
+        sees = empty = kind is Kind.AHEAD or kind is Kind.BEHIND
+        needs = kind is Kind.BEHIND
+        is_boolean = kind is Kind.BOTH or kind is Kind.NEGATION
+        empty = empty or is_boolean
         if kind is Kind.CHARACTERS:
             levels = self.partition.grain_levels(first)
         elif kind is Kind.MACHINE:
@@ -112,10 +114,13 @@ class Terms:
             levels = ALL_LEVELS
         for each in below:
             levels &= self.grain_levels[each]
-            sees = sees or self.sees_beyond[each]
-            needs = needs or self.needs_history[each]
-            empty = empty or self.may_be_empty[each]
-        self.sees_beyond.append(sees and kind not in (Kind.BOTH, Kind.NEGATION))
+            if self.sees_beyond[each]:
+                sees = True
+            if self.needs_history[each]:
+                needs = True
+            if self.may_be_empty[each]:
+                empty = True
+        self.sees_beyond.append(sees and not is_boolean)
         self.needs_history.append(needs)
         self.may_be_empty.append(empty)
         self.grain_levels.append(levels)
