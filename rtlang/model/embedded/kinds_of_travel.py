@@ -1,5 +1,6 @@
 """Kinds of records about travel: flights, stays in hotels, and the weather."""
 
+from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_travel import FLIGHT, HOTEL, WEATHER
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
@@ -119,7 +120,7 @@ On {date}, {passenger} [flies/goes/travels] to {destination}."""),
 [I fly/I travel/I am flying] to {destination} on {date}.
 [I leave/I depart from/I take off in] {origin} on {date}.
 [I sit in seat/I booked seat/My seat is] {seat} on flight {flight}."""),
-    clauses=FLIGHT,
+    clauses=FLIGHT + clauses_more.FLIGHT,
 )  # fmt: skip
 
 
@@ -234,7 +235,7 @@ The stay of {guest} [is for/lasts] {nights} nights and [starts/begins] on {check
 [I stay/I booked/I reserved] {nights} nights [from/starting on] {check_in}.
 [I booked/I reserved/I need] {nights} nights at {price} {money} each."""),
     aliases={"money": ""},
-    clauses=HOTEL,
+    clauses=HOTEL + clauses_more.HOTEL,
 )  # fmt: skip
 
 
@@ -322,5 +323,5 @@ On {day} it [is/will be/stays/remains] {condition}.
 On {day} the wind [reaches/blows with/gets up to] {wind} km/h.
 On {day} the [high/top temperature/maximum] is {high} and the [low/lowest temperature/minimum] is {low}.
 [People in/Everybody in] {city} [can expect/will get/has] {condition} weather on {day}."""),
-    clauses=WEATHER,
+    clauses=WEATHER + clauses_more.WEATHER,
 )  # fmt: skip
