@@ -23,6 +23,7 @@ from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     BITS,
     BYTE,
+    CALL_TO,
     CLOSE,
     COMMA,
     DEAD_ROW,
@@ -38,7 +39,7 @@ from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE,
 from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS
 from rtlang_grammars.regular.language import Language
-from rtlang_grammars.schema.shapes import ObjectShape
+from rtlang_grammars.schema.shapes import ObjectShape, StringShape
 from rtlang_grammars.spec import GrammarError, PropertyOrder
 
 if TYPE_CHECKING:
@@ -225,14 +226,28 @@ def _add_keys(
         is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
         ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)
     if classes:
-        automata = [names.json_string_body(build.budget) for names, _ in classes]
         ends = [colon(ref) for _, ref in classes]
+        start = None if counts else _counted_names(build, classes)
+        if start is not None:
+            ways.append(tables.action(CALL_TO, start, 0, ends[0]))
+    if classes and start is None:
+        automata = [names.json_string_body(build.budget) for names, _ in classes]
         is_free = shape.additional is not None and all(each.shape is not None for each in shape.classes)
         begin = QuotedEmbedding(tables, automata, ends, block=block, is_free=is_free).start()
         ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)
     if not ways:
         return None
     return ways[0] if len(ways) == 1 else tables.action(ALTERNATIVES, len(ways), *ways)
+
+
+def _counted_names(build: ShapeTables, classes: list[tuple[Language, int]]) -> int | None:
+    """A frame for the names of a single class whose characters are counted: the register has the names that were seen, unlike a frame's
+    own."""
+    counted = classes[0][0].as_counted_characters() if len(classes) == 1 else None
+    if counted is None or counted[2] is None:
+        return None
+    ((_, start),) = build.calls_of_alternative(StringShape(language=classes[0][0]))
+    return start
 
 
 def _key_classes(shape: ObjectShape) -> list[tuple[Language, int]]:

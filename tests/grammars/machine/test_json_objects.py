@@ -6,6 +6,7 @@ import functools
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -82,3 +83,65 @@ def test_objects_are_ended_with_names_that_their_patterns_allow(schema: dict[str
         assert closing is not None
         value = json.loads(text + closing.decode())
         Draft202012Validator(with_python_patterns(schema)).validate(value)
+
+
+COUNTED = {"^[ab]{1,3}$": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": COUNTED, **NONE_ELSE},
+        {"patternProperties": COUNTED, "properties": {"abc": {"type": "null"}, "b_": True}, **NONE_ELSE},
+        {"patternProperties": COUNTED, "properties": {"ab": {"type": "null"}}, **NONE_ELSE},
+        {"patternProperties": COUNTED, "properties": {"abba": {"type": "null"}}, "required": ["abba"], **NONE_ELSE},
+        {"patternProperties": {"^.{0,2}$": {"type": "integer"}}, **NONE_ELSE},
+        {"patternProperties": COUNTED, "maxProperties": 1, **NONE_ELSE},
+        {"patternProperties": COUNTED, "additionalProperties": {"type": "null"}},
+    ],
+)
+def test_names_are_counted_as_their_pattern_says(schema: dict[str, Any]) -> None:
+    schema = {"type": "object", **schema}
+    validator = Draft202012Validator(with_python_patterns(schema))
+    matcher = compiled(schema).matcher()
+    names = [
+        "",
+        "a",
+        "b",
+        "ab",
+        "ba",
+        "abc",
+        "aba",
+        "abba",
+        "b_",
+        "\\u0061b",
+        "aa\\u0062",
+        "é",
+        "😀",
+        "\\ud83d\\ude00a",
+    ]
+    members = [f'"{name}":{value}' for name in names for value in ("1", "null")]
+    texts = ["{}", *(f"{{{one}}}" for one in members), *(f"{{{one}, {two}}}" for one in members for two in members)]
+    num_accepted = 0
+    for text in texts:
+        value = json.loads(
+            text, object_pairs_hook=lambda pairs: pairs if len(dict(pairs)) < len(pairs) else dict(pairs)
+        )
+        if not isinstance(value, dict):
+            continue  # the same name twice
+        fork = matcher.fork()
+        row = np.zeros(backend()._engine.num_words, dtype=np.int32)
+        accepted = True
+        for byte in text.encode():
+            fork.fill_bitmask(row)
+            accepted = fork.accept_token(byte)
+            assert accepted == bool(row[byte >> 5] >> (byte & 31) & 1)
+            if not accepted:
+                break
+            closing = fork.closing_bytes()
+            assert closing is not None
+            assert fork.completes_bytes(closing)
+        accepted = accepted and fork.is_accepting
+        assert accepted == validator.is_valid(value), text
+        num_accepted += accepted
+    assert num_accepted
