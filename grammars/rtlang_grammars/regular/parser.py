@@ -59,6 +59,7 @@ class _Parser:
         self.source, self.budget = source, budget
         self.flags = Flags()
         self.groups: list[_Group] = []
+        self.names: set[str] = set()
         self.num_assertions = 0
         self.can_repeat = False
 
@@ -189,10 +190,13 @@ class _Parser:
         source.position += 1
         if not source.take("?") or source.take(":"):
             self._push(_Kind.GROUP, start, self.flags)
-        elif source.take("<") or (not source.is_ecma and source.take("P<")):
+        elif source.take("<" if source.is_ecma else "P<"):
             name = source.until(">", "a group's name")
-            if not name.replace("$", "_").isidentifier():
+            if not (name.replace("$", "_") if source.is_ecma else name).isidentifier():
                 raise source.error(f"{name!r} is not a group's name", start)
+            if not source.is_ecma and name in self.names:
+                raise source.error(f"there is another group named {name!r}", start)
+            self.names.add(name)
             self._push(_Kind.GROUP, start, self.flags)
         elif not source.is_ecma and source.take("#"):
             source.until(")", "a comment")
@@ -251,6 +255,8 @@ class _Parser:
             whole = resolved_at(syntax.concatenation([ANY_TEXT, inner]), AnchorKind.START, self.budget)
             if whole.zero_width & (syntax.ZeroWidth.AHEAD | syntax.ZeroWidth.END):
                 raise self.source.error("lookahead, \\b and $ are not supported within a lookbehind", position)
+            if not self.source.is_ecma and not _has_one_width(inner):
+                raise self.source.error("a lookbehind has to be of texts of one length", position)
         return lookaround(whole, is_ahead=is_ahead, is_negative=is_negative)
 
     def _count_assertion(self, position: int) -> None:
@@ -302,3 +308,30 @@ class _Parser:
         return syntax.alternation(
             [syntax.concatenation([before, not_after]), syntax.concatenation([not_before, after])]
         )
+
+
+def _has_one_width(node: Node) -> bool:
+    """Whether all texts of a tree have one length, as Python's `re` demands of what it looks for behind. True where that is not simple."""
+    low, high = _widths(node)
+    return low == high
+
+
+def _widths(node: Node) -> tuple[int, int | None]:
+    """The length of the shortest and of the longest text, None without end."""
+    match node:
+        case syntax.Concatenation():
+            found = [_widths(item) for item in node.items]
+            ends = [high for _, high in found if high is not None]
+            return sum(low for low, _ in found), sum(ends) if len(ends) == len(found) else None
+        case syntax.Alternation():
+            found = [_widths(item) for item in node.items]
+            ends = [high for _, high in found if high is not None]
+            return min(low for low, _ in found), max(ends) if len(ends) == len(found) else None
+        case syntax.Repetition():
+            low, high = _widths(node.item)
+            if high == 0:
+                return 0, 0
+            return node.low * low, None if high is None or node.high is None else node.high * high
+        case syntax.Anchor() | syntax.Lookaround():
+            return 0, 0
+    return node.min_length, node.min_length

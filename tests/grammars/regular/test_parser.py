@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
+import warnings
 
 import pytest
 
@@ -148,6 +151,28 @@ def test_what_no_regular_language_has_is_refused_in_python_s_dialect(pattern: st
         compile_regex(pattern, dialect="python")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reason", "location"),
+    [
+        ("(?<x>a)", "opening of a group", "1:1"),
+        ("(?P<x>a)|(?P<x>b)", "another group named 'x'", "1:10"),
+        ("(?P<x$>a)", "not a group's name", "1:1"),
+        ("a(?<=a|bb)b", "texts of one length", "1:2"),
+        ("(?<!a+)b", "texts of one length", "1:1"),
+    ],
+)
+def test_what_re_refuses_is_refused_in_python_s_dialect_and_no_mistake_in_ecma_s(
+    pattern: str, reason: str, location: str
+) -> None:
+    with pytest.raises(GrammarError, match=reason) as caught:
+        compile_regex(pattern, dialect="python")
+    assert caught.value.location == location
+    with pytest.raises(re.error):
+        re.compile(pattern)
+    if "P" not in pattern:
+        assert not compile_regex(pattern).is_empty()
+
+
 def test_nesting_and_size_and_assertions_are_limited() -> None:
     with pytest.raises(GrammarError, match="more than 10 levels"):
         parse_pattern("(a" * 12 + ")?" * 12, Dialect.ECMA, Budget(Limits(max_depth=10)))
@@ -158,3 +183,54 @@ def test_nesting_and_size_and_assertions_are_limited() -> None:
     with pytest.raises(GrammarError, match="at most 256 assertions"):
         parse_pattern(r"\b" * 257, Dialect.ECMA, Budget())
     assert parse_pattern("(" * 150 + "a" + ")" * 150, Dialect.ECMA, Budget()).depth == 1
+
+
+_SINGLE = r"a b 1 _ A . ^ $ { } ] {1 {1, {,} a{,2} a{x} # & \b \B \d \w \s \D \W \S \A \Z \z \n \t \x61 \u0061 \141 \01 \0 \U00000061 \- \_"
+_MORE = r"\\ \e \c \p{L} [ab] [^a] [a-b] []a] [^]a] [a\]b] [-a] [a-] [\w-] [\d\s] [a&&b] [[a] [b-a] [a"
+_OPENINGS = "( (?: (?= (?! (?<= (?<! (?P<x> (?P<y> (?i: (?s: (?m: (?-i: (?x: (?a: (?i) (?s) (?m) (?x) (?#c) (?im-s: (?P<1> (?<x> (?| (?R) (?u:"
+_COUNTS = "* + ? {2} {1,2} {,2} {1,} {0} *? +? ?? {1,2}? ** {2}{3} {2,1} {,}"
+_ATOMS, _GROUPS, _REPEATS = [*f"{_SINGLE} {_MORE}".split(), " ", "\n"], _OPENINGS.split(), _COUNTS.split()
+
+
+def _random_pattern(rng: random.Random, depth: int) -> str:
+    drawn = rng.random()
+    if depth == 0 or drawn < 0.45:
+        pattern = rng.choice(_ATOMS)
+    elif drawn < 0.65:
+        pattern = rng.choice(_GROUPS) + _random_pattern(rng, depth - 1) + (")" if rng.random() < 0.97 else "")
+    else:
+        pattern = _random_pattern(rng, depth - 1) + "|" * (drawn < 0.8) + _random_pattern(rng, depth - 1)
+    return pattern + (rng.choice(_REPEATS) if rng.random() < 0.3 else "")
+
+
+@pytest.mark.parametrize(
+    ("seed", "count", "letters", "longest"),
+    [
+        (1, 700, "ab\n", 3),
+        *(
+            pytest.param(seed, 4000, letters, 4, marks=pytest.mark.slow)
+            for seed, letters in enumerate(("ab", "a1_", "aA "))
+        ),
+    ],
+)
+def test_random_patterns_mean_what_re_says_or_are_refused(seed: int, count: int, letters: str, longest: int) -> None:
+    rng = random.Random(seed)
+    words = ["".join(each) for length in range(longest + 1) for each in itertools.product(letters, repeat=length)]
+    num_compared = 0
+    for _ in range(count):
+        pattern = _random_pattern(rng, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            try:
+                expected = re.compile(pattern)
+            except (re.error, OverflowError):
+                expected = None
+        try:
+            language = compile_regex(pattern, dialect="python")
+        except GrammarError:
+            continue  # what re refuses, and some of what no regular language has
+        assert expected is not None, f"{pattern!r} is none to re"
+        num_compared += 1
+        for word in words:
+            assert language.accepts(word) is (expected.fullmatch(word) is not None), (pattern, word)
+    assert num_compared > count // 3
