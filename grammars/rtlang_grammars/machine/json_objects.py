@@ -231,7 +231,7 @@ def _add_keys(
         if start is not None:
             ways.append(tables.action(CALL_TO, start, 0, ends[0]))
     if classes and start is None:
-        automata = [names.json_string_body(build.budget) for names, _ in classes]
+        automata = Language.json_string_bodies([names for names, _ in classes], build.budget)
         is_free = shape.additional is not None and all(each.shape is not None for each in shape.classes)
         begin = QuotedEmbedding(tables, automata, ends, block=block, is_free=is_free).start()
         ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)

@@ -44,12 +44,35 @@ class CodePointAutomaton:
         self._derivatives = Derivatives(self._terms)
         plain = sum(1 << number for number in self.branchings.plain())
         self._dead_ends = DeadEnds(self._terms, self._following, self._accepts, plain)
+        self._lock = threading.Lock()
+        self._begin(tree)
+
+    def _begin(self, tree: syntax.Node) -> None:
         self._numbers: dict[Situation, int] = {}
         self._situations: list[Situation] = []
         self._vectors: list[tuple[int, ...] | None] = []
-        self._lock = threading.Lock()
         first = self._terms.load(tree)
         self.start = self._number((first, tuple(self._terms.histories)))
+
+    def beside(self, tree: syntax.Node, budget: Budget) -> CodePointAutomaton | None:
+        """The automaton of another tree over the same classes: what is worked out for one the other need not work out again.
+
+        None where the classes do not tell apart all that the tree does, or one of the two looks behind.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        budget.check_depth(tree.depth)
+        looks_behind = self._terms.histories or tree.zero_width & syntax.ZeroWidth.BEHIND
+        if looks_behind or not all(map(self.partition.knows, _sets_of(tree))):
+            return None
+        other = CodePointAutomaton.__new__(CodePointAutomaton)
+        other.branchings, other.partition, other._lock = self.branchings, self.partition, self._lock
+        other._terms, other._derivatives, other._dead_ends = self._terms, self._derivatives, self._dead_ends
+        with self._lock:
+            self._terms.budget = budget
+            other._begin(tree)
+        return other
 
     @property
     def num_states(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from rtlang_grammars.limits import Budget
@@ -252,6 +252,22 @@ class Language:
         """
         budget = budget or Budget()
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=True, budget=budget)
+
+    @staticmethod
+    def json_string_bodies(languages: Sequence[Language], budget: Budget) -> list[ByteAutomaton]:
+        """`json_string_body` of some languages that are followed side by side. Those that the last was made of share its work.
+
+        Raises:
+            GrammarError: as there.
+        """
+        last = languages[-1]._code_point_automaton(budget)
+        automata = [
+            each._automaton_beside(last, budget) or each._code_point_automaton(budget) for each in languages[:-1]
+        ]
+        return [ByteAutomaton(each, is_json_string=True, budget=budget) for each in (*automata, last)]
+
+    def _automaton_beside(self, other: CodePointAutomaton, budget: Budget) -> CodePointAutomaton | None:
+        return other.beside(self._tree, budget)
 
     def _code_point_automaton(self, budget: Budget) -> CodePointAutomaton:
         automaton = self._automaton

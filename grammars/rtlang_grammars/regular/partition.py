@@ -70,6 +70,10 @@ class Partition:
             tuple(mask for grain in level if (mask := self._mask_of(grain.ranges)).bit_count() > 1) for level in LEVELS
         )
 
+    def knows(self, points: CodePoints) -> bool:
+        """Whether a set is one of the given ones."""
+        return points in self._masks
+
     def mask(self, points: CodePoints) -> int:
         """The classes of one of the given sets."""
         return self._masks[points]

@@ -206,3 +206,39 @@ def test_a_search_for_an_end_stays_within_its_budget() -> None:
     assert hard.shortest() == "a" * 231
     with pytest.raises(GrammarError, match="more than 50 states"):
         compile_regex("(?:a{97})*").intersect(compile_regex("(?:a{89})+")).is_empty(Budget(Limits(max_states=50)))
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(st.lists(patterns(assertions=True), min_size=1, max_size=2), st.lists(short_texts, min_size=6, max_size=6))
+def test_bodies_that_are_made_together_are_those_made_alone(sources: list[str], texts: list[str]) -> None:
+    languages = [compile_regex(source, dialect="python") for source in sources]
+    rest = Language.any_text().minus(Language.literals(["ab"]))
+    for language in languages:
+        rest = rest.minus(language)
+    together = [each for each in (*languages, rest) if not each.is_empty()]
+    bodies = Language.json_string_bodies(together, Budget())
+    for language, body in zip(together, bodies, strict=True):
+        alone = language.json_string_body()
+        for text in (*texts, "ab", "a", "", "é\\u0061"):
+            states = [body.start, alone.start]
+            for byte in text.encode():
+                states = [int(each.row(at)[byte]) for each, at in zip((body, alone), states, strict=True)]
+                assert (states[0] < 0) == (states[1] < 0)
+                if states[0] < 0:
+                    break
+            else:
+                assert body.is_accepting(states[0]) == alone.is_accepting(states[1])
+                if body.is_between_characters(states[0]):
+                    assert body.free_length(states[0], 9) == alone.free_length(states[1], 9)
+
+
+def test_what_looks_behind_is_made_alone() -> None:
+    language = compile_regex(r"a(?<=a)b|\bc", dialect="python")
+    rest = Language.any_text().minus(compile_regex("b"))
+    together = [language, compile_regex("a[bc]"), rest, rest.minus(language)]
+    for language, body in zip(together, Language.json_string_bodies(together, Budget()), strict=True):
+        for text in ("ab", "ac", "b", "c", "", "abc"):
+            state = body.start
+            for byte in text.encode():
+                state = int(body.row(state)[byte]) if state >= 0 else state
+            assert (state >= 0 and body.is_accepting(state)) == language.accepts(text)
