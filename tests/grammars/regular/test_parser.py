@@ -187,7 +187,7 @@ def test_nesting_and_size_and_assertions_are_limited() -> None:
 
 _SINGLE = r"a b 1 _ A . ^ $ { } ] {1 {1, {,} a{,2} a{x} # & \b \B \d \w \s \D \W \S \A \Z \z \n \t \x61 \u0061 \141 \01 \0 \U00000061 \- \_"
 _MORE = r"\\ \e \c \p{L} [ab] [^a] [a-b] []a] [^]a] [a\]b] [-a] [a-] [\w-] [\d\s] [a&&b] [[a] [b-a] [a"
-_OPENINGS = "( (?: (?= (?! (?<= (?<! (?P<x> (?P<y> (?i: (?s: (?m: (?-i: (?x: (?a: (?i) (?s) (?m) (?x) (?#c) (?im-s: (?P<1> (?<x> (?| (?R) (?u:"
+_OPENINGS = "( (?: (?= (?! (?<= (?<! (?P<x> (?P<y> (?i: (?s: (?m: (?-i: (?x: (?a: (?i) (?s) (?m) (?x) (?#c) (?im-s: (?P<1> (?<x> (?R) (?u:"
 _COUNTS = "* + ? {2} {1,2} {,2} {1,} {0} *? +? ?? {1,2}? ** {2}{3} {2,1} {,}"
 _ATOMS, _GROUPS, _REPEATS = [*f"{_SINGLE} {_MORE}".split(), " ", "\n"], _OPENINGS.split(), _COUNTS.split()
 
