@@ -37,7 +37,7 @@ from rtlang_grammars.machine.layout import (
 from rtlang_grammars.machine.members import Members
 from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
 from rtlang_grammars.machine.tables import Register
-from rtlang_grammars.machine.tries import CLOSED_KEYS, OPEN_KEYS
+from rtlang_grammars.machine.tries import CLOSED_KEYS, NO_AUTOMATON, OPEN_KEYS
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.shapes import ObjectShape, StringShape
 from rtlang_grammars.spec import GrammarError, PropertyOrder
@@ -45,6 +45,7 @@ from rtlang_grammars.spec import GrammarError, PropertyOrder
 if TYPE_CHECKING:
     from rtlang_grammars.machine.json_values import ShapeTables
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_NAMED = 256
 """Names by patterns that are made up to end an object."""
 Names = Language | tuple[str, ...] | None
@@ -114,7 +115,7 @@ def names_of(language: Language, count: int) -> Iterator[str]:
 
 
 def _member(name: str) -> bytes:
-    return json.dumps(name, ensure_ascii=False).encode() + b":"
+    return _encode(name).encode() + b":"
 
 
 def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
@@ -145,8 +146,11 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     )
     leaf_words = tables.words[description + 7] = tables.add_words(*(x for _, i in leaves for x in (i, NONE)))
 
-    behind_row, first_row = tables.add_row(blank_row), tables.add_row(blank_row)
-    without, first_without = tables.add_row(), tables.add_row()
+    behind_row = tables.add_rows(4)
+    first_row, without, first_without = range(behind_row + 1, behind_row + 4)
+    rows = tables.rows
+    rows[behind_row] = rows[first_row] = rows[blank_row]
+    rows[without] = rows[first_without] = NONE
     behind = add_pair(tables, behind_row, without, block=block)
     colons: dict[int, int] = {}
 
@@ -167,11 +171,11 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
         later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
         is_free = is_open and most < 0
         comma = later if is_free else tables.action(COMMA, description, later)
-        tables.rows[[behind_row, without], ord(",")] = comma
+        tables.put((behind_row, without), ord(","), comma)
         if most != 0:
-            tables.rows[[first_row, first_without], QUOTE] = key
+            tables.put((first_row, first_without), QUOTE, key)
     close = tables.action(CLOSE, description, end) if names or block else end
-    tables.rows[[behind_row, without, first_row, first_without], ord("}")] = close
+    tables.put((behind_row, without, first_row, first_without), ord("}"), close)
     members = tuple(
         (_member(each.name), () if each.shape is None else build.starts_of(each.shape)) for each in shape.properties
     )
@@ -198,9 +202,6 @@ def _add_keys(
 ) -> int | None:
     """The value of the quote that begins a key; None where there can be none."""
     tables = build.tables
-    data = np.frombuffer(b"".join(leaves), dtype=np.uint8)
-    offsets = np.zeros(len(leaves) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in leaves], out=offsets[1:])
     plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
     if shape.additional is not None and not classes and not shape.classes:
         other = colon(shape.additional)
@@ -217,11 +218,10 @@ def _add_keys(
         if not leaves:
             return inner
         plan[5], plan[6] = slice_id, row
-        return build.add_trie_of(data, offsets, OPEN_KEYS, plan, body)
+        return build.add_trie_of(leaves, OPEN_KEYS, plan, body)
     ways = []
     if leaves:
-        nothing: NDArray[np.int32] = np.zeros((1, 256), dtype=np.int32)
-        trie = build.add_trie_of(data, offsets, CLOSED_KEYS, plan, nothing)
+        trie = build.add_trie_of(leaves, CLOSED_KEYS, plan, NO_AUTOMATON)
         # Beside other names, that a name may follow does not say that a declared one may; nor does it where one is forbidden.
         is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
         ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)

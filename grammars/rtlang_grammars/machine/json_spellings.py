@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: spelled in one way
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash is taken with its own
@@ -23,3 +24,19 @@ def string_spellings(value: str) -> set[bytes]:
     }
     texts |= {text.replace("/", "\\/") for text in texts if "/" in text}
     return {text.encode("utf-8", "surrogatepass") for text in texts}
+
+
+def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
+    """The texts of a literal that is no array and no object: as Python's json writes them, with and without escapes."""
+    if isinstance(value, str):
+        return string_spellings(value)
+    if value is None or isinstance(value, bool):
+        return {json.dumps(value).encode()}
+    texts = {str(value) if isinstance(value, Decimal) else json.dumps(value)}
+    if isinstance(value, int):
+        texts.add(f"{value}.0")
+    elif value == int(value):
+        texts |= {str(int(value)), f"{int(value)}.0"}
+    elif isinstance(value, Decimal):
+        texts.add(json.dumps(float(value)))
+    return {text.replace("E", "e").encode() for text in texts}

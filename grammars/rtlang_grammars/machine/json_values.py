@@ -6,11 +6,10 @@ alternatives begin alike they go on side by side. Rows of such places are shared
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, Quote
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_distinct import add_distinct_array
 from rtlang_grammars.machine.json_objects import add_object
-from rtlang_grammars.machine.json_spellings import string_spellings
+from rtlang_grammars.machine.json_spellings import spellings
 from rtlang_grammars.machine.layout import (
     ALTERNATIVES,
     AT_LEAST,
@@ -35,7 +34,7 @@ from rtlang_grammars.machine.layout import (
 )
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
 from rtlang_grammars.machine.tables import Tables
-from rtlang_grammars.machine.tries import LITERALS, build_trie
+from rtlang_grammars.machine.tries import LITERALS, NO_AUTOMATON, NO_ROWS, NO_STATES, NO_WORDS, build_trie
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.numbers import number_language
 from rtlang_grammars.schema.report import Report
@@ -88,6 +87,7 @@ class ShapeTables:
         self._root = graph.root
         self._frames: dict[Alternative, int] = {}
         self._calls: dict[int, Calls] = {}
+        self._starts: dict[int, tuple[int, ...]] = {}
         self._rows: dict[int, tuple[int, int]] = {}
         self._waiting: deque[Callable[[], None]] = deque()
         self._num_open, self._is_checked = 0, False
@@ -137,9 +137,12 @@ class ShapeTables:
 
     def starts_of(self, ref: int) -> tuple[int, ...]:
         """The starts of the frames of a shape."""
-        return tuple(dict.fromkeys(start for _, start in self.calls_of(ref)))
+        found = self._starts.get(ref)
+        if found is None:
+            found = self._starts[ref] = tuple(dict.fromkeys([start for _, start in self.calls_of(ref)]))
+        return found
 
-    def shape_of(self, alternative: Alternative, pointer: str) -> int:
+    def shape_of(self, alternative: Alternative) -> int:
         """A new shape with one alternative."""
         self._shapes.append(Shape((alternative,)))
         return len(self._shapes) - 1
@@ -150,6 +153,17 @@ class ShapeTables:
 
     def _value_rows(self, calls: Calls) -> tuple[int, int]:
         tables = self.tables
+        if len(calls) == 1 or _is_apart(calls):
+            rows = tables.add_rows(2)
+            found = tables.rows
+            found[rows], found[rows + 1] = found[self.prelude.blank_row], NONE
+            for first, start in calls:
+                value = tables.action(CALL, start, 0)
+                if len(first) == 1:
+                    found[rows, first[0]] = found[rows + 1, first[0]] = value
+                else:
+                    found[rows : rows + 2, list(first)] = value
+            return rows, rows + 1
         starts: dict[int, list[int]] = {}
         for first, start in calls:
             for byte in first:
@@ -196,15 +210,15 @@ class ShapeTables:
                 return [(b"{", self._container(alternative))]
 
     def _container(self, shape: ArrayShape | ObjectShape) -> int:
-        start = self._frames.get(shape)
-        if start is not None:
+        candidate = self.tables.num_states
+        start = self._frames.setdefault(shape, candidate)  # asked once: it takes long to hash a large shape
+        if start != candidate:
             return start
         is_simple = isinstance(shape, ObjectShape) or not (shape.contains or shape.distinct)
-        if is_simple and len(self._frames) > _MAX_AT_ONCE:
+        if is_simple and len(self._frames) > _MAX_AT_ONCE + 1:
             self._num_open += 1
-            start = self._frames[shape] = self.tables.leave_open(lambda start: self._make_container(shape, start))
-            return start
-        start = self._frames[shape] = self.tables.add_state()
+            return self.tables.leave_open(lambda start: self._make_container(shape, start))
+        self.tables.add_state()
         if isinstance(shape, ArrayShape) and shape.distinct:
             texts = [sorted(spellings(value)) for value in shape.distinct if not isinstance(value, list | dict)]
             self.later(lambda: add_distinct_array(self, shape, texts, start))
@@ -314,28 +328,16 @@ class ShapeTables:
 
     def add_trie(self, texts: list[bytes]) -> int:
         """States for some texts, sorted and different; the start."""
-        data = np.frombuffer(b"".join(texts), dtype=np.uint8)
-        offsets = np.zeros(len(texts) + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return self.add_trie_of(
-            data, offsets, LITERALS, np.zeros(7, dtype=np.int64), np.zeros((1, 256), dtype=np.int32)
-        )
+        return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64), NO_AUTOMATON)
 
-    def add_trie_of(
-        self,
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        mode: int,
-        plan: NDArray[np.int64],
-        general: NDArray[np.int32],
-    ) -> int:
+    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
         """See `tries.build_trie`; the start. `plan` is completed."""
+        data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+        offsets = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
         tables = self.tables
-        nothing = np.zeros((0, STATE_WORDS), dtype=np.int32)
-        no_rows, no_words = np.zeros((0, 256), dtype=np.int32), np.zeros(0, dtype=np.int32)
         stack = np.empty((len(offsets), 5), dtype=np.int64)
         num_states, num_rows, num_words = build_trie(
-            data, offsets, mode, plan, general, nothing, no_rows, no_words, stack
+            data, offsets, mode, plan, general, NO_STATES, NO_ROWS, NO_WORDS, stack
         )
         self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # made at once, so that only the memory counts
         plan[0], plan[2] = tables.num_states, len(tables.words)
@@ -347,12 +349,20 @@ class ShapeTables:
         return tables.add_states(states)
 
     def _array_of(self, value: list[Json]) -> ArrayShape:
-        prefix = tuple(self.shape_of(LiteralShape((item,)), "#") for item in value)
+        prefix = tuple(self.shape_of(LiteralShape((item,))) for item in value)
         return ArrayShape(prefix, None, len(prefix), len(prefix))
 
     def _object_of(self, value: dict[str, Json]) -> ObjectShape:
-        members = tuple(Property(name, self.shape_of(LiteralShape((item,)), "#")) for name, item in value.items())
+        members = tuple(Property(name, self.shape_of(LiteralShape((item,)))) for name, item in value.items())
         return ObjectShape(members, (), None, frozenset(value))
+
+
+def _is_apart(calls: Calls) -> bool:
+    """Whether the first bytes of different frames are different."""
+    num_bytes = sum([len(first) for first, _ in calls])
+    return num_bytes == len(set().union(*(first for first, _ in calls))) and len({start for _, start in calls}) == len(
+        calls
+    )
 
 
 def number_of(shape: NumberShape, budget: Budget) -> Language:
@@ -382,19 +392,3 @@ class CountedCloser:
         """Plain letters, and the quote."""
         assert isinstance(register, int)
         return b"a" * max(0, self.least - register) + b'"'
-
-
-def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
-    """The texts of a literal that is no array and no object: as Python's json writes them, with and without escapes."""
-    if isinstance(value, str):
-        return string_spellings(value)
-    if value is None or isinstance(value, bool):
-        return {json.dumps(value).encode()}
-    texts = {str(value) if isinstance(value, Decimal) else json.dumps(value)}
-    if isinstance(value, int):
-        texts.add(f"{value}.0")
-    elif value == int(value):
-        texts |= {str(int(value)), f"{int(value)}.0"}
-    elif isinstance(value, Decimal):
-        texts.add(json.dumps(float(value)))
-    return {text.replace("E", "e").encode() for text in texts}

@@ -22,10 +22,13 @@ from rtlang_grammars.machine.layout import (
     DEAD_ROW,
     ENDS,
     NONE,
+    OPEN,
     PARAM,
     ROW,
+    SLICE,
+    STATE_WORDS,
 )
-from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.machine.tables import NO_BYTE, Tables
 from rtlang_grammars.spec import Whitespace
 
 QUOTE, BACKSLASH = 0x22, 0x5C
@@ -159,11 +162,14 @@ def add_body(
     count = len(body)
     row, first = tables.add_rows(count), tables.num_states
     rows = tables.rows[row : row + count]
-    np.add(body, first, out=rows, where=body >= 0)
-    rows[body < 0] = NONE
+    np.add(body, first, out=rows)
+    np.copyto(rows, NONE, where=body < 0)
     edit(rows, first)
-    for i in range(count):
-        tables.add_state(row + i, block=block, slice_id=0 if i else slice_id)
+    states = np.empty((count, STATE_WORDS), dtype=np.int32)
+    states[:] = (row, NO_BYTE, NONE, -1, OPEN, block, 0, 0)
+    states[:, ROW] += np.arange(count, dtype=np.int32)
+    states[0, SLICE] = slice_id
+    tables.add_states(states)
     return first, row
 
 
@@ -228,8 +234,9 @@ def add_pair(
     tables: Tables, row: int, row_without: int, byte: int = 256, target: int = NONE, *, param: int = -1, block: int = 0
 ) -> int:
     """A state where blanks may come, and behind it the one where none may any more; the first."""
-    first = tables.add_state(row, byte, target, param=param, block=block)
-    tables.add_state(row_without, byte, target, param=param, block=block)
+    first = tables.num_states
+    rest = (byte, target, param, OPEN, block, 0, 0)
+    tables.states.extend((row, *rest, row_without, *rest))
     return first
 
 

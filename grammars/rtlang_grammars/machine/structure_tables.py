@@ -13,7 +13,8 @@ from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.free_text import TEXT_FIRST, FreeText
-from rtlang_grammars.machine.json_values import ShapeTables, number_of, spellings
+from rtlang_grammars.machine.json_spellings import spellings
+from rtlang_grammars.machine.json_values import ShapeTables, number_of
 from rtlang_grammars.machine.layout import NONE
 from rtlang_grammars.machine.prelude import BLANKS, prelude
 from rtlang_grammars.machine.rules import Frame, Grammar

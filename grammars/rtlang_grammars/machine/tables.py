@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,7 +53,8 @@ class Embedded(Protocol):
 Register = int | tuple[int, ...]
 """A register as Python sees it: a number, or the block of words that it names."""
 
-_NO_BYTE = 256
+NO_BYTE = 256
+"""The single byte of a state that has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +125,7 @@ class Tables:
     def add_state(
         self,
         row: int = DEAD_ROW,
-        byte: int = _NO_BYTE,
+        byte: int = NO_BYTE,
         target: int = NONE,
         *,
         param: int = -1,
@@ -180,6 +181,12 @@ class Tables:
         """The value that stands for a new action."""
         return FIRST_ACTION - self.add_words(*words)
 
+    def put(self, rows: Iterable[int], byte: int, value: int) -> None:
+        """Write one value into some rows; quicker than to index `rows` with lists."""
+        found = self._rows
+        for row in rows:
+            found[row, byte] = value
+
     def add_row_of(self, values: list[int], index: NDArray[np.integer[Any]]) -> int:
         """A new row with values[index[b]] for byte b; its number."""
         number = self.add_rows(1)
@@ -189,7 +196,7 @@ class Tables:
     def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0, slice_id: int = 0) -> int:
         """A state whose row is made when it is asked for."""
         number = len(self.states) // STATE_WORDS
-        self.states.extend((UNKNOWN_ROW, _NO_BYTE, NONE, -1, acc, block, slice_id, 0))
+        self.states.extend((UNKNOWN_ROW, NO_BYTE, NONE, -1, acc, block, slice_id, 0))
         self.makers[number] = maker
         return number
 

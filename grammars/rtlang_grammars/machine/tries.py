@@ -24,10 +24,15 @@ from rtlang_grammars.machine.layout import (
     PARAM,
     ROW,
     SLICE,
+    STATE_WORDS,
     TARGET,
 )
 
 LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
+NO_AUTOMATON = np.zeros((1, 256), dtype=np.int32)
+"""The general automaton of tries that lie over none."""
+NO_STATES, NO_ROWS, NO_WORDS = (np.zeros(shape, dtype=np.int32) for shape in ((0, STATE_WORDS), (0, 256), 0))
+"""What is given where states, rows and words are only to be counted."""
 _QUOTE = 0x22
 
 

@@ -186,7 +186,7 @@ def _without_dead(shape: Alternative, alive: Sequence[bool], all_alive: bool) ->
                 return shape
         additional = shape.additional if shape.additional is not None and alive[shape.additional] else None
         classes = tuple(
-            each if each.shape is None or alive[each.shape] else replace(each, shape=None) for each in shape.classes
+            each if each.shape is None or alive[each.shape] else KeyClass(each.names, None) for each in shape.classes
         )
         if additional is None:
             classes = tuple(each for each in classes if each.shape is not None)

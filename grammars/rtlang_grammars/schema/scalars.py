@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
+from rtlang_grammars.regular.formats import LOOSE_FORMATS
 from rtlang_grammars.schema.algebra import Algebra, Facets, Handler, Keyword
 from rtlang_grammars.schema.dialects import expected
 from rtlang_grammars.schema.documents import Node
@@ -25,8 +26,7 @@ _TYPE_NAMES = {
 }
 _ONE = Fraction(1)
 _NO_A_LABELS = "names with labels that stand for other scripts (xn--) are left out"
-NARROWED_FORMATS = {"hostname": _NO_A_LABELS, "idn-hostname": _NO_A_LABELS}
-"""Formats that are narrower here than their definition, because that is beyond a regular language."""
+_ANY_A_LABELS = "labels that stand for other scripts (xn--) have to be decoded, others in other scripts to be encoded"
 MAX_LITERAL_DEPTH = 64  # nesting of listed values: they are compared by recursion
 
 
@@ -193,20 +193,22 @@ def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
     elif name not in node.dialect.formats:
         algebra.ignore(node, "format", f"{name[:40]!r} is not a format of {node.dialect.name}")
     elif algebra.texts.has_format(name):
-        facets = _text(TextDemand("format", name, positive, node.location))
-        return _narrowed(algebra, node, name, facets, positive) if name in NARROWED_FORMATS else facets
+        if name in LOOSE_FORMATS:
+            return _host_names(algebra, node, name, positive)
+        return _text(TextDemand("format", name, positive, node.location))
     else:
         return algebra.unenforced(kind, node, "format", f"texts of the format {name} are no regular language")
     return (TOPS[kind],) if positive else ()
 
 
-def _narrowed(algebra: Algebra, node: Node, name: str, facets: Facets, positive: bool) -> Facets:
-    """A format whose language leaves out valid texts: said in the report; not enough to say what is not of the format."""
-    reason = NARROWED_FORMATS[name]
-    if positive:
-        algebra.remark(node, "format", reason)
-        return facets
-    mark = Mark(node.location, "format", reason)
+def _host_names(algebra: Algebra, node: Node, name: str, positive: bool) -> Facets:
+    """A format whose language is too small or too large. What is not of the format is so only outside the larger one for certain."""
+    is_loose = algebra.options.loose_formats
+    if positive and not is_loose:
+        algebra.remark(node, "format", _NO_A_LABELS)
+        return _text(TextDemand("format", name, positive, node.location))
+    facets = _text(TextDemand("loose format" if positive else "format", name, positive, node.location))
+    mark = Mark(node.location, "format", _ANY_A_LABELS if is_loose else _NO_A_LABELS)
     return [replace(facet, marks=facet.marks | {mark}) for facet in facets]
 
 

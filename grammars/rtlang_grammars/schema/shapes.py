@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rtlang_grammars.schema.report import Spot, location_of
 
@@ -92,8 +92,7 @@ class LiteralShape:
     values: tuple[Json, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ItemCase:
+class ItemCase(NamedTuple):
     """One way an element may be when elements are counted.
 
     Attributes:
@@ -146,8 +145,7 @@ class ArrayShape:
     distinct: tuple[Json, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(NamedTuple):
     """One declared name.
 
     Attributes:
@@ -159,8 +157,7 @@ class Property:
     shape: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyClass:
+class KeyClass(NamedTuple):
     """A set of names that share one shape.
 
     Attributes:

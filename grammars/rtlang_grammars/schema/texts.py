@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular.formats import format_language
+from rtlang_grammars.regular.formats import format_language, loose_format_language
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.facets import TOP_BODY, Facet, NumberBody, StringBody, TextDemand
 from rtlang_grammars.schema.values import Json, exact, is_number
@@ -45,6 +45,8 @@ class Texts:
                     known = compile_regex(source, dialect="ecma", mode="search", budget=self._budget)
                 except GrammarError as error:
                     raise GrammarError(f"pattern {source[:80]!r}: {error.reason}", pointer) from error
+            elif kind == "loose format":
+                known = loose_format_language(source)
             else:
                 known = format_language(source)
                 assert known is not None
