@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rtlang_kernels import ops
+from rtlang_kernels import automaton_checks, ops
 from rtlang_kernels.bench_output import Output
 from rtlang_kernels.columns import REFERENCE, triton_column
 from rtlang_kernels.device_bench import PAGE_SIZE, TOLERANCE
@@ -94,6 +94,7 @@ def checks() -> Iterator[tuple[str, Check]]:
     yield "copies", copies
     yield "merge of states", merge
     yield "masks and penalties", masks_and_penalties
+    yield "automata", partial(automaton_checks.check, VOCAB_SIZE)
 
 
 def attention(case: Attention, rows: Rows, device: torch.device) -> float:

@@ -1,6 +1,6 @@
-"""The model that benchmarks run on by default: a seeded random Llama of 36 million parameters.
+"""Models that benchmarks run on: by default a seeded random Llama of 36 million parameters.
 
-It is written once as a checkpoint directory, so that every engine loads the same file. Weights are random but spread enough that the
+A model is written once as a checkpoint directory, so that every engine loads the same file. Weights are random but spread enough that the
 most likely token is clear; token ids beyond the tokenizer's have no text.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,26 @@ def write_random_llama(directory: Path, tokenizer_directory: Path, *, seed: int 
     Raises:
         FileNotFoundError: a tokenizer file is missing.
     """
+    return write_random(directory, tokenizer_directory, "llama", SHAPE | overrides, seed=seed)
+
+
+def write_random(
+    directory: Path, tokenizer_directory: Path, model_type: str, shape: Mapping[str, Any], *, seed: int = 0
+) -> Path:
+    """`write_random_llama` for any model type of transformers; `shape` are fields of its configuration."""
     import transformers
 
     directory.mkdir(parents=True, exist_ok=True)
     for name in TOKENIZER_FILES:
         shutil.copyfile(tokenizer_directory / name, directory / name)
-    eos_token_id = _special_id(directory, "eos_token")
-    config = transformers.LlamaConfig(
-        **{**SHAPE, **overrides}, bos_token_id=_special_id(directory, "bos_token"), eos_token_id=eos_token_id
+    config = transformers.AutoConfig.for_model(
+        model_type,
+        **shape,
+        bos_token_id=_special_id(directory, "bos_token"),
+        eos_token_id=_special_id(directory, "eos_token"),
     )
     transformers.set_seed(seed)
-    transformers.LlamaForCausalLM(config).bfloat16().save_pretrained(directory)
+    transformers.AutoModelForCausalLM.from_config(config).bfloat16().save_pretrained(directory)
     return directory
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rtlang.bench import workloads
+from rtlang.bench import device_families, workloads
 from rtlang.bench.checkpoint import TOKENIZER_FILES, write_random_llama
 from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads import Workload
@@ -49,7 +49,8 @@ FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 CHECKED = ("shared", "tree", "json")
 MIN_EQUAL = 0.95  # of the texts in float32: two logits may tie within rounding
 CHECK_CACHE_BYTES, CACHE_BYTES = 4 << 30, 48 << 30  # of KV; the cases need at most 36 GB of it in bfloat16
-KERNELS_SHARE, CASES_SHARE = 0.4, 0.7  # of the budget, after which no new line of the kernels, no new case is begun
+# Of the budget, after which no new family, no new line of the kernels, no new case is begun.
+FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE = 0.3, 0.45, 0.7
 LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts from this length on are computed fewer times
 
 
@@ -292,6 +293,7 @@ def run(
         is_right = check(config, output.write)
         if not is_right:
             raise ArithmeticError(f"fewer than {MIN_EQUAL:.0%} are the CPU's; decoding is not measured")
+    device_families.run(config, output, is_after(FAMILIES_SHARE))
     accelerator.release()
     ceilings = device_run.measured_ceilings(accelerator.device, device_run.measured_on_device)
     output.write(str(ceilings))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang.errors import ConfigError
-from rtlang.model import host
+from rtlang.model import host, readback
 
 
 class Fetched(Protocol):
@@ -39,16 +39,24 @@ class Accelerator(Protocol):
     name: str
     compiles: bool
 
+    def enter(self) -> None:
+        """Make it the calling thread's device; each thread has one of its own."""
+
     def free_bytes(self) -> int:
         """Device memory that could still be taken."""
 
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """Begin to copy tensors to the host, after what was launched so far; does not wait."""
 
+    def obstacle(self, function: Callable[[], Tensor]) -> str | None:
+        """Run a function; why it cannot be captured, for people, None if it can. It must have run before."""
+
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """A way to launch again what `function` launches, on the same tensors; its result is the same tensor each time.
 
-        `function` must launch only, read nothing back, and have run before.
+        `function` must have no obstacle, and have run before. It is kept, and with it the tensors that it holds.
+        Raises:
+            RuntimeError: the device does not capture it after all.
         """
 
     def release(self) -> None:
@@ -71,7 +79,7 @@ def accelerator_for(name: str) -> Accelerator:
 
 
 class CudaAccelerator:
-    """The current GPU of this process. All launches and copies are in order, on one stream."""
+    """The current GPU of the thread that makes it. All launches and copies are in order, on one stream."""
 
     compiles = True
 
@@ -79,6 +87,10 @@ class CudaAccelerator:
         self.device = torch.device("cuda", torch.cuda.current_device())
         self.name = torch.cuda.get_device_name(self.device)
         self._graph_memory: Any = None
+
+    def enter(self) -> None:
+        """See `Accelerator`."""
+        torch.cuda.set_device(self.device)
 
     def free_bytes(self) -> int:
         """See `Accelerator`."""
@@ -95,21 +107,30 @@ class CudaAccelerator:
         done.record()
         return _OnItsWay(copies, done)
 
+    def obstacle(self, function: Callable[[], Tensor]) -> str | None:
+        """See `Accelerator`. Also finds operators that wait for the device inside."""
+        before = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            return readback.obstacle(function, self.device)
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """See `Accelerator`."""
         if self._graph_memory is None:
             self._graph_memory = torch.cuda.graph_pool_handle()  # one for all graphs, which never run at the same time
         torch.cuda.synchronize(self.device)
         graph = torch.cuda.CUDAGraph()
-        # Other threads of the process may use the GPU meanwhile; only calls of this one can be part of the graph.
-        with torch.cuda.graph(graph, pool=self._graph_memory, capture_error_mode="thread_local"):
-            result = function()
-
-        def replay() -> Tensor:
-            graph.replay()
-            return result
-
-        return replay
+        stream = torch.cuda.current_stream(self.device)
+        try:
+            # Other threads of the process may use the GPU meanwhile; only calls of this one can be part of the graph.
+            with torch.cuda.graph(graph, pool=self._graph_memory, capture_error_mode="thread_local"):
+                result = function()
+        except BaseException:
+            torch.cuda.set_stream(stream)  # a capture that is broken off leaves its own behind
+            raise
+        return _Graph(graph, result, function)
 
     def release(self) -> None:
         """See `Accelerator`."""
@@ -117,6 +138,17 @@ class CudaAccelerator:
         gc.collect()  # what is only reachable from itself holds tensors too
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()
+
+
+class _Graph:
+    """A captured graph, its result, and what holds the tensors that it reads."""
+
+    def __init__(self, graph: torch.cuda.CUDAGraph, result: Tensor, held: object) -> None:
+        self._graph, self._result, self._held = graph, result, held
+
+    def __call__(self) -> Tensor:
+        self._graph.replay()
+        return self._result
 
 
 class _OnItsWay:
@@ -139,6 +171,9 @@ class InterpretedAccelerator:
     def __init__(self) -> None:
         self.device, self.name = torch.device("cpu"), "triton's interpreter"
 
+    def enter(self) -> None:
+        """See `Accelerator`."""
+
     def free_bytes(self) -> int:
         """See `Accelerator`."""
         return host.free_bytes()
@@ -146,6 +181,10 @@ class InterpretedAccelerator:
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
         """See `Accelerator`. The values are those of now, as a GPU would copy them."""
         return _There([tensor.clone() for tensor in tensors])
+
+    def obstacle(self, function: Callable[[], Tensor]) -> str | None:
+        """See `Accelerator`."""
+        return readback.obstacle(function, self.device)
 
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """See `Accelerator`."""

@@ -18,6 +18,9 @@ from rtlang.model.batch import Batch
 from rtlang_kernels import ops
 from rtlang_kernels.plan import AttentionPlan
 
+Window = tuple[int | None, int | None]
+"""Sliding window and chunk size of a layer, None where it has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeadGeometry:
@@ -85,7 +88,7 @@ class StepAttention:
         input_ids: int64 [num_tokens], the batch's unless others are given.
     """
 
-    __slots__ = ("_plans", "batch", "input_ids", "kv")
+    __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv")
 
     def __init__(
         self,
@@ -94,7 +97,9 @@ class StepAttention:
         plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
         input_ids: Tensor | None = None,
     ) -> None:
+        """Args: plans: kept ones, of all kinds of heads; rows of the batch may be beyond their step, and of no meaning."""
         self.batch, self.kv = batch, kv
+        self._has_surplus = bool(plans)
         self.input_ids = batch.input_ids if input_ids is None else input_ids
         self._plans: dict[HeadGeometry, AttentionPlan] = dict(plans or {})
 
@@ -144,6 +149,8 @@ class StepAttention:
         """
         k_pool, v_pool = self.kv.k[layer], self.kv.v[layer]
         ops.write_kv(k, v, k_pool, v_pool, self.batch.slot_mapping)
+        # Rows beyond the step are never written; zeros keep what layers compute of them finite.
+        out = q.new_zeros((*q.shape[:2], v_pool.shape[2])) if self._has_surplus else None
         return ops.paged_attention(
             q,
             k_pool,
@@ -154,4 +161,5 @@ class StepAttention:
             chunk_size=chunk_size,
             soft_cap=soft_cap,
             sinks=sinks,
+            out=out,
         )

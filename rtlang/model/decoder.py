@@ -19,7 +19,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from rtlang.model.attention import HeadGeometry, StepAttention
+from rtlang.model.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.config import LeanConfig, ModelConfig, RopeConfig
 from rtlang.model.linear import Linear, own_memory
 from rtlang_kernels import ops
@@ -37,6 +37,13 @@ class Decoder(Protocol):
     @property
     def geometries(self) -> tuple[HeadGeometry, ...]:
         """Heads of each layer."""
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Of each layer."""
+
+    def reserve(self, longest: int) -> None:
+        """Make whatever grows with the length of sequences for up to `longest` tokens now: a captured graph holds on to it."""
 
     def forward(self, attention: StepAttention) -> Tensor:
         """Compute a step, writing its K and V; returns [N, width], one row per `batch.logit_indices`, for `project`."""
@@ -148,14 +155,14 @@ class LeanDecoder:
         return cos.to(self._embedding.device), sin.to(self._embedding.device)
 
     def reserve(self, longest: int) -> None:
-        """Make the rotation tables for sequences of up to `longest` tokens now: a captured graph holds on to them."""
+        """See `Decoder`: the rotation tables."""
         if longest > len(self._cos):
             self._cos, self._sin = self._rotations(longest)
 
     @property
-    def sliding_windows(self) -> tuple[int | None, ...]:
-        """Of each layer."""
-        return tuple(layer.sliding_window for layer in self._layers)
+    def windows(self) -> tuple[Window, ...]:
+        """See `Decoder`."""
+        return tuple((layer.sliding_window, None) for layer in self._layers)
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:

@@ -17,12 +17,13 @@ from torch import Tensor
 
 from rtlang.model.batch import Batch
 from rtlang.step import Row
+from rtlang_kernels.plan import AttentionPlan
 
 Int32s = NDArray[np.int32]
 
 
 class KeptPlan(Protocol):
-    """What is needed of `rtlang_kernels.triton_ops.decode_plan.DecodePlan`, which says more."""
+    """What is needed of `JointPlan`, which says more."""
 
     page_size: int
     input_ids: NDArray[np.int64]
@@ -39,6 +40,72 @@ class KeptPlan(Protocol):
 
     def upload(self) -> None:
         """Copy the step to the device."""
+
+
+class HeadsPlan(KeptPlan, Protocol):
+    """What is needed of `rtlang_kernels.triton_ops.decode_plan.DecodePlan`, which says more."""
+
+    @property
+    def plans(self) -> tuple[AttentionPlan, ...]:
+        """For the layers; each serves what those before it serve and more."""
+
+    def on_device(self, name: str) -> Tensor:
+        """What layers read."""
+
+
+Heads = tuple[int, int, int]
+"""Query heads, KV heads and head size."""
+
+
+class JointPlan:
+    """Kept plans of the same steps, one for each kind of heads that a model's layers have, as one. Owned by one thread.
+
+    Attributes:
+        plans: by kind of heads.
+        input_ids, sources, page_size: as of a `DecodePlan`, for all.
+        num_sets, num_grown, fitting: likewise; `fitting` is the lowest level that serves the step for every kind.
+        num_levels: each serves what those below serve and more.
+    """
+
+    def __init__(self, plans: Mapping[Heads, HeadsPlan]) -> None:
+        self.plans = dict(plans)
+        self._first = next(iter(self.plans.values()))
+        self.page_size, self.input_ids, self.sources = (
+            self._first.page_size,
+            self._first.input_ids,
+            self._first.sources,
+        )
+        self.num_levels = max(len(plan.plans) for plan in self.plans.values())
+        self.num_sets = self.num_grown = self.fitting = 0
+
+    def attention(self, heads: Heads, level: int) -> AttentionPlan:
+        """What layers with these heads use at a level."""
+        plans = self.plans[heads].plans
+        return plans[min(level, len(plans) - 1)]
+
+    def on_device(self, name: str) -> Tensor:
+        """See `HeadsPlan`."""
+        return self._first.on_device(name)
+
+    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+        """See `HeadsPlan`."""
+        if not all(plan.set(page_table, seq_lens, shared_lens) for plan in self.plans.values()):
+            return False
+        self.num_sets += 1
+        self.fitting = max(plan.fitting for plan in self.plans.values())
+        return True
+
+    def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
+        """See `HeadsPlan`. Where it is False some plans may have grown: all are to be `set`."""
+        if not all(plan.grow(rows, columns, page_ids) for plan in self.plans.values()):
+            return False
+        self.num_grown += 1
+        return True
+
+    def upload(self) -> None:
+        """See `HeadsPlan`."""
+        for plan in self.plans.values():
+            plan.upload()
 
 
 def on_device(batch: Batch, sources: Int32s, drawn: Tensor, device: torch.device) -> Batch:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -27,9 +26,10 @@ from rtlang.model.accelerator import Accelerator, Fetched, accelerator_for
 from rtlang.model.attention import PagedKV, StepAttention
 from rtlang.model.batch import Batch
 from rtlang.model.config import ModelConfig
-from rtlang.model.decoder import Decoder, LeanDecoder
-from rtlang.model.device_batch import DecodeSteps, on_device, resolved, sources_of
+from rtlang.model.decoder import Decoder
+from rtlang.model.device_batch import DecodeSteps, on_device, sources_of
 from rtlang.model.device_grammar import DeviceGrammars
+from rtlang.model.device_graphs import capture_decoding
 from rtlang.model.device_sampler import Masks, PendingDraw, launch_draw, launch_logprobs, read_logprobs
 from rtlang.model.loader import load_model
 from rtlang.model.tokenizer import Tokenizer
@@ -37,14 +37,16 @@ from rtlang.params import SamplingParams
 from rtlang.step import Row, RowOutput, Step, StepOutput
 from rtlang_grammars.machine.export import Walk
 from rtlang_grammars.vocabulary import Vocabulary
-from rtlang_kernels.plan import AttentionPlan
 
 logger = logging.getLogger(__name__)
 
 _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
 _MAX_GRID_ROWS = 1 << 15  # a launch takes 65535 in its second dimension
 _CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
-_MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
+_WARM_UP_ROWS = 2
+_MERGED_KEYS = (
+    1024  # that two rows share in the warm-up: enough for attention to be merged from parts, whatever the heads
+)
 _GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
@@ -91,6 +93,7 @@ class DeviceRunner:
         self._graphs: dict[int, DecodeSteps] = {}
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # of graphs given up
+        self._is_closed = self._is_told = False
 
     @property
     def num_grown(self) -> int:
@@ -107,6 +110,7 @@ class DeviceRunner:
     @property
     def num_pages(self) -> int:
         """Pages that sequences may have."""
+        self._check_open()
         return self.kv.num_pages - 1
 
     @property
@@ -121,7 +125,9 @@ class DeviceRunner:
             ModelLoadError: see `load_model`.
             ConfigError: the device is not there; max_model_len is over what the checkpoint takes; the pool does not fit.
         """
+        self._check_open()
         accelerator, config = self.accelerator, self.config
+        accelerator.enter()
         torch.set_num_threads(config.num_threads or host.num_cores())
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator)
@@ -133,9 +139,12 @@ class DeviceRunner:
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_rows())
-            self._drawn = torch.zeros(self._most_rows(), dtype=torch.int64, device=accelerator.device)
+            self._drawn = torch.zeros(
+                max(_WARM_UP_ROWS, self._most_rows()), dtype=torch.int64, device=accelerator.device
+            )
             self._warm_up()
-            self._capture_graphs()
+            sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
+            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, self._drawn, sizes, self.max_model_len)
             self._drawn_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, graphs for %s rows",
@@ -146,15 +155,14 @@ class DeviceRunner:
         )
 
     def close(self) -> None:
-        """Give the device's memory back: weights, KV pages, graphs and automata. Nothing else may follow; idempotent.
+        """Give the device's memory back: weights, KV pages, graphs and automata. What follows is refused; idempotent.
 
         Whoever still holds the runner, an error's traceback say, holds no memory of the device any more.
         """
-        self._num_grown = self.num_grown
+        self._is_closed, self._num_grown = True, self.num_grown
         self._graphs.clear()
         for name in ("kv", "decoder", "grammars"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         self._drawn = torch.empty(0, dtype=torch.int64)
         if self._accelerator is not None:
             self._accelerator.release()
@@ -164,7 +172,9 @@ class DeviceRunner:
 
         Raises:
             ValueError: the step is malformed (a bug of the caller); nothing was computed.
+            RuntimeError: the runner is closed.
         """
+        self._check_open()
         with torch.inference_mode():
             flight = self._replayed(step)
             if flight is not None:
@@ -199,6 +209,7 @@ class DeviceRunner:
             walks: by row, where the text is in an automaton that was `taken`. Not read where the row takes a drawn token: the device is
                 further already.
         """
+        self._check_open()
         self._drawn_at = {}
         if flight.logits is None:
             return
@@ -217,11 +228,13 @@ class DeviceRunner:
 
     def takes(self, walk: Walk) -> bool:
         """Whether the device can follow a text in this automaton from here on by itself."""
+        self._check_open()
         with torch.inference_mode():
             return self.grammars.takes(walk)
 
     def collect(self, flight: Flight) -> StepOutput:
         """Wait for what a drawn step gave."""
+        self._check_open()
         outputs = [RowOutput()] * len(flight.step.rows)
         draws = flight.draw.wait() if flight.draw is not None else []
         for index, draw in zip(flight.sampling_rows, draws, strict=True):
@@ -248,7 +261,12 @@ class DeviceRunner:
         if step.copies or not all(len(row.token_ids) == 1 and row.samples and not row.score_token_ids for row in rows):
             return None
         size = next((size for size in self._graphs if size >= len(rows)), None)
-        if size is None or not self._graphs[size].write(rows, self._drawn_at):
+        if size is None:
+            return None
+        if not self._graphs[size].write(rows, self._drawn_at):
+            if not self._is_told:
+                logger.warning("a step of %d rows does not fit its graph and is launched kernel by kernel", len(rows))
+                self._is_told = True
             return None
         for other, graph in self._graphs.items():
             if other != size:
@@ -256,6 +274,10 @@ class DeviceRunner:
         logits = self._graphs[size].replay()[: len(rows)]
         self.num_replayed += 1
         return Flight(step, tuple(range(len(rows))), (), logits)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("this runner is closed: the device's memory was given back")
 
     def _score(self, flight: Flight, states: Tensor) -> None:
         rows = [flight.step.rows[index] for index in flight.scoring_rows]
@@ -286,64 +308,6 @@ class DeviceRunner:
     def _most_rows(self) -> int:
         return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)
 
-    def _capture_graphs(self) -> None:
-        """Graphs of pure decoding, the largest first, so that the others find its memory. Only of our own decoder."""
-        decoder = self.decoder
-        if not isinstance(decoder, LeanDecoder):
-            return
-        from rtlang_kernels.triton_ops.decode_plan import DecodePlan
-
-        decoder.reserve(self.max_model_len)
-        (geometry,) = set(decoder.geometries)
-        pages = -(-self.max_model_len // self.config.page_size)
-        sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
-        found: dict[int, DecodeSteps] = {}
-        for size in reversed(sizes):
-            plan = DecodePlan(
-                size,
-                min(size * pages, max(_MAX_TABLE_WORDS, pages)),
-                self.num_pages,
-                page_size=self.config.page_size,
-                num_q_heads=geometry.num_q_heads,
-                num_kv_heads=geometry.num_kv_heads,
-                head_dim=geometry.head_dim,
-                dtype=decoder.dtype,
-                device=self.accelerator.device,
-                windows=[(window, None) for window in decoder.sliding_windows],
-            )
-            count = np.arange(size)
-            batch = Batch(
-                input_ids=plan.on_device("input_ids"),
-                positions=plan.on_device("positions"),
-                slot_mapping=plan.on_device("slots"),
-                cu_seqlens_q=plan.plan.cu_seqlens_q,
-                seq_lens=np.full(size, self.max_model_len, dtype=np.int32),
-                page_table=plan.plan.page_table,
-                shared_lens=plan.plan.shared_lens,
-                logit_indices=torch.from_numpy(count),
-                sampling_rows=tuple(count.tolist()),
-                scoring_rows=(),
-                page_size=self.config.page_size,
-            )
-
-            def compute(which: AttentionPlan, plan: DecodePlan = plan, batch: Batch = batch) -> Tensor:
-                ids = resolved(batch.input_ids, plan.on_device("sources"), self._drawn)
-                attention = StepAttention(batch, self.kv, {geometry: which}, ids)
-                return decoder.project(decoder.forward(attention))
-
-            zeros = np.zeros((size, 1), dtype=np.int32)
-            fits = plan.set(zeros, np.ones(size, dtype=np.int32), np.zeros(size, dtype=np.int32))
-            assert fits, "one key each"
-            plan.sources[:] = -1
-            plan.upload()
-            replays = []
-            for which in plan.plans:
-                launch = partial(compute, which)
-                launch()
-                replays.append(self.accelerator.capture(launch))
-            found[size] = DecodeSteps(plan, replays)
-        self._graphs = dict(reversed(found.items()))
-
     def _warm_up(self) -> None:
         """Small steps of each kind, so that kernels are compiled before graphs are captured, and none in the middle of serving."""
         drawn, changed = (
@@ -361,11 +325,20 @@ class DeviceRunner:
             0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
         )
         steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
-        if self.accelerator.compiles:  # a prompt for each class of attention's tiles, in one page over and over
-            heads = max(geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries)
-            for length in (16, 64, 128):
-                count = min(max(1, length // heads), self.max_model_len)
+        if (
+            self.accelerator.compiles
+        ):  # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
+            groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
+            longest = self.max_model_len
+            for count in sorted(
+                {min(max(1, length // group), longest) for group in groups for length in (16, 64, 128)}
+            ):
                 steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, drawn),))
+            pages = min(_MERGED_KEYS, longest - 1) // self.config.page_size
+            before, page_ids = pages * self.config.page_size, (0,) * (pages + 1)
+            steps.append(
+                tuple(Row(index, (0,), before, page_ids, before * index, True, drawn) for index in range(_WARM_UP_ROWS))
+            )
         for rows in steps:
             masks = sum(row.mask_row is not None for row in rows)
             flight = self.launch(Step(0, rows, num_mask_rows=masks))

@@ -134,7 +134,7 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
     from rtlang_kernels.triton_ops.logits import Penalties, penalize_rows
     from rtlang_kernels.triton_ops.transfer import packed_to
 
-    changed = logits.to(torch.float32, copy=True)
+    changed = logits.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     width = changed.shape[1]
     penalties, biases, banned = [], [], []
     for index in indices:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rtlang.errors import ModelLoadError
 from rtlang.model import falcon
-from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention
+from rtlang.model.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.batch import Batch, moved
 from rtlang.model.linear import own_memory, pack_linears
 from rtlang.model.stock import load_model, quiet, read_config, refuse_known, watched
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 _CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
 _CHECK_CUTS = (9, 12)  # how many of them its first step computes
 _CHECK_PAGE_SIZE = 4
+_DEVICE_PAGE_SIZE = 16  # the default of the settings: a GPU's kernels are compiled anew for another one
 _FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
 _numbers = itertools.count()
 
@@ -52,6 +53,8 @@ class ZooDecoder:
     def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
+        self._window_of: dict[int, Window] = {}  # by layer, as its masks said in the self-check
+        self._has_masks = True  # whether the library still asks for masks
         self._step: StepAttention | None = None  # set during forward
         self._called: list[int] = []  # layers that came through the interface in this forward
         self._probed: dict[int, HeadGeometry] = {}
@@ -100,6 +103,14 @@ class ZooDecoder:
         """See `Decoder`."""
         return states
 
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """See `Decoder`."""
+        return tuple(self._window_of[layer] for layer in range(len(self.geometries)))
+
+    def reserve(self, longest: int) -> None:
+        """See `Decoder`. Nothing here grows: the library's modules make their rotations in every step."""
+
     def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
         """Logits [len(keep), vocab_size] of one flattened forward pass."""
         out = self.model(
@@ -123,9 +134,7 @@ class ZooDecoder:
         if self._step is None:
             self._probed[layer] = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
             return q.new_zeros((1, q.shape[0], q.shape[1], v.shape[2]))
-        window, chunk = options.get("sliding_window"), None
-        if isinstance(mask, LocalMask):
-            window, chunk = (window, mask.size) if mask.is_chunked else (mask.size, None)
+        window, chunk = self._window(layer, mask, options.get("sliding_window"))
         scale = options.get("scaling")
         dtype = self._step.kv.dtype
         out = self._step.run(
@@ -134,12 +143,23 @@ class ZooDecoder:
             k.to(dtype).contiguous(),
             v.to(dtype).contiguous(),
             scale=float(scale) if scale is not None else q.shape[2] ** -0.5,
-            sliding_window=window or None,
+            sliding_window=window,
             chunk_size=chunk,
             soft_cap=options.get("softcap") or None,
             sinks=options.get("s_aux"),
         )
         return out.to(query.dtype)[None]
+
+    def _window(self, layer: int, mask: LocalMask | None, given: int | None) -> Window:
+        """What a layer sees of the keys before it."""
+        if not self._has_masks:
+            return self._window_of[layer]
+        window: Window = (given or None, None)
+        if mask is not None:
+            window = (given or None, mask.size) if mask.is_chunked else (mask.size, None)
+        if self._window_of.setdefault(layer, window) != window:
+            raise self._refusal(f"layer {layer} has the window {self._window_of[layer]} and then {window}")
+        return window
 
     def _take_over(self) -> None:
         """Point the model at our attention, learn its heads, pack its linears, and compare with the stock model."""
@@ -151,13 +171,14 @@ class ZooDecoder:
         sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
         stock = [self._stock_logits(sequence) for sequence in sequences]
         self._replace_attention()
+        self._ask_nothing_of_tokens()
         self._called = []
         self._guarded(torch.tensor(sequences[0][:1]), torch.zeros(1, dtype=torch.int64), torch.tensor([0]))
         self._check_calls()
         self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
         if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
             raise self._refusal("its query heads are no multiple of its KV heads")
-        num_packed = pack_linears(self.model)
+        num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)
         for module in self.model.modules():
@@ -167,7 +188,7 @@ class ZooDecoder:
         self._check_logits(sequences, stock)
 
     def _replace_attention(self) -> None:
-        name = _register(self)
+        self._name = name = _register(self)
         if self.model.config.model_type == "falcon":
             from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -180,6 +201,21 @@ class ZooDecoder:
             self.model.set_attn_implementation(name)
         if self.model.config._attn_implementation != name:
             raise self._refusal("its attention cannot be replaced")
+
+    def _ask_nothing_of_tokens(self) -> None:
+        """Keep the library from looking for padding among the tokens (to warn of it), which would wait for the device in every step."""
+        for config in (self.model.config, self.model.config.get_text_config()):
+            config.pad_token_id = None
+
+    def _leave_masks(self) -> None:
+        """Let the library make no masks from here on: it would look at the positions for them, and wait for the device in every step.
+
+        What they said is known by now.
+        """
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+        ALL_MASK_ATTENTION_FUNCTIONS._global_mapping.pop(self._name, None)
+        self._has_masks = False
 
     def _stock_logits(self, sequence: list[int]) -> Tensor:
         positions = torch.arange(len(sequence))
@@ -204,8 +240,9 @@ class ZooDecoder:
 
     def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
         """Two sequences in two chunks each must give the stock model's logits."""
-        per_row = [-(-len(sequence) // _CHECK_PAGE_SIZE) for sequence in sequences]
-        kv = PagedKV(self.geometries, sum(per_row) + 1, _CHECK_PAGE_SIZE, self.dtype, self.device)
+        page_size = _CHECK_PAGE_SIZE if self.device.type == "cpu" else _DEVICE_PAGE_SIZE
+        per_row = [-(-len(sequence) // page_size) for sequence in sequences]
+        kv = PagedKV(self.geometries, sum(per_row) + 1, page_size, self.dtype, self.device)
         pages = iter(range(sum(per_row), 0, -1))  # in falling order: nothing may rely on rising ones
         page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
         errors = []
@@ -223,13 +260,14 @@ class ZooDecoder:
                 )
                 for index, (start, stop) in enumerate(cuts)
             )
-            batch = moved(Batch.from_step(Step(0, rows), _CHECK_PAGE_SIZE), self.device)
+            batch = moved(Batch.from_step(Step(0, rows), page_size), self.device)
             self._step, self._called = StepAttention(batch, kv), []
             try:
                 logits = self._guarded(batch.input_ids, batch.positions, batch.logit_indices).float()
             finally:
                 self._step = None
             self._check_calls()
+            self._leave_masks()  # the second step is computed as all that follow
             expected = torch.cat([stock[index][start:stop] for index, (start, stop) in enumerate(cuts)])
             spread = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp_min(1e-6)
             errors.append((logits - expected).norm(dim=-1) / spread)

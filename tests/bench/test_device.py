@@ -207,6 +207,7 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     decoded = [Line(Case("batch 1", 1, 9), 10.0, 0.1, 5.0, 5.0, 3, 1)]
     monkeypatch.setattr(device, "accelerator_for", lambda name: Pretended())
     monkeypatch.setattr(device, "check", lambda config, tell: is_right)
+    monkeypatch.setattr(device.device_families, "run", lambda config, output, is_late: output.write("families"))
     monkeypatch.setattr(device, "measure", lambda *args, **given: iter(decoded))
     monkeypatch.setattr(device.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
     monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
@@ -225,7 +226,11 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     failed = [text for text in said if text.startswith("FAILED")]
     assert failed[-2:] == ["FAILED b: RuntimeError: out of memory", "FAILED c: RuntimeError: out of memory"]
     assert len(failed) == output.num_failed == (2 if is_right else 3)
-    places = [said.index(text) for text in said if text.startswith(("check x", "copy 1.00", "decode ", "FAILED b"))]
+    places = [
+        said.index(text)
+        for text in said
+        if text.startswith(("check x", "families", "copy 1.00", "decode ", "FAILED b"))
+    ]
     assert places == sorted(places)
     assert any(text.startswith("batch 1 ") for text in said) == is_right
     assert said[-2].startswith("decode: ours/floor 2.00")

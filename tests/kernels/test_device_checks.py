@@ -51,7 +51,7 @@ def test_all_other_checks_pass_and_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     with Output(say=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
-    assert len(said) == 12
+    assert len(said) == 13
     assert output.num_failed == 0
 
 

@@ -19,10 +19,12 @@ from rtlang.config import RuntimeConfig
 from rtlang.errors import ConfigError
 from rtlang.model.accelerator import InterpretedAccelerator
 from rtlang.model.device_runner import DeviceRunner
+from rtlang.model.device_sampler import _changed_logits
 from rtlang.model.runner import ModelRunner
 from rtlang.params import SamplingParams
 from rtlang.step import Row, Step, StepOutput
 from rtlang_kernels.triton_ops import attention, sampling
+from tests.support import gpu
 from tests.support.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
@@ -128,16 +130,19 @@ def test_kv_in_float8_is_near(checkpoint: Path, triton: None) -> None:
 
 
 def test_every_class_of_tiles_is_compiled_at_load(
-    checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prompts of one step each, as long as a class's tile is wide, and draws of every kind."""
+    """Prompts of one step each, as long as a class's tile is wide, a prefix that is merged, and draws of every kind."""
+    checkpoint = make_checkpoint(tmp_path, "llama", num_hidden_layers=1)
     launched: set[tuple[int, bool]] = set()
     kinds: list[tuple[bool, int]] = []
+    merged: list[int] = []
     schedule, draw = attention.schedule, sampling.draw
 
     def scheduled(*args: Any, **given: Any) -> Any:
         found = schedule(*args, **given)
         launched.update((index, bool(args[2].any())) for index, size in enumerate(found.class_sizes) if size)
+        merged.append(len(found.merge_tokens))
         return found
 
     def drawn(logits: torch.Tensor, staged: sampling.StagedSettings) -> Any:
@@ -150,7 +155,8 @@ def test_every_class_of_tiles_is_compiled_at_load(
     runner = loaded(checkpoint)
     assert {index for index, _ in launched} == {0, 1, 2}
     assert {has_mask for has_mask, _ in kinds} == {True, False}
-    assert {number for _, number in kinds} == {0, 1}
+    assert {number for _, number in kinds} == {0, 1, 2}
+    assert max(merged) == 2
     assert (runner.num_eager, runner.num_replayed) == (0, 0)
 
 
@@ -161,10 +167,47 @@ def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton:
     graph = next(iter(runner._graphs.values()))
     held.append(weakref.ref(graph.plan))
     del graph
+    flight = runner.launch(Step(1, (Row(0, [8], 3, (0,), 0, True, PARAMS),)))
     runner.close()
     assert [found() for found in held] == [None] * 4
     runner.close()
     assert runner.num_eager == 1
+    walk: Any = None
+    for use in (
+        lambda: runner.launch(flight.step),
+        lambda: runner.draw(flight, flight.step.rows, None),
+        lambda: runner.collect(flight),
+        lambda: runner.takes(walk),
+        lambda: runner.num_pages,
+        runner.load,
+    ):
+        with pytest.raises(RuntimeError, match="this runner is closed"):
+            use()
+
+
+def test_a_step_that_no_graph_has_room_for_is_computed_and_told_once(
+    checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner = loaded(checkpoint, max_rows=1)
+    assert list(runner._graphs) == [1]
+    monkeypatch.setattr(runner._graphs[1], "write", lambda *_: False)
+    for step in range(2):
+        output = computed(runner, Step(step, (Row(0, [5], step, (0,), 0, True, PARAMS),)))
+        assert output.rows[0].token_id is not None
+    assert (runner.num_replayed, runner.num_eager) == (0, 2)
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("rtlang.model.device")] == [
+        "a step of 1 rows does not fit its graph and is launched kernel by kernel"
+    ]
+
+
+def test_changed_logits_may_come_in_any_layout() -> None:
+    logits = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)).to(gpu.DEVICE).T
+    row = Row(0, [1], 0, (0,), 0, True, SamplingParams(logit_bias=((2, 1.5),)), banned_token_ids=(4,))
+    changed = _changed_logits(logits, [row] * 3, [1])
+    want = logits.clone()
+    want[1, 2] += 1.5
+    want[1, 4] = -torch.inf
+    assert torch.equal(changed, want)
 
 
 def test_the_last_page_is_nobodys(checkpoint: Path, triton: None) -> None:

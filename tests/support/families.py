@@ -103,6 +103,8 @@ class Family:
         settings: of its tiny configuration, over `_SIZES`.
         variants: more configurations, by name; each is tested like the plain one.
         is_lean: whether the lean decoder computes it too (all but some rope kinds).
+        without_graphs: variants (None: the plain one) whose code reads values back from the device in every step, so that on a GPU no
+            graph of it can be replayed.
         refusal: what the refusal at load says, None where the family is served.
     """
 
@@ -111,6 +113,7 @@ class Family:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     variants: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     is_lean: bool = False
+    without_graphs: tuple[str | None, ...] = ()
     refusal: str | None = None
 
 
@@ -129,6 +132,7 @@ FAMILIES: tuple[Family, ...] = (
             "tied embeddings": {"tie_word_embeddings": True},
         },
         is_lean=True,
+        without_graphs=("dynamic rope up to its original length",),
     ),
     Family("Mistral", "mistral", variants={"full attention": {"sliding_window": None}}, is_lean=True),
     Family("Ministral", "ministral", {"head_dim": 16, **_LOCAL_AND_GLOBAL}),
@@ -171,6 +175,7 @@ FAMILIES: tuple[Family, ...] = (
             "laurel_rank": 8,
             "layer_types": ["sliding_attention", "full_attention"] * 2,
         },
+        without_graphs=(None,),
     ),
     Family(
         "Gemma 4 (text)",

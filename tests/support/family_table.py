@@ -29,10 +29,10 @@ def family_table() -> str:
             f"Equal token for token ({len(good)} families, {by_decoder['zoo']} configurations, {by_decoder['lean']} of them "
             "on the lean decoder too):",
             "",
-            "| family | `model_type` | decoder | also compared |",
-            "|---|---|---|---|",
+            "| family | `model_type` | decoder | graphs on a GPU | also compared |",
+            "|---|---|---|---|---|",
             *(
-                f"| {family.title} | {family.model_type} | {_decoders(family)} | {', '.join(family.variants)} |"
+                f"| {family.title} | {family.model_type} | {_decoders(family)} | {_graphs(family)} | {', '.join(family.variants)} |"
                 for family in good
             ),
             "",
@@ -61,6 +61,13 @@ def write_table(path: Path) -> None:
 
 def _decoders(family: Family) -> str:
     return "lean, zoo" if is_lean(family, None) else "zoo"
+
+
+def _graphs(family: Family) -> str:
+    """Whether steps of decoding are replayed from graphs."""
+    if not family.without_graphs:
+        return "yes"
+    return "no" if None in family.without_graphs else f"yes, not with {', '.join(map(str, family.without_graphs))}"
 
 
 def main() -> None:

@@ -176,4 +176,4 @@ def test_a_model_of_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     checkpoint = make_checkpoint(tmp_path, "gemma2", num_hidden_layers=2)  # a window, a soft cap
     cases = [{"ending": end, "options": {"max_tokens": 2}} for end in (" A", " B")]
     runner = on_both(checkpoint, monkeypatch, texts(story, cases, "text"))
-    assert runner.num_replayed == 0
+    assert runner.num_replayed > 0

@@ -53,11 +53,12 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """What a plan keeps for this column; variants are made when a layer first asks for them."""
+    """What a plan keeps for this column; variants are made when a layer first asks for them, unless there are those that are kept only."""
 
     positions: NDArray[np.int32]
     nodes: NDArray[np.int32]
     variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
+    is_kept: bool = False
 
 
 def prepare(plan: AttentionPlan) -> None:
@@ -67,10 +68,16 @@ def prepare(plan: AttentionPlan) -> None:
 
 
 def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
-    """The schedule for one kind of layer, made and copied at its first call in a step."""
+    """The schedule for one kind of layer, made and copied at its first call in a step.
+
+    Raises:
+        ValueError: the plan is a kept one, and was not made for such layers.
+    """
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
+        if work.is_kept:
+            raise ValueError(f"this plan is kept for (window, chunk size) {list(work.variants)}, not for {key}")
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key != (None, None) and not first.any():
             work.variants[key] = variant_of(plan, None, None)

@@ -49,7 +49,7 @@ def _load_2d(
 
 @jit
 def _attend(
-    state: tl.tensor,
+    state: tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor],
     q_lo: tl.tensor,
     q_hi: tl.tensor,
     k_base: tl.tensor,
@@ -76,7 +76,7 @@ def _attend(
     UPCAST: tl.constexpr,
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
-) -> tl.tensor:
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
     """The softmax state after the keys at [begin, begin + BLOCK_N), cut off at `end` and by each line's bounds if MASKED."""
     top, total, acc_lo, acc_hi = state
     position = begin + tl.arange(0, BLOCK_N)

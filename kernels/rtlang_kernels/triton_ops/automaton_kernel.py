@@ -33,7 +33,7 @@ def _walk(
     begin: tl.tensor,
     end: tl.tensor,
     HAS_STACK: tl.constexpr,
-) -> tl.tensor:
+) -> tuple[tl.tensor, ...]:
     """Follow text[begin:end] per lane. Returns how it went, the state, the overlay (low, high, count) and how much of the stack was popped.
 
     `depth` states lie at `stack` per lane, the outermost first; `classes` is the lane's table of byte classes.

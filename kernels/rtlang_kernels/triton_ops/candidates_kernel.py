@@ -171,7 +171,7 @@ def filter_collect(
 
 
 @jit
-def _kth_key(key: tl.tensor, is_entry: tl.tensor, top_k: tl.tensor) -> tl.tensor:
+def _kth_key(key: tl.tensor, is_entry: tl.tensor, top_k: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
     """The key of the top_k-th likeliest entry, of which there are more; how many with just this key are among the first top_k."""
     digits = tl.arange(0, 256)
     bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as unsigned

@@ -128,7 +128,7 @@ class DecodePlan:
         there = self._buffer.there
         plans = []
         for counts in launches:
-            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32))
+            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_kept=True)
             for index, window in enumerate(self._windows):
                 header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
                 table = there["page_table"].view(1, -1)

@@ -56,7 +56,7 @@ def _kth_key(
     top_k: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
-) -> tl.tensor:
+) -> tuple[tl.tensor, tl.tensor]:
     """The key of the top_k-th likeliest token; how many of the tokens with just this key are among the first top_k.
 
     LOWEST_KEY where there are not more than top_k tokens.

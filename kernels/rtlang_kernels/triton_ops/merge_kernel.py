@@ -16,7 +16,7 @@ NUM_MERGED = tl.constexpr(schedule.NUM_MERGED)
 
 
 @jit
-def with_sink(state_lse: tl.tensor, sink: tl.tensor) -> tl.tensor:
+def with_sink(state_lse: tl.tensor, sink: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
     """Base-2 lse with one more key that has no value, and the share of the weight that the others keep."""
     top = tl.maximum(state_lse, sink)
     top = tl.where(top == float("-inf"), 0.0, top)

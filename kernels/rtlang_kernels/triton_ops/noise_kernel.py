@@ -65,7 +65,7 @@ def _log_core(f: tl.tensor, exponent: tl.tensor) -> tl.tensor:
 
 
 @jit
-def _reduced(y: tl.tensor) -> tl.tensor:
+def _reduced(y: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
     bits = y.to(tl.int32, bitcast=True)
     exponent = (bits - SQRT_HALF_BITS) >> 23
     return (bits - (exponent << 23)).to(tl.float32, bitcast=True) - 1.0, exponent.to(tl.float32)

@@ -29,7 +29,7 @@ def masked_chunk(
     vocab_size: tl.tensor,
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
-) -> tl.tensor:
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """A chunk of a row: logits float32, -inf where not allowed, ids, and whether any logit is NaN. Shapes [BLOCK // 32, 32]."""
     word = chunk * (BLOCK // 32) + tl.arange(0, BLOCK // 32)
     lane = tl.arange(0, 32)

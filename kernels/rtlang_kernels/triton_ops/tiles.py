@@ -46,7 +46,8 @@ def machine_of(device: torch.device) -> Machine:
     if torch.version.hip is not None:
         arch = GFX942
     else:
-        arch = SM_90 if properties.major >= 9 else SM_80
+        # From 12 on a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
+        arch = SM_90 if 9 <= properties.major < 12 else SM_80
     return Machine(arch, properties.multi_processor_count, properties.L2_cache_size)
 
 

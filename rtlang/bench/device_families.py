@@ -1,0 +1,139 @@
+"""Models of transformers on a device: their greedy texts in float32 against the CPU's, a family at a time.
+
+Each is a small random checkpoint with the head sizes of the real ones, and differs from the others in its attention. Rows share a prefix;
+most steps are pure decoding, so that graphs are replayed where the family allows it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rtlang.bench.checkpoint import write_random
+from rtlang.bench.measure import agreement, run_on_target
+from rtlang.bench.workloads import TextMaker
+from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.engine.runtime import Runtime
+from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.model.loader import model_directory
+from rtlang.params import SamplingParams
+from rtlang_kernels.bench_output import Output
+
+_COMMON: dict[str, Any] = {
+    "vocab_size": 4_096,
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 1_024,
+    "initializer_range": 0.05,
+    "pad_token_id": None,
+}
+_EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 128}
+SHAPES: dict[str, dict[str, Any]] = {
+    # local and global layers, a soft cap
+    "gemma2": {**_COMMON, "head_dim": 256, "sliding_window": 64, "attn_logit_softcapping": 20.0},
+    # sinks, eight query heads per KV head, experts
+    "gpt_oss": {
+        **_COMMON,
+        "num_attention_heads": 16,
+        "head_dim": 64,
+        "sliding_window": 64,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    },
+    # keys larger than values
+    "deepseek_v3": {
+        **_COMMON,
+        **_EXPERTS,
+        "num_key_value_heads": 4,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "first_k_dense_replace": 1,
+        "q_lora_rank": 64,
+        "kv_lora_rank": 64,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+    },
+    # learned positions
+    "gpt2": {
+        "vocab_size": 4_096,
+        "n_embd": 256,
+        "n_layer": 4,
+        "n_head": 4,
+        "n_positions": 1_024,
+        "initializer_range": 0.05,
+        "pad_token_id": None,
+    },
+}
+SHARED_TOKENS, NUM_ROWS, NUM_TOKENS = 200, 8, 24
+SETTINGS: dict[str, Any] = {
+    "dtype": "float32",
+    "kv_dtype": "auto",
+    "weights": "safetensors",
+    "decoder": "zoo",
+    "num_pages": 512,
+    "cache_bytes": None,
+    "max_rows": NUM_ROWS,
+    "max_model_len": 512,
+}
+
+
+def run(config: RuntimeConfig, output: Output, is_late: Callable[[], bool]) -> None:
+    """Check every family of SHAPES, each noted in the output; none is begun once `is_late`."""
+    for model_type, shape in SHAPES.items():
+        if is_late():
+            output.write(f"check {model_type}: not done, the time is used up")
+            continue
+        with output.part(f"check {model_type}"):
+            check(config, output.write, model_type, shape)
+
+
+def check(
+    config: RuntimeConfig,
+    tell: Callable[[str], None],
+    model_type: str,
+    shape: Mapping[str, Any],
+    *,
+    shared_tokens: int = SHARED_TOKENS,
+    num_rows: int = NUM_ROWS,
+    num_tokens: int = NUM_TOKENS,
+) -> None:
+    """Compare the device's texts with the CPU's; one may differ, as two logits may tie within rounding.
+
+    Args:
+        config: names the device.
+    Raises:
+        ArithmeticError: they differ.
+    """
+    with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
+        directory = write_random(Path(scratch), model_directory(EMBEDDED_MODEL), model_type, shape)
+        config = replace(config, model=str(directory), **SETTINGS)
+        sides = []
+        for device in ("cpu", config.device):
+            with Runtime(config=replace(config, device=device)) as runtime:
+                sides.append(run_on_target(runtime, _graphs(runtime, shared_tokens, num_rows, num_tokens)))
+                counts = runtime.stats()
+            del runtime
+    same, total = agreement(*sides)
+    steps = f"{counts['num_steps_replayed']} steps replayed, {counts['num_steps_eager']} not"
+    tell(f"check {model_type}: {same} of {total} texts in float32 are the CPU's, {steps}")
+    if same < total - 1:
+        raise ArithmeticError(f"{total - same} of {total} texts are not the CPU's")
+
+
+def _graphs(runtime: Runtime, shared_tokens: int, num_rows: int, num_tokens: int) -> tuple[RequestGraph, ...]:
+    maker = TextMaker(runtime.tokenizer, 0)
+    shared = maker.text(shared_tokens, is_start=True)
+    params = SamplingParams(max_tokens=num_tokens, ignore_eos=True)
+    return tuple(
+        RequestGraph((Text(0, None, (shared + maker.text(3 + row, is_start=False),)), Generate(1, 0, "out", params)))
+        for row in range(num_rows)
+    )
