@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -177,6 +178,8 @@ def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA:
             schema = _schema(constraint.source)
+            if allow_checked:
+                options = replace(options or SchemaOptions(), loose_formats=True)
             graph = compile_shapes(schema, options=options, budget=budget)
             report = graph.report
             if not report.is_exact:

@@ -15,7 +15,12 @@ from decimal import Decimal
 from typing import Any
 
 from rtlang_grammars.limits import Budget, Limits
-from rtlang_grammars.regular.formats import format_language
+from rtlang_grammars.regular.formats import (
+    LOOSE_FORMATS,
+    format_language,
+    is_of_loose_format,
+    loose_format_language,
+)
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.dialects import escape
 from rtlang_grammars.schema.documents import Documents, Node
@@ -173,6 +178,8 @@ class _Walk:
         return _search(pattern).accepts(text, self._budget)
 
     def _is_of_format(self, name: str, value: str) -> bool:
+        if name in LOOSE_FORMATS:
+            return loose_format_language(name).accepts(value, self._budget) and is_of_loose_format(name, value)
         language = format_language(name)
         if language is not None:
             return language.accepts(value, self._budget)

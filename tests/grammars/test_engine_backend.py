@@ -205,3 +205,41 @@ def test_limits_bound_a_compile() -> None:
     small = EngineBackend.create(VOCABULARY, limits=Limits(max_source_bytes=100))
     with pytest.raises(GrammarError, match="100 bytes"):
         small.compile(Constraint(ConstraintKind.REGEX, "a" * 101))
+
+
+@pytest.mark.parametrize(("name", "other"), [("hostname", "b\u00fccher.de"), ("idn-hostname", "a b")])
+def test_host_names_in_other_scripts_are_left_to_be_checked_by_who_can(name: str, other: str) -> None:
+    checking = EngineBackend(backend()._engine, allow_checked=True)
+    constraint = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({"type": "string", "format": name}))
+    grammar = checking.compile(constraint)
+    assert grammar.value_check is not None
+    assert grammar.report is not None
+    assert not grammar.report.is_exact
+    for text, is_allowed, is_valid in (
+        ("example.de", True, True),
+        ("xn--bcher-kva.de", True, True),
+        ("xn--x.de", True, False),
+        ("-a.de", False, False),
+        (other, False, False),
+    ):
+        spelled = [*spell(VOCABULARY, json.dumps(text, ensure_ascii=False)), END]
+        assert grammar.matcher().accepts(spelled) is is_allowed, text
+        assert (grammar.value_check.error(text) is None) is is_valid, text
+    for schema in ({"not": {"format": name}}, {"anyOf": [{"format": name}, {"const": "-"}]}):
+        grammar = checking.compile(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({"type": "string", **schema})))
+        assert grammar.value_check is not None
+        for text in ("xn--bcher-kva.de", "xn--x.de", "-", "a"):
+            spelled = [*spell(VOCABULARY, json.dumps(text)), END]
+            assert grammar.matcher().accepts(spelled) or grammar.value_check.error(text) is not None, text
+
+
+def test_who_cannot_check_gets_host_names_without_other_scripts() -> None:
+    schema = Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "format": "hostname"}')
+    for constraint in (schema, tagged([("<h>", schema, "</h>")], low=1)):
+        grammar = backend().compile(constraint)
+        assert grammar.value_check is None
+        for text, is_allowed in (('"example.de"', True), ('"xn--bcher-kva.de"', False)):
+            whole = text if constraint is schema else f"<h>{text}</h>"
+            assert grammar.matcher().accepts([*spell(VOCABULARY, whole), END]) is is_allowed
+    with pytest.raises(GrammarError, match="format cannot be enforced here"):
+        backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "format": "idn-hostname"}'))

@@ -2,7 +2,7 @@
 
 Each is the grammar of its RFC, with what can be said of single values beside it: the days of months and leap years, octets of addresses,
 lengths of labels, leap seconds only at 23:59 UTC. They are made when first asked for and kept. Formats that no regular language describes
-(`regex`) have none, and are to be checked on the finished text.
+(`regex`) have none, and are to be checked on the finished text; host names have one that is too small and one that is too large.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from rtlang_grammars.regular.host_names import LABEL, MAX_LENGTH, is_host_name, loose_host_names
 from rtlang_grammars.regular.international_formats import idn_hostname
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.uri_formats import IPV4, IPV6, IRI, IRI_REFERENCE, URI, URI_REFERENCE, URI_TEMPLATE
 
 CHECKED_FORMATS = frozenset({"regex"})
 """Standard formats without a language."""
+LOOSE_FORMATS = frozenset({"hostname", "host-name", "idn-hostname"})
+"""Formats whose language leaves out some texts, for which there is another that leaves out none and has more in it."""
 
 _DAYS = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
 _LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26]|0[48])00)"
@@ -25,7 +28,6 @@ _HOUR, _MINUTE, _FRACTION = r"(?:[01]\d|2[0-3])", r"[0-5]\d", r"(?:\.\d+)?"
 _TIME = rf"{_HOUR}:{_MINUTE}:[0-5]\d{_FRACTION}(?:[zZ]|[+-]{_HOUR}:{_MINUTE})"
 _DURATION_DATE = r"(?:\d+D|\d+M(?:\d+D)?|\d+Y(?:\d+M(?:\d+D)?)?)"
 _DURATION_TIME = r"T(?:\d+S|\d+M(?:\d+S)?|\d+H(?:\d+M(?:\d+S)?)?)"
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _ATOM, _QUOTED = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]", r"\x20\x21\x23-\x5b\x5d-\x7e"
 _BEYOND_ASCII = r"\u0080-\u{10ffff}"
 _JSON_POINTER = r"(?:/(?:[^~/]|~[01])*)*"
@@ -42,6 +44,18 @@ def format_language(name: str) -> Language | None:
     """
     make = _MAKERS.get(name)
     return None if make is None else make()
+
+
+@lru_cache(maxsize=8)
+def loose_format_language(name: str) -> Language:
+    """A language in which all texts of one of LOOSE_FORMATS are; `is_of_loose_format` says of a text in it whether it is one."""
+    return loose_host_names(international=name == "idn-hostname")
+
+
+def is_of_loose_format(name: str, text: str) -> bool:
+    """Whether a text of `loose_format_language` is of the format."""
+    assert name in LOOSE_FORMATS
+    return is_host_name(text)
 
 
 def _pattern(pattern: str) -> Callable[[], Language]:
@@ -69,8 +83,8 @@ def _date_time() -> Language:
 
 
 def _hostname() -> Language:
-    names = compile_regex(rf"(?:(?!xn--|XN--|xN--|Xn--){_LABEL}\.)*(?!xn--|XN--|xN--|Xn--){_LABEL}")
-    return names.bounded(1, 253)
+    names = compile_regex(rf"(?:(?!xn--|XN--|xN--|Xn--){LABEL}\.)*(?!xn--|XN--|xN--|Xn--){LABEL}")
+    return names.bounded(1, MAX_LENGTH)
 
 
 def _email(beyond: str) -> Language:

@@ -41,6 +41,12 @@ _NEUTRAL = ("ES", "CS", "ET", "ON", "BN", "NSM")
 
 
 @lru_cache(maxsize=1)
+def characters_in_context() -> CodePoints:
+    """Characters that are permitted only beside certain others."""
+    return code_points.of_text(_IN_CONTEXT + "\u200c\u200d")
+
+
+@lru_cache(maxsize=1)
 def permitted_characters() -> CodePoints:
     """PVALID of RFC 5892, by the derivation of its section 3, without the hyphen."""
     old_jamo = code_points.union(*(_property(f"Hangul_Syllable_Type={kind}") for kind in ("L", "V", "T")))

@@ -38,7 +38,7 @@ class TextDemand(NamedTuple):
     """One demand on the text of a string.
 
     Attributes:
-        kind: `pattern` (a search) or `format` (of the whole text).
+        kind: `pattern` (a search), `format` (of the whole text) or `loose format` (which has all of the format in it).
         source: the pattern, or the name of the format.
         positive: False: the text must not be so.
         pointer: where it was asked.

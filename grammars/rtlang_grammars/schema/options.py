@@ -13,8 +13,7 @@ class SchemaOptions:
         default_dialect: how a schema without `$schema` is read (`draft-04`, `draft-06`, `draft-07`, `2019-09`, `2020-12`);
             None: as 2020-12, or as an older draft where it uses a form that only that knows.
         assert_formats: `format` is an assertion for every known format; False: an annotation, as 2020-12 has it by default.
-        loose_formats: formats that no regular language describes in full are left to be checked, with masks that allow more; False: some
-            of their texts are left out (labels of host names that stand for other scripts).
+        loose_formats: host names with labels that stand for other scripts (xn--) are allowed and left to be checked; False: left out.
         max_alternatives: how many cases one place of a schema may be split into before the compile is refused
             (or, for `not`, `if` and `oneOf`, the keyword is left to be checked).
         max_listed: how many arrays may be written out for `uniqueItems` over a finite set.

@@ -26,7 +26,7 @@ _TYPE_NAMES = {
 }
 _ONE = Fraction(1)
 _NO_A_LABELS = "names with labels that stand for other scripts (xn--) are left out"
-_ANY_A_LABELS = "labels that stand for other scripts (xn--) have to be decoded, others in other scripts to be encoded"
+_ANY_LABELS = "labels that stand for other scripts (xn--) have to be decoded, others in other scripts to be encoded"
 MAX_LITERAL_DEPTH = 64  # nesting of listed values: they are compared by recursion
 
 
@@ -194,21 +194,23 @@ def read_format(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
         algebra.ignore(node, "format", f"{name[:40]!r} is not a format of {node.dialect.name}")
     elif algebra.texts.has_format(name):
         if name in LOOSE_FORMATS:
-            return _host_names(algebra, node, name, positive)
+            return _host_names(algebra, node, name, kind, positive)
         return _text(TextDemand("format", name, positive, node.location))
     else:
         return algebra.unenforced(kind, node, "format", f"texts of the format {name} are no regular language")
     return (TOPS[kind],) if positive else ()
 
 
-def _host_names(algebra: Algebra, node: Node, name: str, positive: bool) -> Facets:
-    """A format whose language is too small or too large. What is not of the format is so only outside the larger one for certain."""
-    is_loose = algebra.options.loose_formats
-    if positive and not is_loose:
+def _host_names(algebra: Algebra, node: Node, name: str, kind: JsonType, positive: bool) -> Facets:
+    """Host names, of which there is a language that leaves some out (for names in ASCII) and one that has others in it."""
+    is_ascii = name != "idn-hostname"
+    if is_ascii and positive and not algebra.options.loose_formats:
         algebra.remark(node, "format", _NO_A_LABELS)
         return _text(TextDemand("format", name, positive, node.location))
+    if not is_ascii and not positive:
+        return algebra.unenforced(kind, node, "format", _ANY_LABELS)
     facets = _text(TextDemand("loose format" if positive else "format", name, positive, node.location))
-    mark = Mark(node.location, "format", _ANY_A_LABELS if is_loose else _NO_A_LABELS)
+    mark = Mark(node.location, "format", _ANY_LABELS)
     return [replace(facet, marks=facet.marks | {mark}) for facet in facets]
 
 
