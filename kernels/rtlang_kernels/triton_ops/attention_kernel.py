@@ -49,7 +49,7 @@ def _load_2d(
 
 @jit
 def _attend(
-    state: tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor],
+    state: tl.tensor,
     q_lo: tl.tensor,
     q_hi: tl.tensor,
     k_base: tl.tensor,
