@@ -33,6 +33,7 @@ from rtlang_grammars.machine.prelude import prelude
 from rtlang_grammars.machine.rules import Grammar
 from rtlang_grammars.machine.structure_tables import StructureTables
 from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.regular.formats import format_language
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.options import SchemaOptions
@@ -46,6 +47,21 @@ from rtlang_grammars.vocabulary import Vocabulary
 _WARM_UP = """{"type": "object", "required": ["a", "b", "c"], "properties": {"a": {"enum": ["x", "y"]},
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
     "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}}}"""
+
+
+_USUAL_FORMATS = (
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "date-time",
+    "date",
+    "time",
+    "email",
+    "uuid",
+    "hostname",
+    "ipv4",
+)
+_EXPLORED_STATES = 400
 
 
 class EngineBackend:
@@ -116,7 +132,11 @@ class EngineBackend:
         return EngineGrammar(machine, self._forcing, self._table, built.report, built.check)
 
     def _warm_up(self) -> None:
-        """Pass once through everything that numba compiles."""
+        """Pass once through everything that numba compiles, and work out what is kept of formats: some 100 ms."""
+        for name in _USUAL_FORMATS:
+            language = format_language(name)
+            assert language is not None
+            language.explore(_EXPLORED_STATES)
         grained, no_ids = self._engine.grained[0], self._engine.no_ids
         grained.tokens(no_ids)
         grained.add(no_ids, self._engine.no_tokens.copy())

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular import code_points, syntax
+from rtlang_grammars.regular import code_points, glances, syntax
 from rtlang_grammars.regular.byte_automaton import ByteAutomaton
 from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton
+from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.escapes import Dialect
 from rtlang_grammars.regular.parser import parse_pattern
 from rtlang_grammars.regular.syntax import Node, ZeroWidth
@@ -29,12 +30,13 @@ _SAMPLE_LENGTH = 40
 class Language:
     """A set of texts, each a sequence of Unicode scalar values written in UTF-8. Immutable; safe to share between threads."""
 
-    __slots__ = ("_automaton", "_tree")
+    __slots__ = ("_automaton", "_prefix", "_tree")
 
     def __init__(self, tree: Node) -> None:
         """The language of a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
+        self._prefix: list[CodePoints] | None = None
 
     # Making
 
@@ -169,6 +171,8 @@ class Language:
             decoded.encode("utf-8")
         except UnicodeError:
             return False
+        if self._automaton is None and not self._may_begin(decoded):
+            return False
         automaton = self._code_point_automaton(budget)
         state = automaton.start
         for character in decoded:
@@ -178,12 +182,26 @@ class Language:
             state = automaton.moves(state, budget)[automaton.partition.class_of(ord(character))]
         return state != NO_STATE and automaton.is_accepting(state)
 
+    def _may_begin(self, text: str) -> bool:
+        """Whether a text is long enough and begins as texts of the language do, as far as that is seen at a glance."""
+        sets = self._prefix
+        if sets is None:
+            sets = self._prefix = glances.prefix(self._tree)
+        begins = all(
+            code_points.contains(points, ord(character)) for character, points in zip(text, sets, strict=False)
+        )
+        return begins and len(text) >= len(sets)
+
     def is_empty(self, budget: Budget | None = None) -> bool:
         """Whether no text is in the language."""
+        if self._automaton is None and glances.has_text(self._tree):
+            return False
         return self._code_point_automaton(budget or Budget()).start == NO_STATE
 
     def is_disjoint(self, other: Language, budget: Budget | None = None) -> bool:
         """Whether no text is in both languages."""
+        if glances.are_apart(self._tree, other._tree):
+            return True
         return self.intersect(other).is_empty(budget)
 
     def includes(self, other: Language, budget: Budget | None = None) -> bool:
@@ -203,6 +221,8 @@ class Language:
 
     def finite_words(self, limit: int, budget: Budget | None = None) -> list[str] | None:
         """All texts, shortest first, where there are at most `limit`; None where there are more."""
+        if glances.has_more_texts(self._tree, limit):
+            return None
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
         words: list[str] = []
@@ -234,6 +254,24 @@ class Language:
         return [self._random_walk(automaton, rng, budget) for _ in range(count)]
 
     # Automata
+
+    def explore(self, num_states: int, budget: Budget | None = None) -> None:
+        """Work out what follows in the states that are nearest to the start, once for all automata of this language.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        budget = budget or Budget()
+        automaton = self._code_point_automaton(budget)
+        waiting = [] if automaton.start == NO_STATE else [automaton.start]
+        seen = set(waiting)
+        for state in waiting:  # grows while it is walked
+            if len(waiting) > num_states:
+                return
+            for target in automaton.moves(state, budget):
+                if target != NO_STATE and target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
 
     def automaton(self, budget: Budget | None = None) -> ByteAutomaton:
         """The texts in UTF-8.

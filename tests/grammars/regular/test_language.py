@@ -242,3 +242,19 @@ def test_what_looks_behind_is_made_alone() -> None:
             for byte in text.encode():
                 state = int(body.row(state)[byte]) if state >= 0 else state
             assert (state >= 0 and body.is_accepting(state)) == language.accepts(text)
+
+
+def test_what_was_explored_needs_no_budget() -> None:
+    language, fresh = (compile_regex("(?:ab|cd){3}e?") for _ in range(2))
+    language.explore(100)
+    nothing_left = Budget(Limits(max_states=0))
+    assert language.accepts("abcdabe", nothing_left)
+    with pytest.raises(GrammarError):
+        fresh.accepts("abcdabe", nothing_left)
+
+
+def test_exploring_ends() -> None:
+    language = compile_regex("[ab]*a[ab]{24}")
+    language.explore(50)
+    assert language.accepts("a" * 25)
+    compile_regex("a(?!)").explore(5)  # no text at all
