@@ -163,15 +163,15 @@ class Demands:
         schema = node.schema
         if demand % 2 or not isinstance(schema, dict) or (node.dialect.ref_hides_siblings and "$ref" in schema):
             return 0 if schema is False or (schema is True and demand % 2) else _EVERY_KIND
-        mask = _EVERY_KIND
-        if "type" in schema:
+        mask, keywords = _EVERY_KIND, node.dialect.keywords
+        if "type" in schema and "type" in keywords:
             names = schema["type"]
             names = names if isinstance(names, list) else [names]
             bits = [_TYPE_BITS.get(name, 0) for name in names if isinstance(name, str)]
             if len(bits) == len(names) and all(bits):
                 mask = sum(set(bits))
-        values: Json = schema.get("enum")
-        if "const" in schema and "const" in node.dialect.keywords:
+        values: Json = schema.get("enum") if "enum" in keywords else None
+        if "const" in schema and "const" in keywords:
             values = [schema["const"]]
         if isinstance(values, list):
             mask &= sum({1 << type_of(value) for value in values})

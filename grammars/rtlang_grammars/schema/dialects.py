@@ -182,7 +182,7 @@ def detect(document: Json, found: Survey, default: str | None = None) -> Dialect
         GrammarError: `$schema` or `default` names a dialect that is not known.
     """
     uri = document.get("$schema") if isinstance(document, dict) else None
-    known = by_uri(uri, "#") if uri is not None else None
+    known = by_uri(uri, "#", document) if uri is not None else None
     if known is not None:
         return known
     if default is not None:
@@ -200,9 +200,11 @@ def detect(document: Json, found: Survey, default: str | None = None) -> Dialect
 _OLD_FORMS = DRAFT_2019_09
 
 
-def by_uri(uri: Json, pointer: str) -> Dialect | None:
+def by_uri(uri: Json, pointer: str, document: Json = None) -> Dialect | None:
     """The dialect that `$schema` names; None where it names none in particular.
 
+    Args:
+        document: where meta-schemas of one's own are looked for, under $defs with their $id.
     Raises:
         GrammarError: not a string, or not a known dialect; with the pointer.
     """
@@ -212,11 +214,55 @@ def by_uri(uri: Json, pointer: str) -> Dialect | None:
     dialect = _BY_URI.get(name)
     if dialect is None and (not name or name.startswith("json-schema.org/")):
         return None  # `json-schema.org/schema`, mistyped and unreleased drafts: judged by what they use
-    if dialect is None:
-        raise GrammarError(
-            f"unknown dialect {uri!r}; known are {', '.join(f'http://{known}' for known in _BY_URI)}", pointer
-        )
-    return dialect
+    if dialect is not None:
+        return dialect
+    for keyword in ("$defs", "definitions"):
+        schemas = document.get(keyword) if isinstance(document, dict) else None
+        for each in schemas.values() if isinstance(schemas, dict) else ():
+            if isinstance(each, dict) and each.get("$id") == uri:
+                return _own_dialect(each, pointer)
+    raise GrammarError(
+        f"unknown dialect {uri!r}; known are {', '.join(f'http://{known}' for known in _BY_URI)}, and a meta-schema of your own "
+        "under $defs with this $id",
+        pointer,
+    )
+
+
+_VOCABULARIES = {
+    "applicator": SCHEMA_KEYWORDS - {"contentSchema", "unevaluatedItems", "unevaluatedProperties"}
+    | LIST_KEYWORDS
+    | _words("dependentSchemas patternProperties properties"),
+    "unevaluated": _words("unevaluatedItems unevaluatedProperties"),
+    "validation": _words(
+        "const dependentRequired enum exclusiveMaximum exclusiveMinimum maxContains maxItems maxLength maxProperties maximum minContains "
+        "minItems minLength minProperties minimum multipleOf pattern required type uniqueItems"
+    ),
+    "format": _words("format"),
+}
+"""Keywords that assert something, by the last part of the URI of the vocabulary that has them."""
+_NO_ASSERTIONS = _words("core meta-data content")
+
+
+def _own_dialect(meta_schema: dict[str, Json], pointer: str) -> Dialect:
+    """The dialect of a meta-schema: that of its own `$schema`, without the vocabularies that it does not name."""
+    base = (by_uri(meta_schema["$schema"], pointer) if "$schema" in meta_schema else None) or DRAFT_2020_12
+    named = meta_schema.get("$vocabulary")
+    if named is None:
+        return base
+    if not isinstance(named, dict):
+        raise expected(named, "an object", "$vocabulary", pointer)
+    begin = f"json-schema.org/draft/{base.name}/vocab/"
+    known = {"applicator", "unevaluated"} if base is DRAFT_2019_09 else {"applicator"}
+    found: set[str] = set()
+    for uri, is_required in named.items():
+        vocabulary = uri.removeprefix("https://").removeprefix("http://")
+        name = vocabulary.removeprefix(begin).removesuffix("-annotation").removesuffix("-assertion")
+        if vocabulary.startswith(begin) and (name in _VOCABULARIES or name in _NO_ASSERTIONS):
+            found |= known if name == "applicator" else {name}
+        elif is_required is not False:
+            raise GrammarError(f"the vocabulary {uri!r} is required and not known", pointer)
+    missing = [keywords for name, keywords in _VOCABULARIES.items() if name not in found]
+    return base.without(frozenset().union(*missing))
 
 
 def escape(token: str) -> str:

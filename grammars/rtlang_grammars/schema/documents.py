@@ -167,7 +167,7 @@ class Documents:
             if pointer:
                 uri = self._identified(resource.uri, schema, resource.dialect)
                 if uri is not None:
-                    named = by_uri(schema["$schema"], pointer) if "$schema" in schema else None
+                    named = by_uri(schema["$schema"], pointer, root.schema) if "$schema" in schema else None
                     dialect = named.without(self._lenient) if named else resource.dialect
                     resource = Resource(uri, root.document, pointer, schema, dialect)
                     self._resources.setdefault(uri, resource)
