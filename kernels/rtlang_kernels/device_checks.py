@@ -41,18 +41,20 @@ EXTEND = Rows(288, 48, (40, 200, 1, 90), (40, 150, 1, 7))
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One configuration of attention."""
+    """One configuration of attention: query heads, KV heads and head size; `v_dim` where values have another size."""
 
     dtype: torch.dtype
     heads: tuple[int, int, int]
     options: dict[str, Any] = field(default_factory=dict)
     has_sinks: bool = False
     is_float8: bool = False
+    v_dim: int | None = None
 
     def __str__(self) -> str:
         q, kv, dim = self.heads
+        values = f"/{self.v_dim}" if self.v_dim is not None else ""
         extra = "".join(f" {name}" for name in self.options) + " sinks" * self.has_sinks + " kv8" * self.is_float8
-        return f"{str(self.dtype)[6:]} {q}/{kv}x{dim}{extra}"
+        return f"{str(self.dtype)[6:]} {q}/{kv}x{dim}{values}{extra}"
 
 
 ATTENTION = (
@@ -66,6 +68,8 @@ ATTENTION = (
     Attention(torch.float16, (8, 8, 80)),
     Attention(torch.bfloat16, (8, 8, 96), {"chunk_size": 128}),
     Attention(torch.bfloat16, (8, 2, 256), {"sliding_window": 300, "soft_cap": 30.0}),
+    Attention(torch.bfloat16, (4, 4, 192), v_dim=128),
+    Attention(torch.bfloat16, (8, 1, 512)),
 )
 
 
@@ -127,23 +131,25 @@ def attention(case: Attention, rows: Rows, device: torch.device) -> float:
     }
     made = partial(torch.randn, generator=generator, device=device)
     q = made(sum(rows.new), num_q, dim).to(case.dtype)
-    wide = made(2, num_pages * PAGE_SIZE, num_kv, dim)
+    v_dim = case.v_dim if case.v_dim is not None else dim
+    wide = [made(num_pages * PAGE_SIZE, num_kv, size) for size in (dim, v_dim)]
     named = torch.zeros(num_pages * PAGE_SIZE, dtype=torch.bool, device=device)
     for row in range(count):
         slots = table[row, np.arange(lengths[row]) // PAGE_SIZE] * PAGE_SIZE + np.arange(lengths[row]) % PAGE_SIZE
         named[torch.from_numpy(slots).long().to(device)] = True
-    wide[:, ~named] = torch.nan
-    pool = wide.to(torch.float8_e4m3fn if case.is_float8 else case.dtype)
-    exact = pool.float() if case.is_float8 else pool
+    for each in wide:
+        each[~named] = torch.nan
+    pool = [each.to(torch.float8_e4m3fn if case.is_float8 else case.dtype) for each in wide]
+    exact = [each.float() if case.is_float8 else each for each in pool]
     sinks = made(num_q).to(case.dtype) if case.has_sinks else None
     plan = ops.plan_attention(**plan_args)
     if plan.column != "triton":
         raise ArithmeticError(f"the {plan.column} column would be checked, not the GPU's")
-    out = torch.full_like(q, torch.nan)
+    out = q.new_full((*q.shape[:2], v_dim), torch.nan)
     _, lse = ops.paged_attention_with_lse(
         q, pool[0], pool[1], plan, scale=dim**-0.5, sinks=sinks, out=out, **case.options
     )
-    want = torch.empty(q.shape, dtype=torch.float32, device=device)
+    want = torch.empty(out.shape, dtype=torch.float32, device=device)
     want_lse = torch.empty(q.shape[:2], dtype=torch.float32, device=device)
     options = [case.options.get(name) for name in ("sliding_window", "chunk_size", "soft_cap")]
     REFERENCE.paged_attention(q, exact[0], exact[1], plan, dim**-0.5, *options, sinks, want, want_lse)

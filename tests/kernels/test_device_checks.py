@@ -26,6 +26,7 @@ def triton(monkeypatch: pytest.MonkeyPatch) -> None:
         Attention(torch.float32, (4, 2, 16), {"sliding_window": 30}, has_sinks=True),
         Attention(torch.float16, (2, 1, 16), {"soft_cap": 20.0, "chunk_size": 32}),
         Attention(torch.float32, (2, 2, 32), is_float8=True),
+        Attention(torch.float32, (2, 2, 48), v_dim=32),
     ],
     ids=str,
 )

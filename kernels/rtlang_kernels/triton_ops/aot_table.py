@@ -53,7 +53,7 @@ NOT_IN_ARITHMETIC = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
 def attention_variants(arch: str) -> Iterator[Variant]:
     """Every class of tile for the commonest and the largest heads, and every feature, head size and type at least once."""
     every = range(len(LINES))
-    shapes: list[tuple[str, int, int, Iterable[int], dict[str, bool]]] = [
+    shapes: list[tuple[str, int | tuple[int, int], int, Iterable[int], dict[str, bool]]] = [
         ("bf16", 128, 4, every, {}),
         ("bf16", 64, 7, (0, 1), {}),
         ("fp16", 80, 1, (1,), {}),
@@ -63,18 +63,22 @@ def attention_variants(arch: str) -> Iterator[Variant]:
         ("fp32", 128, 4, every, {}),
         ("fp32", 64, 2, every, {}),
         ("bf16", 128, 4, every, {"KV_FLOAT8": True}),
+        ("bf16", (192, 128), 1, every, {}),
+        ("bf16", 512, 8, every, {}),
+        ("fp32", (192, 128), 1, (0,), {}),
     ]
-    for kind, head_dim, group, classes, features in shapes:
+    for kind, size, group, classes, features in shapes:
+        head_dim, v_head_dim = (size, size) if isinstance(size, int) else size
         for lines_class in classes:
-            yield attention_variant(arch, kind, head_dim, group, lines_class, features)
+            yield attention_variant(arch, kind, head_dim, v_head_dim, group, lines_class, features)
 
 
 def attention_variant(
-    arch: str, kind: str, head_dim: int, group: int, lines_class: int, features: dict[str, bool]
+    arch: str, kind: str, head_dim: int, v_head_dim: int, group: int, lines_class: int, features: dict[str, bool]
 ) -> Variant:
     """`rect_attn` for one class of tile."""
-    tile = attention_tile(arch, lines_class, head_dim, head_dim, ITEM_BYTES[kind])
-    d_lo, d_hi = split_dim(head_dim)
+    tile = attention_tile(arch, lines_class, head_dim, v_head_dim, ITEM_BYTES[kind])
+    (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     types = dict.fromkeys(("q", "k_pool", "v_pool", "out", "sinks"), f"*{kind}")
     types |= dict.fromkeys(("lse", "partial_out", "partial_lse"), "*fp32")
     types |= dict.fromkeys(("items", "header", "page_table", "positions", "first_visible"), "*i32")
@@ -88,11 +92,11 @@ def attention_variant(
         "NUM_KV_HEADS": 8,
         "GROUP": group,
         "HEAD_DIM": head_dim,
-        "V_HEAD_DIM": head_dim,
+        "V_HEAD_DIM": v_head_dim,
         "D_LO": d_lo,
         "D_HI": d_hi,
-        "V_LO": d_lo,
-        "V_HI": d_hi,
+        "V_LO": v_lo,
+        "V_HI": v_hi,
         "PAGE_SIZE": 16,
         "BLOCK_M": tile.block_m,
         "BLOCK_N": tile.block_n,
@@ -106,7 +110,8 @@ def attention_variant(
     }
     extra = "".join(f" {name[4:].lower()}" for name in features if name.startswith("HAS_"))
     held = " kv8" if "KV_FLOAT8" in features else ""
-    name = f"rect_attn {kind}{held} D{head_dim} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
+    dims = f"D{head_dim}" if v_head_dim == head_dim else f"D{head_dim}/{v_head_dim}"
+    name = f"rect_attn {kind}{held} {dims} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
     small = NOT_IN_ARITHMETIC if held else None
     return Variant(name, attention_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps}, small)
 

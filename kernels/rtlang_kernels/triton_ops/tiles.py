@@ -64,12 +64,14 @@ def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, 
     Where the registers do not hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
     """
     key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
-    is_wide = key_bytes > 512
+    is_wide, is_widest = key_bytes > 512, key_bytes > 1024
     most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
+    if is_widest:
+        most = 16
     block_m = min(LINES[lines_class], most)
-    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) else 4
+    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) or is_widest else 4
     block_n = 32 if is_wide or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
-    if item_bytes == 4 and key_bytes > 1024:
+    if is_widest and (item_bytes == 4 or arch == GFX942):
         block_n = 16
     num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 128)) else 2
     return Tile(block_m, block_n, num_warps, num_stages)

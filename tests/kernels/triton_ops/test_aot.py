@@ -115,7 +115,7 @@ def test_a_process_that_interprets_cannot_compile(
 def test_every_tile_divides_the_lines_of_its_class() -> None:
     for target in TARGETS:
         for lines_class, lines in enumerate(LINES):
-            for head_dim in (16, 64, 80, 96, 128, 192, 256):
+            for head_dim in (16, 64, 80, 96, 128, 192, 256, 512):
                 for item_bytes in (2, 4):
                     tile = attention_tile(target, lines_class, head_dim, head_dim, item_bytes)
                     assert lines % tile.block_m == 0
