@@ -38,7 +38,8 @@ def _children(algebra: Algebra, node: Node, keyword: str, positive: bool) -> dic
     value = keyword_value(node, keyword)
     if not isinstance(value, dict):
         raise expected(value, "an object", keyword, node.location)
-    return {name: algebra.demand(algebra.documents.child(node, keyword, name), positive) for name in value}
+    children = algebra.documents.children(node, keyword, value)
+    return {name: algebra.demand(child, positive) for name, child in zip(value, children, strict=True)}
 
 
 def _child(algebra: Algebra, node: Node, keyword: str, positive: bool = True) -> Conj:

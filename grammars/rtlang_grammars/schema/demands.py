@@ -98,13 +98,15 @@ class Demands:
     def _leaf(self, node: Node, asked: list[str]) -> Node:
         """The first node that asks the same as one without subschemas."""
         assert isinstance(node.schema, dict)
-        key: list[Hashable] = [node.dialect.name]
+        key: list[Hashable] = [node.resource.dialect.name]
         for keyword in asked:
             value = node.schema[keyword]
-            if isinstance(value, list):
+            if isinstance(value, str):
+                key.append((keyword, value))
+            elif isinstance(value, list):
                 if len(value) > _MAX_LEAF_LIST or not all(isinstance(item, str) for item in value):
                     return node
-                key.append((keyword, tuple(map(str, value))))
+                key.append((keyword, tuple(value)))
             elif isinstance(value, dict):
                 return node
             else:

@@ -8,7 +8,7 @@ Nothing is ever fetched: only the document itself and the published meta-schemas
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urljoin
 
@@ -124,6 +124,7 @@ class Documents:
         """
         self._budget, self._default_dialect, self._lenient = budget, default_dialect, lenient
         self._nodes: dict[Hashable, Node] = {}
+        self._targets: dict[tuple[int, str], Node] = {}
         self._by_index: list[Node] = []
         self._resources: dict[str, Resource] = {}
         self._at: dict[tuple[int, str], Resource] = {}
@@ -217,6 +218,21 @@ class Documents:
         pointer = pointer_of((node.pointer, *tokens))
         return self._node_at(value, self._at.get((resource.document, pointer), resource), pointer, node.scope)
 
+    def children(self, node: Node, keyword: str, values: Mapping[str, Json]) -> Iterator[Node]:
+        """The subschemas in an object of schemas, which is the value of a keyword of a node.
+
+        Raises:
+            GrammarError: as `child`.
+        """
+        resource = node.resource
+        is_plain, nodes, document = resource.is_plain and not node.scope, self._nodes, resource.document
+        for name, value in values.items():
+            if is_plain and isinstance(value, dict):
+                key = (document, id(value))
+                yield nodes.get(key) or self._add_node(key, value, resource, (node.place, keyword, name), ())
+            else:
+                yield self.child(node, keyword, name)
+
     def _node_at(self, value: Json, resource: Resource, pointer: str, scope: tuple[Resource, ...]) -> Node:
         if self._has_dynamic:
             scope = _entered(scope, resource)
@@ -249,6 +265,9 @@ class Documents:
         """
         assert isinstance(node.schema, dict)
         reference = node.schema[keyword]
+        is_plain = node.resource.is_plain and not node.scope and isinstance(reference, str)
+        if is_plain and (found := self._targets.get((node.resource.document, str(reference)))) is not None:
+            return found
         if not isinstance(reference, str):
             raise expected(reference, "a string", keyword, node.location)
         uri, _, fragment = join(node.resource.uri, reference).partition("#")
@@ -262,8 +281,11 @@ class Documents:
             pointer = resource.anchors.get(fragment)
             if pointer is None:
                 raise GrammarError(f"no anchor {fragment!r} for the reference {reference!r}", node.location)
-            return self._place(resource, pointer.removeprefix(resource.pointer), node, reference)
-        return self._place(resource, fragment, node, reference)
+            fragment = pointer.removeprefix(resource.pointer)
+        target = self._place(resource, fragment, node, reference)
+        if is_plain:
+            self._targets[node.resource.document, reference] = target
+        return target
 
     def _place(self, resource: Resource, fragment: str, node: Node, reference: str) -> Node:
         value, pointer = resource.schema, resource.pointer
