@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine.embedding import QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
 from rtlang_grammars.machine.json_spellings import string_spellings
@@ -109,7 +110,9 @@ def names_of(language: Language, count: int) -> Iterator[str]:
     if count <= _MAX_NAMED:
         try:
             yield from language.samples(random.Random(0), 4 * count)
-            yield language.shortest() or ""  # last: it may be the one that was under way
+            shortest = language.shortest()  # last: it may be the one that was under way
+            if shortest is not None:
+                yield shortest
         except GrammarError:
             return
 
@@ -131,7 +134,7 @@ def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:
     least, most = shape.min_properties, -1 if shape.max_properties is None else shape.max_properties
     is_bounded = shape.max_properties is not None  # then a name may be begun only where it may be ended
     is_simple = shape.additional is not None and not shape.classes  # whatever is not declared is ruled by one shape
-    classes = [] if is_simple and not is_bounded else _key_classes(shape)
+    classes = [] if is_simple and not is_bounded else _key_classes(shape, build.budget)
     is_open = is_simple or bool(classes)
     # The description, its words and its leaves.
     leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in string_spellings(name)})
@@ -250,20 +253,20 @@ def _counted_names(build: ShapeTables, classes: list[tuple[Language, int]]) -> i
     return start
 
 
-def _key_classes(shape: ObjectShape) -> list[tuple[Language, int]]:
+def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
     """The names of each class, without those that are declared, and those that are in no class."""
     names = [each.name for each in shape.properties]
     found = []
     for each in shape.classes:
         if each.shape is not None:
-            inside = [name for name in names if each.names.accepts(name)]
+            inside = [name for name in names if each.names.accepts(name, budget)]
             language = each.names.minus(Language.literals(inside)) if inside else each.names
-            if not language.is_empty():
+            if not language.is_empty(budget):
                 found.append((language, each.shape))
     if shape.additional is not None:
         rest = Language.any_text().minus(Language.literals(names)) if names else Language.any_text()
         for each in shape.classes:
             rest = rest.minus(each.names)
-        if not rest.is_empty():
+        if not rest.is_empty(budget):
             found.append((rest, shape.additional))
     return found
