@@ -58,7 +58,7 @@ def brackets() -> Tables:
     classes = np.full(256, 5, np.uint8)
     classes[[ord(letter) for letter in "[]{}a"]] = range(5)
     trans = np.full((8, 6), -1, np.int32)
-    calls = []
+    calls: list[tuple[int, int]] = []
     for state, after in ((0, 1), (2, 2), (3, 4)):  # where an item may begin
         for column, inner in ((0, 6), (2, 7)):
             trans[state, column] = -3 - len(calls)

@@ -20,7 +20,7 @@ _COPIES = ("aten::_to_copy", "aten::copy_")
 _WAITS = "synchronizing CUDA operation"  # torch's words, where its sync debug mode is "error"
 
 
-class Watch(TorchDispatchMode):
+class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """While it is entered, notes every operator that keeps a graph from being captured. Operators run as they would otherwise.
 
     Attributes:
@@ -29,7 +29,7 @@ class Watch(TorchDispatchMode):
     """
 
     def __init__(self, device: torch.device) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[str] = []
         self.last = ""
         self._device = device
@@ -67,7 +67,7 @@ def _reads_back(func: Any, args: Any, device: torch.device) -> bool:
     name = func.name().partition(".")[0]
     if name in _BY_INDEX:
         return any(index.dtype in (torch.bool, torch.uint8) for index in _tensors(args[1]))
-    return torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags
+    return any(tag in func.tags for tag in (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape))
 
 
 def _crosses(func: Any, args: Any, kwargs: Any, device: torch.device) -> bool:
