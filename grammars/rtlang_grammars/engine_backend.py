@@ -5,6 +5,7 @@ See `machine/` for the tables, the masks and the matcher, `schema/` for what a J
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import replace
@@ -136,7 +137,8 @@ class EngineBackend:
         for name in _USUAL_FORMATS:
             language = format_language(name)
             assert language is not None
-            language.explore(_EXPLORED_STATES)
+            with contextlib.suppress(GrammarError):  # no time left: then the texts that need it work it out
+                language.explore(_EXPLORED_STATES, Budget(self._limits))
         grained, no_ids = self._engine.grained[0], self._engine.no_ids
         grained.tokens(no_ids)
         grained.add(no_ids, self._engine.no_tokens.copy())
