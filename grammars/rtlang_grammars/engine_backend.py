@@ -200,9 +200,8 @@ def _built(constraint: Constraint, budget: Budget, options: SchemaOptions | None
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA:
             schema = _schema(constraint.source)
-            if allow_checked:
-                options = replace(options or SchemaOptions(), loose_formats=True)
-            graph = compile_shapes(schema, options=options, budget=budget)
+            reading = replace(options or SchemaOptions(), loose_formats=True) if allow_checked else options
+            graph = compile_shapes(schema, options=reading, budget=budget)
             report = graph.report
             if not report.is_exact:
                 if not allow_checked:

@@ -31,6 +31,7 @@ from rtlang_grammars.value_checks import ValueCheck, value_check
 
 MIN_SECONDS = 0.002
 """CPU time from which on a compile is worth a file."""
+_MAX_UNFIT = 10_000
 _STATUS = {str(status): status for status in KeywordStatus}
 
 
@@ -78,6 +79,7 @@ class GrammarStore:
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES, min_seconds: float = MIN_SECONDS) -> None:
         revision()  # of the sources as they are now, when they are loaded
         self._cache, self.min_seconds = DiskCache(directory, max_bytes), min_seconds
+        self._unfit: set[bytes] = set()  # what could not be kept, and is not tried again
 
     @property
     def counts(self) -> CacheCounts:
@@ -98,7 +100,17 @@ class GrammarStore:
 
     def keep(self, compilation: Compilation, built: Built) -> None:
         """Keep what was compiled, later and on another thread."""
-        self._cache.offer(compilation.key(), lambda: _entry(compilation, built))
+        key = compilation.key()
+
+        def make() -> Entry | None:
+            self._unfit.add(key)
+            entry = _entry(compilation, built)
+            if entry is not None:
+                self._unfit.discard(key)
+            return entry
+
+        if key not in self._unfit and len(self._unfit) < _MAX_UNFIT:
+            self._cache.offer(key, make)
 
     def flush(self) -> None:
         """Wait until all that is to be kept is written or given up."""

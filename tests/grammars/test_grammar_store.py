@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -21,6 +22,7 @@ from rtlang_grammars.engine_backend import EngineBackend, EngineGrammar
 from rtlang_grammars.grammar_store import Compilation, GrammarStore
 from rtlang_grammars.limits import Limits
 from rtlang_grammars.machine.engine import Engine
+from rtlang_grammars.machine.frozen import finish
 from rtlang_grammars.schema.options import SchemaOptions
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle, PropertyOrder, Whitespace
 from rtlang_grammars.vocabulary import Vocabulary
@@ -47,6 +49,12 @@ CHANGES: list[dict[str, Any]] = [
     {"limits": Limits(max_bytes=1 << 20)},
     {"allow_checked": False},
 ]
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is finished does not depend on how busy the machine is."""
+    monkeypatch.setattr(grammar_store, "finish", functools.partial(finish, max_seconds=60.0))
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +132,9 @@ def test_what_is_quickly_compiled_and_what_is_refused_is_not_kept(engine: Engine
     with pytest.raises(GrammarError):
         EngineBackend(engine, store=quick).compile(schema(CHECKED))
     endless = schema({"type": "string", "pattern": "^[ab]*a[ab]{13}$"})
-    assert accepts(backend(engine, quick).compile(endless), '"' + "a" * 14 + '"')
+    for _ in range(3):  # tried once
+        assert accepts(backend(engine, quick).compile(endless), '"' + "a" * 14 + '"')
+        quick.flush()
     for each in (store, quick):
         each.flush()
         assert each.counts.stored == 0

@@ -25,8 +25,8 @@ from rtlang_grammars.machine.json_values import CountedCloser
 from rtlang_grammars.machine.layout import OBJ_MIN, STATE_WORDS
 from rtlang_grammars.machine.tables import Closer, Tables
 
-MAX_ROWS = 4096
-"""Rows that are made to finish tables; some 40 us each."""
+MAX_ROWS = 2048
+"""Rows of finished tables; those that are made to finish them take some 40 us each."""
 MAX_SECONDS = 0.5
 """CPU time that finishing may take."""
 Array = NDArray[np.int32]
@@ -130,7 +130,7 @@ class _KnownStrings:
 
 
 def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
-    """What is known of states inside strings: different lists of nearest ends; state, free length, levels, and which of the lists."""
+    """What is known of states inside strings: different lists of nearest ends; a state and what `_KnownStrings` has of it."""
     numbers: dict[tuple[bytes, ...], int] = {}
     found = []
     for state, strings in tables.embedded.items():
@@ -138,7 +138,8 @@ def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
             length, levels = strings.free_length(state), strings.grain_levels(state)
             ends = tuple(strings.nearest_ends(state))
         time.sleep(0)
-        found.append((state, -1 if length is None else length, levels, numbers.setdefault(ends, len(numbers))))
+        number = numbers.setdefault(ends, len(numbers))
+        found.append((state, -1 if length is None else length, levels, number))
     texts = [[text.decode("latin-1") for text in ends] for ends in numbers]
     return texts, np.array(found, dtype=np.int32).reshape(-1)
 

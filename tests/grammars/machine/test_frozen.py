@@ -66,7 +66,7 @@ def backend() -> EngineBackend:
 def thawed(grammar: EngineGrammar, constraint: Constraint, engine: Engine) -> EngineGrammar:
     """Through the bytes of a file."""
     base = prelude(constraint.style.whitespace).tables
-    assert finish(grammar.machine.tables)
+    assert finish(grammar.machine.tables, max_seconds=60.0)
     frozen = freeze(grammar.machine.tables, base)
     assert frozen is not None
     entry = unpacked(packed(KEY, *frozen), KEY)
@@ -127,7 +127,7 @@ def test_grammars_that_never_end_are_given_up(backend: EngineBackend) -> None:
 
 def test_tables_with_another_beginning_are_not_kept(backend: EngineBackend) -> None:
     tables = backend.compile(CONSTRAINTS[0]).machine.tables
-    assert finish(tables)
+    assert finish(tables, max_seconds=60.0)
     assert freeze(tables, prelude(Whitespace.COMPACT).tables) is None
     frozen = freeze(tables, prelude().tables)
     assert frozen is not None
