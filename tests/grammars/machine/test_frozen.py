@@ -66,7 +66,7 @@ def backend() -> EngineBackend:
 def thawed(grammar: EngineGrammar, constraint: Constraint, engine: Engine) -> EngineGrammar:
     """Through the bytes of a file."""
     base = prelude(constraint.style.whitespace).tables
-    assert finish(grammar.machine.tables, max_seconds=60.0)
+    assert finish(grammar.machine.tables, max_rows=10_000, max_seconds=60.0)
     frozen = freeze(grammar.machine.tables, base)
     assert frozen is not None
     entry = unpacked(packed(KEY, *frozen), KEY)
