@@ -7,7 +7,7 @@ code reads values back from the device has no graphs; its steps are launched one
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -46,7 +46,7 @@ def capture_decoding(
         assert fits, "one key each"
         plan.sources[:] = -1
         plan.upload()
-        replays = []
+        replays: list[Callable[[], Tensor]] = []
         for level in range(plan.num_levels):
             launch = partial(_compute, decoder, kv, plan, level, batch, drawn)
             launch()

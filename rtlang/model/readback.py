@@ -75,7 +75,7 @@ def _crosses(func: Any, args: Any, kwargs: Any, device: torch.device) -> bool:
         return False
     target = kwargs.get("device") if kwargs.get("device") is not None else args[0].device
     source = args[1] if func.name().startswith("aten::copy_") else args[0]
-    return torch.device(target).type != source.device.type
+    return bool(torch.device(target).type != source.device.type)
 
 
 def _tensors(found: Any) -> Iterator[Tensor]:

@@ -70,17 +70,20 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
-    options = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
+    options: dict[str, Any] = {"dtype": dtype, "attn_implementation": "eager", "trust_remote_code": False}
     is_quantized = getattr(config, "quantization_config", None) is not None
     try:
         if is_quantized:
             del config.quantization_config
         if dummy_seed is None:
-            source, loader, given = directory, AutoModelForCausalLM, {"use_safetensors": True, "local_files_only": True}
+            options["output_loading_info"] = True
             if is_quantized:  # the Auto class takes no weights without a place
-                source, loader = None, MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-                given = {"state_dict": float_state(files, dtype)}
-            model, found = loader.from_pretrained(source, config=config, output_loading_info=True, **given, **options)
+                loader: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+                state = float_state(files, dtype)
+                model, found = loader.from_pretrained(None, config=config, state_dict=state, **options)
+            else:
+                options.update(use_safetensors=True, local_files_only=True)
+                model, found = AutoModelForCausalLM.from_pretrained(directory, config=config, **options)
             _check_found(directory, found)
             return model
         with torch.random.fork_rng(devices=()):

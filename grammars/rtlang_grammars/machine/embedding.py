@@ -253,7 +253,7 @@ class QuotedEmbedding:
             if len(self._crossings) >= _MAX_CROSSINGS:
                 self._crossings.clear()
             crossing = self._crossings[key] = _Crossing.of([index for _, index in following])
-        found = []
+        found: list[_Local] = []
         if len(alive) == len(local) == 2:
             (first, _), (second, _) = following
             for one, other in crossing.ways:
