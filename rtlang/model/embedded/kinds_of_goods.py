@@ -1,6 +1,5 @@
 """Kinds of records about things: products, results of matches, books, and houses for rent."""
 
-from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_goods import BOOK, HOUSE, MATCH, PRODUCT
 from rtlang.model.embedded.extras import COLOR, EMAIL, FURNISHED, IN_STOCK, PETS, PHONE, PUBLISHER, WEBSITE
@@ -90,7 +89,7 @@ The {product} [has the code/is number/is listed as/carries the code] {code}.
 [Article/Code/Number] {code} costs {price} {money}.
 [Article/Code/Number] {code} [is/stands for] {a_product}."""),
     aliases={"a_product": "product", "money": ""},
-    clauses=PRODUCT + clauses_more_of_life.PRODUCT,
+    clauses=PRODUCT,
 )  # fmt: skip
 
 
@@ -173,7 +172,7 @@ Only {loser_score} for {loser} on {date}; in this game of {sport}, {winner} got 
 {winner} [won/is the winner/was stronger] in {sport}.
 {loser} [lost/was defeated/was the loser] on {date}.
 {loser} [lost/is the loser/was weaker] in {sport}."""),
-    clauses=MATCH + clauses_more_of_life.MATCH,
+    clauses=MATCH,
 )  # fmt: skip
 
 
@@ -251,7 +250,7 @@ This book made {author} [famous/happy/known to everybody].
 The {genre} has {pages} pages.
 [The {genre} is by/The author of this {genre} is/This {genre} is the work of] {author}."""),
     aliases={"a_genre": "genre"},
-    clauses=BOOK + clauses_more_of_life.BOOK,
+    clauses=BOOK,
 )  # fmt: skip
 
 
@@ -339,5 +338,5 @@ The {kind} [costs/is/goes for] {rent} [a month/per month/monthly].
 [Rent {a_kind}/Have a look at {a_kind}] in {city}.
 [{area} square meters/All {area} square meters] for {rent} [a month/per month/monthly]."""),
     aliases={"a_kind": "kind"},
-    clauses=HOUSE + clauses_more_of_life.HOUSE,
+    clauses=HOUSE,
 )  # fmt: skip

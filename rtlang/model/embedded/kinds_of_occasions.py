@@ -1,6 +1,5 @@
 """Kinds of records of occasions: an event, and a recipe."""
 
-from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_occasions import EVENT, RECIPE
 from rtlang.model.embedded.extras import EMAIL, PHONE, WEBSITE, Record
@@ -130,7 +129,7 @@ This is {host}, and I [plan/host/invite you to/lead] {an_event}.
 My {event} [is/takes place] [in/at] the {place}.
 My {event} [starts/begins] at {time}."""),
     aliases={"an_event": "event"},
-    clauses=EVENT + clauses_more_of_life.EVENT,
+    clauses=EVENT,
 )  # fmt: skip
 
 
@@ -231,5 +230,5 @@ Who mixes {needs} has {dish} on {servings} plates {minutes} minutes later."""),
 {needs} [are enough for/feed/make a meal for] {servings} people.
 This {dish} [serves/feeds] {servings} and [takes/is ready after] {minutes} minutes."""),
     aliases={"needs": "ingredients", "comma": "ingredients", "Dish": "dish"},
-    clauses=RECIPE + clauses_more_of_life.RECIPE,
+    clauses=RECIPE,
 )  # fmt: skip

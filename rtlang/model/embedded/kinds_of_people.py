@@ -1,6 +1,5 @@
 """Kinds of records about people: a person, and the ticket of somebody with a problem."""
 
-from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_people import PERSON, TICKET
 from rtlang.model.embedded.extras import EMAIL, PHONE, URGENT, Record
@@ -82,7 +81,7 @@ Fond of {hobby} and {age} by now, {name} is employed in {city}; the profession i
 [Age/Years/Years of age]: {age}[./]
 [The age is/The age of {first} is/Aged/At the age of] {age}.
 {first} [turned/turns/became] {age} this [year/week/month].
-{first} came into the world {age} years ago.
+{first} was born {age} years ago.
 {age} years [old/of age].
 {first} [works as/is/makes a living as/earns money as/is employed as/has a job as] {a_job}.
 [Job/Work/Occupation/Profession/Trade]: {job}[./]
@@ -137,7 +136,7 @@ I am {a_job} in {city}.
 I'm {age} and [love/like/enjoy] {hobby}.
 I am {name} and I work as {a_job}."""),
     aliases={"a_job": "job", "first": ""},
-    clauses=PERSON + clauses_more_of_life.PERSON,
+    clauses=PERSON,
 )  # fmt: skip
 
 
@@ -279,5 +278,5 @@ I am {reporter} in room {room}.
 {reporter} speaking, my {device} {problem}.
 My {device}, which is in room {room}, {problem}."""),
     aliases={"Priority": "priority"},
-    clauses=TICKET + clauses_more_of_life.TICKET,
+    clauses=TICKET,
 )  # fmt: skip

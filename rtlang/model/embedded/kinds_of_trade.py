@@ -1,6 +1,5 @@
 """Kinds of records of trade: an order of one article, and a basket of several."""
 
-from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_trade import BASKET, ORDER
 from rtlang.model.embedded.extras import EMAIL, NOTE_CODE, PHONE, URGENT, Record
@@ -159,7 +158,7 @@ This is {customer} [from/in/calling from] {city}.
 I [take/want/would like] {quantity} {items} at {price} {money} each.
 My name is {customer} and I [need/want to buy/would like to have/am ordering] {items}."""),
     aliases={"items": "item", "money": ""},
-    clauses=ORDER + clauses_more.ORDER,
+    clauses=ORDER,
 )  # fmt: skip
 
 
@@ -254,5 +253,5 @@ This is {customer} [from/in/calling from] {city}.
 [Send/Ship/Deliver] {goods} to {city}[, please/].
 I am {customer} and I [need/want/would like/am ordering] {goods}."""),
     aliases={"goods": "items"},
-    clauses=BASKET + clauses_more.BASKET,
+    clauses=BASKET,
 )  # fmt: skip

@@ -1,6 +1,5 @@
 """Kinds of records about travel: flights, stays in hotels, and the weather."""
 
-from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_travel import FLIGHT, HOTEL, WEATHER
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
@@ -120,7 +119,7 @@ On {date}, {passenger} [flies/goes/travels] to {destination}."""),
 [I fly/I travel/I am flying] to {destination} on {date}.
 [I leave/I depart from/I take off in] {origin} on {date}.
 [I sit in seat/I booked seat/My seat is] {seat} on flight {flight}."""),
-    clauses=FLIGHT + clauses_more.FLIGHT,
+    clauses=FLIGHT,
 )  # fmt: skip
 
 
@@ -235,7 +234,7 @@ The stay of {guest} [is for/lasts] {nights} nights and [starts/begins] on {check
 [I stay/I booked/I reserved] {nights} nights [from/starting on] {check_in}.
 [I booked/I reserved/I need] {nights} nights at {price} {money} each."""),
     aliases={"money": ""},
-    clauses=HOTEL + clauses_more.HOTEL,
+    clauses=HOTEL,
 )  # fmt: skip
 
 
@@ -323,5 +322,5 @@ On {day} it [is/will be/stays/remains] {condition}.
 On {day} the wind [reaches/blows with/gets up to] {wind} km/h.
 On {day} the [high/top temperature/maximum] is {high} and the [low/lowest temperature/minimum] is {low}.
 [People in/Everybody in] {city} [can expect/will get/has] {condition} weather on {day}."""),
-    clauses=WEATHER + clauses_more.WEATHER,
+    clauses=WEATHER,
 )  # fmt: skip

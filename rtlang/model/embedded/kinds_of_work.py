@@ -1,6 +1,5 @@
 """Kinds of records about work: job ads, invoices, contacts, and visits to a doctor."""
 
-from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_work import CONTACT, INVOICE, VACANCY, VISIT
 from rtlang.model.embedded.extras import DEPARTMENT, EMAIL, PAID, PHONE, REMOTE, URGENT_OF_CASE, WEBSITE, Value
@@ -91,7 +90,7 @@ Hired by {company} as {a_job}, you would earn {salary} and need {needs}. The wor
 [{title} wanted/Wanted: {title}] in {city}.
 [Open position/Vacant/New job] at {company}: {title}."""),
     aliases={"a_job": "title", "needs": "skills", "comma": "skills"},
-    clauses=VACANCY + clauses_more.VACANCY,
+    clauses=VACANCY,
 )  # fmt: skip
 
 
@@ -173,7 +172,7 @@ Invoice {number} is [due on/payable by/to be paid by] {due}.
 {total} {currency} [must be paid by/are due on/should be sent by] {due}.
 [Bill/Invoice] {number} is [billed/to be paid] in {currency}."""),
     aliases={"company": "vendor", "city": "vendor"},
-    clauses=INVOICE + clauses_more.INVOICE,
+    clauses=INVOICE,
 )  # fmt: skip
 
 
@@ -272,7 +271,7 @@ Letters to {name}: {street}, {zip} {city}, the home of {company}. By phone try {
 [I am/My name is] {name} [and I work for/from/and I am with] {company}.
 [Call me on/Reach me at/My contact data are] {phone} or {email} ."""),
     aliases={"street": "address", "zip": "address", "city": "address"},
-    clauses=CONTACT + clauses_more.CONTACT,
+    clauses=CONTACT,
 )  # fmt: skip
 
 
@@ -338,7 +337,7 @@ With {medicine} from {doctor}, {patient} went home on {date}. Aged {age}, this p
 [The doctor wrote this on/This is a note of/The appointment took place on] {date}.
 [The complaint is/The complaint was/The reason of the visit is/It is about] {complaint}.
 [Complaint/Reason/Reason of the visit/Trouble/Problem]: {complaint}.
-[The patient has had/The patient suffers from/The patient is troubled by/The patient reports/The patient complains of] {symptom}.
+[The patient has/The patient suffers from/The patient is troubled by/The patient reports/The patient complains of] {symptom}.
 [The medicine is/The doctor prescribed/The treatment is/The doctor chose/It is treated with] {medicine}.
 [Medicine/Treatment/Prescribed/To take/Now on]: {medicine}.
 [Please take/The patient now takes/The patient got/The patient should take/The patient went home with] {medicine}[./ every day./ in the \
@@ -377,5 +376,5 @@ It was {symptom} that brought [the patient here/the patient in]."""),
 [I have/I had] {symptom} and [take/got/was given] {medicine}.
 [I saw/I went to] {doctor} because of {symptom}."""),
     aliases={"symptom": "complaint"},
-    clauses=VISIT + clauses_more.VISIT,
+    clauses=VISIT,
 )  # fmt: skip
