@@ -205,7 +205,9 @@ class ZooDecoder:
     def _ask_nothing_of_tokens(self) -> None:
         """Keep the library from looking for padding among the tokens (to warn of it), which would wait for the device in every step."""
         for config in (self.model.config, self.model.config.get_text_config()):
-            config.pad_token_id = None
+            object.__setattr__(
+                config, "pad_token_id", None
+            )  # some configurations check that it is a number when it is set
 
     def _leave_masks(self) -> None:
         """Let the library make no masks from here on: it would look at the positions for them, and wait for the device in every step.
