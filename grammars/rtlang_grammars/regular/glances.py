@@ -89,15 +89,7 @@ def _num_texts(node: Node) -> int:
     """At least so many texts; 0 where that is not seen, and wherever there is more in the tree than characters, choices and repeats."""
     if isinstance(node, Characters):
         return code_points.size(node.points)
-    if isinstance(node, Concatenation):  # texts that differ in one part only are different
-        most = 1
-        for item in node.items:
-            count = _num_texts(item)
-            if not count:
-                return 0
-            most = max(most, count)
-        return most
-    if isinstance(node, Alternation):
+    if isinstance(node, Concatenation | Alternation):  # texts that differ in one part only are different
         most = 1
         for item in node.items:
             count = _num_texts(item)

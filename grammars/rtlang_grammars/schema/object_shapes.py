@@ -7,7 +7,7 @@ cases over the names there may be, or left to be checked where the names are end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from rtlang_grammars.regular.language import Language
@@ -175,21 +175,19 @@ def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int
     algebra.budget.spend(states=1 + (len(names) >> 4))
     rest = rules[0].additional if len(rules) == 1 else _join(rule.additional for rule in rules)
     is_closed = 1 in rest
-    properties = []
-    for name in names:
+
+    def demanded(name: str) -> Conj:
+        if name in absent:
+            return FALSE
         if len(rules) == 1:
-            conj = rules[0].names.get(name, rest)
-        else:
-            conj = _join(rule.names.get(name, rule.additional) for rule in rules)
-        if 1 in conj or name in absent:
-            if name in required:
-                return None
-            if not is_closed:
-                properties.append(Property(name, None))
-        else:
-            properties.append(Property(name, refer(conj)))
+            return rules[0].names.get(name, rest)
+        return _join(rule.names.get(name, rule.additional) for rule in rules)
+
+    properties = _properties(names, demanded, required, is_closed, refer)
+    if properties is None:
+        return None
     return ObjectShape(
-        tuple(properties),
+        properties,
         (),
         None if is_closed else refer(rest),
         required,
@@ -209,26 +207,42 @@ def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> 
     if not rest >= FALSE and patterns and _is_declared(algebra, body, algebra.texts.unmatched(patterns)):
         rest = FALSE
     is_closed = not classes and rest >= FALSE
-    properties = []
-    for name in names:
+
+    def demanded(name: str) -> Conj:
         conj = FALSE if name in body.absent else value_demands(algebra, body.rules, name)
-        if body.names and conj != FALSE and not accepts_name(algebra, body.names, name):
-            conj = FALSE
-        if conj >= FALSE:
-            if name in body.required:
-                return None
-            if not is_closed:
-                properties.append(Property(name, None))
-        else:
-            properties.append(Property(name, refer(conj)))
+        return FALSE if body.names and conj != FALSE and not accepts_name(algebra, body.names, name) else conj
+
+    properties = _properties(names, demanded, body.required, is_closed, refer)
+    if properties is None:
+        return None
     return ObjectShape(
-        properties=tuple(properties),
+        properties=properties,
         classes=tuple(classes),
         additional=None if rest >= FALSE else refer(rest),
         required=body.required,
         min_properties=body.min_properties if body.min_properties > len(body.required) else 0,
         max_properties=body.max_properties,
     )
+
+
+def _properties(
+    names: Iterable[str],
+    demanded: Callable[[str], Conj],
+    required: Container[str],
+    is_closed: bool,
+    refer: Callable[[Conj], int],
+) -> tuple[Property, ...] | None:
+    """What each name's value must meet; None where a required one can have none."""
+    found = []
+    for name in names:
+        conj = demanded(name)
+        if not conj >= FALSE:
+            found.append(Property(name, refer(conj)))
+        elif name in required:
+            return None
+        elif not is_closed:
+            found.append(Property(name, None))
+    return tuple(found)
 
 
 def _patterns(body: ObjectBody) -> frozenset[str]:
