@@ -23,12 +23,12 @@ from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.device import FULL, Case, Line, Plan
 from rtlang.bench.workloads import TextMaker, Workload
 from rtlang.config import RuntimeConfig
-from rtlang.engine.runtime import Runtime
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.model.config import ModelConfig
 from rtlang.params import SamplingParams
 from rtlang_kernels import bench_table, device_bench, device_run
 from rtlang_kernels.bench_output import Output
+from tests.support.own_columns import use_own_columns
 
 PATHS = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in (".", "kernels", "grammars"))
 IMPORTS = """
@@ -61,16 +61,7 @@ CONFIG = RuntimeConfig(device="interpreter", dtype="float32", num_pages=40, num_
 
 @pytest.fixture
 def own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runtimes of the CPU use the CPU's kernels, others those of a GPU."""
-
-    def make(*, config: RuntimeConfig) -> Runtime:
-        if config.device == "cpu":
-            monkeypatch.delenv("RTLANG_KERNELS", raising=False)
-        else:
-            monkeypatch.setenv("RTLANG_KERNELS", "triton")
-        return Runtime(config=config)
-
-    monkeypatch.setattr(device, "Runtime", make)
+    use_own_columns(monkeypatch, device)
 
 
 def small(name: str, encoder: Any, *, seed: int, quick: bool) -> Workload:

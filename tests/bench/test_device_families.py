@@ -11,9 +11,9 @@ pytest.importorskip("triton")  # there is none for some platforms
 from rtlang.bench import device_families
 from rtlang.bench.checkpoint import write_random
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.engine.runtime import Runtime
 from rtlang.model.loader import model_directory
 from rtlang_kernels.bench_output import Output
+from tests.support.own_columns import use_own_columns
 
 CONFIG = RuntimeConfig(device="interpreter", num_threads=1)
 TINY: dict[str, Any] = {
@@ -29,16 +29,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture
 def own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runtimes of the CPU use the CPU's kernels, others those of a GPU."""
-
-    def make(*, config: RuntimeConfig) -> Runtime:
-        if config.device == "cpu":
-            monkeypatch.delenv("RTLANG_KERNELS", raising=False)
-        else:
-            monkeypatch.setenv("RTLANG_KERNELS", "triton")
-        return Runtime(config=config)
-
-    monkeypatch.setattr(device_families, "Runtime", make)
+    use_own_columns(monkeypatch, device_families)
     monkeypatch.setitem(device_families.SETTINGS, "max_rows", 2)
     monkeypatch.setitem(device_families.SETTINGS, "num_pages", 20)
 
