@@ -44,9 +44,8 @@ _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
 _MAX_GRID_ROWS = 1 << 15  # a launch takes 65535 in its second dimension
 _CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
 _WARM_UP_ROWS = 2
-_MERGED_KEYS = (
-    1024  # that two rows share in the warm-up: enough for attention to be merged from parts, whatever the heads
-)
+# Shared by two rows in the warm-up: enough for attention to be merged from parts, whatever the heads.
+_MERGED_KEYS = 1024
 _GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
@@ -325,9 +324,8 @@ class DeviceRunner:
             0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
         )
         steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
-        if (
-            self.accelerator.compiles
-        ):  # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
+        if self.accelerator.compiles:
+            # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
             groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
             longest = self.max_model_len
             for count in sorted(
