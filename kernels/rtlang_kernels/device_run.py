@@ -20,6 +20,7 @@ from rtlang_kernels.bench_output import Output
 from rtlang_kernels.bench_table import Line, formatted
 from rtlang_kernels.cpu.host_code import IS_COMPILED
 from rtlang_kernels.device_bench import CALLS_PER_GRAPH, Ceilings, Heads, Measure
+from rtlang_kernels.launch_graph import captured
 
 WARM_REPLAYS, REPLAYS = 3, 25
 CROWDED_SHARE = 0.3  # of the device's memory
@@ -35,10 +36,12 @@ def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float
             function()
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+
+    def launch() -> None:
         for index in range(CALLS_PER_GRAPH):
             functions[index % len(functions)]()
+
+    graph, _ = captured(launch)
     times: list[float] = []
     count = REPLAYS
     for turn in range(REPLAYS + WARM_REPLAYS):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from rtlang.errors import ConfigError
 from rtlang.model import host, readback
+from rtlang_kernels.launch_graph import captured
 
 
 class Fetched(Protocol):
@@ -72,7 +74,10 @@ def accelerator_for(name: str) -> Accelerator:
     if name == "cuda":
         if not torch.cuda.is_available():
             raise ConfigError("device", name, "torch sees no GPU here")
-        return CudaAccelerator()
+        try:
+            return CudaAccelerator()
+        except RuntimeError as error:  # it is in exclusive use, or broken
+            raise ConfigError("device", name, f"the GPU cannot be used: {' '.join(str(error).split())}") from error
     if os.environ.get("TRITON_INTERPRET") != "1" or os.environ.get("RTLANG_KERNELS") != "triton":
         raise ConfigError("device", name, "TRITON_INTERPRET=1 and RTLANG_KERNELS=triton must be set")
     return InterpretedAccelerator()
@@ -110,7 +115,8 @@ class CudaAccelerator:
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
         """See `Accelerator`. Also finds operators that wait for the device inside."""
         before = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
+        with warnings.catch_warnings(action="ignore"):  # of a prototype, which is an error where warnings are
+            torch.cuda.set_sync_debug_mode("error")
         try:
             return readback.obstacle(function, self.device)
         finally:
@@ -121,16 +127,7 @@ class CudaAccelerator:
         if self._graph_memory is None:
             self._graph_memory = torch.cuda.graph_pool_handle()  # one for all graphs, which never run at the same time
         torch.cuda.synchronize(self.device)
-        graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.current_stream(self.device)
-        try:
-            # Other threads of the process may use the GPU meanwhile; only calls of this one can be part of the graph.
-            with torch.cuda.graph(graph, pool=self._graph_memory, capture_error_mode="thread_local"):
-                result = function()
-        except BaseException:
-            torch.cuda.set_stream(stream)  # a capture that is broken off leaves its own behind
-            raise
-        return _Graph(graph, result, function)
+        return _Graph(*captured(function, self._graph_memory), function)
 
     def release(self) -> None:
         """See `Accelerator`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -79,6 +80,62 @@ def test_a_device_that_is_lost_ends_the_run() -> None:
     with Output(say=lambda line: None) as output, pytest.raises(RuntimeError, match="is lost"):
         device_run.run_tasks(iter([Task("a", broken), Task("b", broken)]), output, lambda: False, no_answer)
     assert output.num_failed == 1
+
+
+class Clock:
+    """Events and streams of a GPU whose replays take 24 ms, but for the first three, which take longer."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.num_replays = self.num_launched = 0
+
+    def replay(self) -> None:
+        self.num_replays += 1
+        self.now_ms += 24.0 if self.num_replays > device_run.WARM_REPLAYS else 24.0 + self.num_replays
+
+    def launch(self) -> None:
+        self.num_launched += 1
+
+    def wait_stream(self, other: object) -> None:
+        assert other is self
+
+    def event(self, *, enable_timing: bool) -> Event:
+        assert enable_timing
+        return Event(self)
+
+
+class Event:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def record(self) -> None:
+        self.at_ms = self.clock.now_ms
+
+    def synchronize(self) -> None:
+        """It has happened."""
+
+    def elapsed_time(self, later: Event) -> float:
+        return later.at_ms - self.at_ms
+
+
+def test_the_clock_counts_replays_and_fewer_where_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+
+    def captured(function: Callable[[], None]) -> tuple[Clock, None]:
+        before = clock.num_launched
+        function()
+        assert clock.num_launched - before == device_bench.CALLS_PER_GRAPH
+        return clock, None
+
+    monkeypatch.setattr(device_run, "captured", captured)
+    monkeypatch.setattr(device_run, "_side_stream", lambda: clock)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: clock)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "Event", clock.event)
+    assert device_run.measured_on_device([clock.launch, clock.launch]) == (2000.0, 0.0)
+    assert clock.num_launched == 2 + device_bench.CALLS_PER_GRAPH
+    assert clock.num_replays == device_run.WARM_REPLAYS + 300 // 27
 
 
 def test_a_run_without_a_gpu_says_what_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:

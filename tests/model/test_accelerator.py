@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 
 from rtlang.config import RuntimeConfig
 from rtlang.errors import ConfigError
-from rtlang.model.accelerator import InterpretedAccelerator, accelerator_for
+from rtlang.model.accelerator import CudaAccelerator, InterpretedAccelerator, accelerator_for
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="about a machine without a GPU")
 def test_a_gpu_that_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match="torch sees no GPU"):
         accelerator_for("cuda")
+
+
+def test_a_gpu_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy() -> int:
+        raise RuntimeError("CUDA error: all devices are busy\nor unavailable")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", busy)
+    with pytest.raises(ConfigError, match="the GPU cannot be used: CUDA error: all devices are busy or unavailable"):
+        accelerator_for("cuda")
+
+
+def test_torchs_word_of_a_prototype_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[object] = []
+
+    def set_mode(mode: object) -> None:
+        if not modes:
+            warnings.warn("Synchronization debug mode is a prototype feature", stacklevel=1)
+        modes.append(mode)
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", set_mode)
+    assert CudaAccelerator().obstacle(lambda: torch.zeros(1)) is None
+    assert modes == ["error", 0]
 
 
 @pytest.mark.parametrize("missing", ["TRITON_INTERPRET", "RTLANG_KERNELS"])
