@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import shlex
 import sys
 from collections.abc import Iterator
@@ -178,12 +179,14 @@ def bench(
     With --device cuda: check the GPU's texts against the CPU's, then measure its kernels and the decoding of an 8B-shaped random model.
     """
     if settings.get("device", "cpu") != "cpu":
-        _bench_device(RuntimeConfig(**settings), quick, json_file, out, budget_s)
+        _bench_device(settings, quick, json_file, out, budget_s)
         return
     console, progress = Console(highlight=False, markup=False), Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PIPED_WIDTH
     with _one_line_errors():
+        if out is not None:
+            raise CommandError(f"--out {out}: it needs --device cuda")
         if json_file is not None and not json_file.absolute().parent.is_dir():
             raise CommandError(f"--json {json_file}: there is no such folder")
         compare = import_module("rtlang.bench.compare")
@@ -218,18 +221,22 @@ def bench(
 
 
 def _bench_device(
-    config: RuntimeConfig, quick: bool, json_file: Path | None, out: Path | None, budget_s: float
+    settings: dict[str, Any], quick: bool, json_file: Path | None, out: Path | None, budget_s: float
 ) -> None:
     with _one_line_errors():
+        config = RuntimeConfig(**settings)
         if config.device != "cuda":
             raise CommandError("--device interpreter: figures of interpreted kernels would mean nothing")
+        if not math.isfinite(budget_s):
+            raise CommandError(f"--budget-s {budget_s}: a finite number of seconds is allowed")
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
         if missing:
             raise CommandError(f"not installed, and needed for --device cuda: {', '.join(missing)}")
         device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels.bench_output")
+        device.accelerator_for(config.device)  # before what an earlier run wrote is lost
         try:
             output = written.Output(out, json_file)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise CommandError(f"--out or --json: {error}") from error
         with output, written.watchdog(output, budget_s), output.part("run"):
             device.run(config, output, is_quick=quick, budget_s=budget_s)

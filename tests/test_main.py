@@ -205,6 +205,9 @@ def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
         (["--json", "{}/no/such/folder.json"], "no such folder"),
         (["--model", "{}/nowhere"], "cannot load the model"),
         (["--dtype", "int3"], "dtype = 'int3'"),
+        (["--dtype", "int3", "--device", "cuda"], "dtype = 'int3'"),
+        (["--out", "{}/figures"], "it needs --device cuda"),
+        (["--budget-s", "inf", "--device", "cuda"], "a finite number of seconds"),
     ],
 )
 def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str], told: str) -> None:

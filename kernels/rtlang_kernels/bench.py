@@ -8,6 +8,7 @@ busy machine disturbs all alike.
 from __future__ import annotations
 
 import argparse
+import math
 import platform
 import statistics
 import sys
@@ -238,7 +239,7 @@ def layer_lines(rounds: int) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; returns the exit status: 1 if a check failed, 2 if there is no such device."""
+    """Run the benchmark; returns the exit status: 1 if a check failed, 2 if there is no such device, or a file cannot be created."""
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels.bench", description=__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="which kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
@@ -258,7 +259,13 @@ def main(arguments: list[str] | None = None) -> int:
             "--device cuda: torch sees no GPU here, and figures of interpreted kernels would mean nothing\n"
         )
         return 2
-    with Output(options.out, options.json) as output:
+    if not math.isfinite(options.budget_s):
+        parser.error(f"--budget-s {options.budget_s}: a finite number of seconds is allowed")
+    try:
+        output = Output(options.out, options.json)
+    except (OSError, ValueError) as error:
+        parser.error(f"--out or --json: {error}")
+    with output:
         if options.device == "cuda":
             with watchdog(output, options.budget_s), output.part("run"):
                 measure_gpu(options, output)

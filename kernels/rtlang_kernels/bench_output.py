@@ -1,21 +1,24 @@
 """What a benchmark says, written the moment it is known: a run that is cut short, or broken, has said all that it found.
 
-Lines go to standard output and to a file; figures go to another one, a JSON object per line. A part that raises is noted and the
-run goes on with the next one; `num_failed` then decides the exit status. `watchdog` ends a process that hangs.
+Lines go to standard output and to a file; figures go to another one, a JSON object per line. Where one of them takes no more (a full
+disk, a reader that has left), that is a failed part, and the run goes on with the others. A part that raises is noted and the run goes
+on with the next one; `num_failed` then decides the exit status. `watchdog` ends a process that hangs.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 GRACE_S = 30.0  # beyond its budget, after which a run is taken to hang
+TELLING_S = 5.0  # that saying so may take
 HANGS = 3  # exit status of a run that was ended by the watchdog
 
 
@@ -29,6 +32,7 @@ class Output:
         num_failed: parts that raised, or were said to have failed.
     Raises:
         OSError: a file cannot be created.
+        ValueError: both are one file.
     """
 
     def __init__(
@@ -38,12 +42,19 @@ class Output:
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.num_failed = 0
-        self._say = say or _print
-        self._figures: TextIO | None = None
-        self._text = _opened(text_file)
+        self._tellers: dict[str, Callable[[str], None]] = {"standard output": say or _print}
+        self._figures: _File | None = None
+        self._files: list[_File] = []
         try:
-            self._figures = _opened(figures_file)
-        except OSError:
+            if text_file is not None:
+                self._files.append(text := _File(text_file))
+                self._tellers[text.name] = text.append
+            if figures_file is not None:
+                self._files.append(figures := _File(figures_file))
+                self._figures = figures
+            if len(self._files) == 2 and self._files[0].is_as(self._files[1]):
+                raise ValueError(f"lines and figures cannot go to one file, {self._files[0].name}")
+        except BaseException:
             self.__exit__(None, None, None)
             raise
 
@@ -53,19 +64,32 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in (self._text, self._figures):
-            if file is not None:
-                file.close()
+        for file in self._files:
+            file.close()
 
     def write(self, line: str) -> None:
-        """Show a line, and write it."""
-        self._say(line)
-        _append(self._text, line)
+        """Show a line, and write it.
+
+        Raises:
+            OSError: nobody takes it.
+        """
+        for name, tell in list(self._tellers.items()):
+            try:
+                tell(line)
+            except OSError as error:
+                if len(self._tellers) == 1:
+                    raise
+                del self._tellers[name]
+                self.fail(f"writing to {name}", error)
 
     def figure(self, values: Mapping[str, Any]) -> None:
         """Write figures as one line of JSON."""
         if self._figures is not None:
-            _append(self._figures, json.dumps(dict(values)))
+            try:
+                self._figures.append(json.dumps(dict(values)))
+            except OSError as error:
+                name, self._figures = self._figures.name, None
+                self.fail(f"writing to {name}", error)
 
     def fail(self, name: str, reason: object) -> None:
         """Note that a part failed."""
@@ -90,7 +114,10 @@ def watchdog(output: Output, budget_s: float, leave: Callable[[int], object] = o
     """
 
     def end() -> None:
-        output.fail("run", f"it hangs: {budget_s:.0f} s and {GRACE_S:.0f} more have passed; the process ends here")
+        reason = f"it hangs: {budget_s:.0f} s and {GRACE_S:.0f} more have passed; the process ends here"
+        teller = threading.Thread(target=output.fail, args=("run", reason), daemon=True)
+        teller.start()
+        teller.join(TELLING_S)  # it may be the output that hangs
         leave(HANGS)
 
     timer = threading.Timer(budget_s + GRACE_S, end)
@@ -107,12 +134,24 @@ def _print(line: str) -> None:
     sys.stdout.flush()
 
 
-def _opened(path: str | os.PathLike[str] | None) -> TextIO | None:
-    return None if path is None else open(path, "w", encoding="utf-8")
+class _File:
+    """A file that has each line as soon as it is written. Raises OSError where it cannot be created."""
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
+        self._is_regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)  # a pipe has no disk to be flushed to
 
-def _append(file: TextIO | None, line: str) -> None:
-    if file is not None:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    def is_as(self, other: _File) -> bool:
+        """Whether both are one file of a disk."""
+        return self._is_regular and os.path.sameopenfile(self._file.fileno(), other._file.fileno())
+
+    def append(self, line: str) -> None:
+        self._file.write(line + "\n")
+        self._file.flush()
+        if self._is_regular:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        with suppress(OSError):  # what could not be written was told
+            self._file.close()

@@ -249,12 +249,26 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not installed, and needed for --device cuda: triton, regex" in result.output
 
 
-def test_figures_without_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_without_a_gpu_are_refused_and_earlier_ones_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     run = CliRunner().invoke
     result = run(app, ["bench", "--device", "interpreter"])
     assert result.exit_code == 1
     assert "mean nothing" in result.output
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    result = run(app, ["bench", "--device", "cuda"])
+    earlier = tmp_path / "earlier"
+    earlier.write_text("figures of a GPU")
+    result = run(app, ["bench", "--out", str(earlier), "--device", "cuda", "--json", f"{tmp_path}/figures"])
     assert result.exit_code == 1
     assert "torch sees no GPU" in result.output
+    assert earlier.read_text() == "figures of a GPU"
+    monkeypatch.setattr("rtlang.bench.device.accelerator_for", lambda name: None)
+    for files in (
+        ["--out", f"{tmp_path}/no/folder"],
+        ["--out", str(tmp_path)],
+        [f"--{name}={earlier}" for name in ("out", "json")],
+    ):
+        result = run(app, ["bench", "--device", "cuda", *files])
+        assert result.exit_code == 1
+        assert "error: --out or --json: " in result.output

@@ -37,6 +37,18 @@ def test_a_missing_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no GPU" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "given", [["--out", "{}/no/folder"], ["--out", "{}/a", "--json", "{}/a"], ["--budget-s", "inf"]]
+)
+def test_what_cannot_be_written_or_waited_for_is_told_at_once(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        bench.main([argument.format(tmp_path) for argument in given])
+    assert caught.value.code == 2
+    assert "error: --" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("budget_s", [1e9, 0.0])
 def test_a_run_on_a_gpu_is_checked_first_and_told_line_by_line(
     budget_s: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
