@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from rtlang.engine.runtime import Runtime
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.model.accelerator import accelerator_for
 from rtlang.model.config import ModelConfig
-from rtlang.model.loader import model_directory, pick_dtype
+from rtlang.model.loader import lean_bytes, model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
 from rtlang_grammars import warm_up
 from rtlang_kernels import bench_table, device_checks, device_run
@@ -48,9 +49,11 @@ SHAPE_8B: dict[str, Any] = {
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 CHECKED = ("shared", "tree", "json")
 MIN_EQUAL = 0.95  # of the texts in float32: two logits may tie within rounding
-CHECK_CACHE_BYTES, CACHE_BYTES = 4 << 30, 48 << 30  # of KV; the cases need at most 36 GB of it in bfloat16
-# Of the budget, after which no new family, no new line of the kernels, no new case is begun.
-FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE = 0.3, 0.45, 0.7
+# Of KV. The texts that are checked need 0.6 GB in float32, on the host too, whose memory may be small; the cases 36 GB in bfloat16.
+CHECK_CACHE_BYTES, CACHE_BYTES = 1 << 30, 48 << 30
+CACHE_SHARE = 0.85  # of the memory that weights leave, where that is less
+# Of the budget, after which no new family, no new line of the kernels, no new case, no family that is left is begun.
+FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE, LEFT_SHARE = 0.3, 0.45, 0.7, 0.85
 LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts from this length on are computed fewer times
 
 
@@ -126,7 +129,7 @@ def check(
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_random_llama(Path(scratch), model_directory(EMBEDDED_MODEL), **dict(shape or {}))
-        config = _with_pool(config, CHECK_CACHE_BYTES)
+        config = _with_pool(config, lambda: CHECK_CACHE_BYTES)
         config = replace(config, model=str(directory), dtype="float32", kv_dtype="auto", weights="safetensors")
         found: dict[str, list[Any]] = {name: [] for name in CHECKED}
         for device in ("cpu", config.device):
@@ -161,17 +164,17 @@ def measure(
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_shape(Path(scratch), plan.shape)
+        model = ModelConfig.from_pretrained(directory)
         most = max(case.num_rows for case in plan.cases)
         longest = max(case.prompt_tokens for case in plan.cases) + plan.long_tokens
         config = replace(
-            _with_pool(config, CACHE_BYTES),
+            _with_pool(config, partial(_cache_bytes, config, model)),
             model=str(directory),
             weights="dummy",
             max_rows=most,
             max_step_tokens=8192,
             max_model_len=longest + 16,
         )
-        model = ModelConfig.from_pretrained(directory)
         for sharing in dict.fromkeys(case.prefix_sharing for case in plan.cases):
             cases = [case for case in plan.cases if case.prefix_sharing == sharing]
             if not is_late():
@@ -188,13 +191,33 @@ def measure(
                 output.write(f"{case.name}: not measured, the time is used up")
 
 
-def _with_pool(config: RuntimeConfig, cache_bytes: int) -> RuntimeConfig:
+def _with_pool(config: RuntimeConfig, cache_bytes: Callable[[], int]) -> RuntimeConfig:
     """The settings with a KV pool of this size, unless they say one."""
     is_said = config.num_pages is not None or config.cache_bytes is not None
-    return config if is_said else replace(config, cache_bytes=cache_bytes)
+    return config if is_said else replace(config, cache_bytes=cache_bytes())
+
+
+def _cache_bytes(config: RuntimeConfig, model: ModelConfig) -> int:
+    """Bytes of KV that all cases need, or as many as there is room for beside the weights."""
+    left = accelerator_for(config.device).free_bytes() - lean_bytes(model, pick_dtype(config.dtype, config.device))
+    return max(1, min(CACHE_BYTES, int(CACHE_SHARE * left)))
+
+
+def pages_needed(case: Case, plan: Plan, page_size: int) -> int:
+    """KV pages of a case's longest run."""
+    shared = case.shared_tokens // page_size if case.prefix_sharing else 0
+    return shared + case.num_rows * (-(-(case.prompt_tokens + plan.long_tokens) // page_size) - shared)
 
 
 def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callable[[], float]) -> Line:
+    """Measure a case.
+
+    Raises:
+        MemoryError: the pool does not hold it; rows would be preempted and computed again.
+    """
+    needed, there = pages_needed(case, plan, runtime.config.page_size), runtime.stats()["num_pages"]
+    if needed > there:
+        raise MemoryError(f"{needed} pages of KV are needed, there is room for {there}")
     graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
     before = runtime.stats()
     run_on_target(runtime, graphs[plan.short_tokens], clock=clock)  # compiles; exports automata
@@ -272,8 +295,8 @@ def run(
     Args:
         config: of the runtime, device "cuda". Its model is not used.
         output: gets each line and each figure as it is there.
-        budget_s: after so many seconds no new line is begun. The kernels' first part takes KERNELS_SHARE of it at most, and no case is
-            begun after CASES_SHARE.
+        budget_s: after so many seconds no new line is begun. Models of transformers are checked until FAMILIES_SHARE of it, and after
+            decoding until LEFT_SHARE; the kernels' first part takes KERNELS_SHARE at most, and no case is begun after CASES_SHARE.
         is_quick: a few kernels only.
     """
     started = clock()
@@ -282,8 +305,11 @@ def run(
         return lambda: clock() - started > share * budget_s
 
     accelerator = accelerator_for(config.device)
-    output.write(device_run.environment(accelerator.device))
-    output.write(f"{pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}")
+    held = f"{pick_dtype(config.dtype, config.device)}, KV {config.kv_dtype}"
+    environment = device_run.environment(accelerator.device)
+    output.write(environment)
+    output.write(held)
+    output.figure({"kind": "environment", "device": environment, "held": held})
     if config.grammar_backend == "rtlang":
         warm_up.begin()  # a minute's work on a machine that never ran it, beside the first checks
     with output.part("kernels"):
@@ -293,10 +319,12 @@ def run(
         is_right = check(config, output.write)
         if not is_right:
             raise ArithmeticError(f"fewer than {MIN_EQUAL:.0%} are the CPU's; decoding is not measured")
-    device_families.run(config, output, is_after(FAMILIES_SHARE))
+    families = iter(device_families.SHAPES)
+    device_families.run(config, output, families, is_after(FAMILIES_SHARE))
     accelerator.release()
     ceilings = device_run.measured_ceilings(accelerator.device, device_run.measured_on_device)
     output.write(str(ceilings))
+    output.figure({"kind": "ceilings"} | asdict(ceilings))
     tasks = device_run.tasks(None, is_quick, accelerator.device, ceilings, device_run.measured_on_device)
     found = device_run.run_tasks(tasks, output, is_after(KERNELS_SHARE))
     accelerator.release()
@@ -310,6 +338,10 @@ def run(
             for text in comparisons(lines):
                 output.write(text)
         accelerator.release()
+    device_families.run(config, output, families, is_after(LEFT_SHARE))
+    for name in families:
+        output.write(f"check {name}: not done, the time is used up")
+    accelerator.release()
     found += device_run.run_tasks(tasks, output, is_after(1.0))
     if (left := sum(1 for _ in tasks)) > 0:
         output.write(f"the time is used up: {left} more lines of kernels were not measured")

@@ -7,7 +7,7 @@ most steps are pure decoding, so that graphs are replayed where the family allow
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,11 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def run(config: RuntimeConfig, output: Output, is_late: Callable[[], bool]) -> None:
-    """Check every family of SHAPES, each noted in the output; none is begun once `is_late`."""
-    for model_type, shape in SHAPES.items():
-        if is_late():
-            output.write(f"check {model_type}: not done, the time is used up")
-            continue
+def run(config: RuntimeConfig, output: Output, families: Iterator[str], is_late: Callable[[], bool]) -> None:
+    """Check families, names of SHAPES, each noted in the output; none is begun once `is_late`: what is left stays in `families`."""
+    while not is_late() and (model_type := next(families, None)) is not None:
         with output.part(f"check {model_type}"):
-            check(config, output.write, model_type, shape)
+            check(config, output.write, model_type, SHAPES[model_type])
 
 
 def check(

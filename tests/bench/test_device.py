@@ -173,9 +173,40 @@ def test_one_model_is_in_memory_at_a_time_and_a_case_that_fails_is_told(monkeypa
 
 
 def test_the_pool_is_as_large_as_the_settings_say() -> None:
-    assert device._with_pool(RuntimeConfig(), 7).cache_bytes == 7
-    assert device._with_pool(RuntimeConfig(num_pages=9), 7).cache_bytes is None
-    assert device._with_pool(RuntimeConfig(cache_bytes=9), 7).cache_bytes == 9
+    def seven() -> int:
+        return 7
+
+    assert device._with_pool(RuntimeConfig(), seven).cache_bytes == 7
+    assert device._with_pool(RuntimeConfig(num_pages=9), seven).cache_bytes is None
+    assert device._with_pool(RuntimeConfig(cache_bytes=9), seven).cache_bytes == 9
+
+
+@pytest.mark.parametrize(("free", "wanted"), [(1 << 40, device.CACHE_BYTES), (10 << 30, None), (0, 1)])
+def test_the_pool_of_decoding_is_what_the_weights_leave(
+    free: int, wanted: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Pretended, "free_bytes", lambda self: free, raising=False)
+    monkeypatch.setattr(device, "accelerator_for", lambda name: Pretended())
+    model = ModelConfig.from_pretrained(device.write_shape(tmp_path, TINY))
+    left = free - 4 * (2 * 32 * (2 + 1) * 16 + 3 * 32 * 48 + 2 * 1600 * 32)
+    assert device._cache_bytes(CONFIG, model) == (int(device.CACHE_SHARE * left) if wanted is None else wanted)
+
+
+def test_a_case_that_the_pool_does_not_hold_is_not_measured() -> None:
+    case = Case("x", 5, 50, shared_tokens=33)
+    plan = replace(FULL, long_tokens=20)
+    assert device.pages_needed(case, plan, 16) == 2 + 5 * 3
+    assert device.pages_needed(replace(case, prefix_sharing=False), plan, 16) == 5 * 5
+
+    class Small:
+        config = CONFIG
+
+        def stats(self) -> dict[str, int]:
+            return {"num_pages": 16}
+
+    runtime: Any = Small()
+    with pytest.raises(MemoryError, match="17 pages of KV are needed, there is room for 16"):
+        device._line(runtime, case, plan, 1.0, lambda: 0.0)
 
 
 class Pretended:
@@ -198,7 +229,11 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     decoded = [Line(Case("batch 1", 1, 9), 10.0, 0.1, 5.0, 5.0, 3, 1)]
     monkeypatch.setattr(device, "accelerator_for", lambda name: Pretended())
     monkeypatch.setattr(device, "check", lambda config, tell: is_right)
-    monkeypatch.setattr(device.device_families, "run", lambda config, output, is_late: output.write("families"))
+    monkeypatch.setattr(
+        device.device_families,
+        "run",
+        lambda config, output, families, is_late: output.write(f"families {next(families)} {is_late()}"),
+    )
     monkeypatch.setattr(device, "measure", lambda *args, **given: iter(decoded))
     monkeypatch.setattr(device.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
     monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
@@ -206,23 +241,29 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))
     begun: list[bool] = []
     monkeypatch.setattr(device.warm_up, "begin", lambda: begun.append(True))
-    times = iter([0.0, 1.0, 1.0, 300.0, *[310.0] * 9])  # after two tasks the kernels' first part is over
+    times = iter([0.0, 1.0, 1.0, 1.0, 300.0, 400.0, *[410.0] * 9])  # after two tasks the kernels' first part is over
     said: list[str] = []
     with Output(tmp_path / "out", tmp_path / "json", say=said.append) as output:
         device.run(RuntimeConfig(dtype="float32"), output, clock=lambda: next(times))
     assert said == (tmp_path / "out").read_text().splitlines()
     figures = [json.loads(text) for text in (tmp_path / "json").read_text().splitlines()]
-    assert [figure["kind"] for figure in figures] == (["kernel", "decoding"] if is_right else ["kernel"])
-    assert figures[0]["peers"] == {"SDPA": 4.0}
+    kinds = ["environment", "ceilings", "kernel", "decoding"]
+    assert [figure["kind"] for figure in figures] == (kinds if is_right else kinds[:-1])
+    assert (figures[0]["device"], figures[1]["launch_us"]) == ("a GPU", 2.0)
+    assert figures[2]["peers"] == {"SDPA": 4.0}
     failed = [text for text in said if text.startswith("FAILED")]
     assert failed[-2:] == ["FAILED b: RuntimeError: out of memory", "FAILED c: RuntimeError: out of memory"]
     assert len(failed) == output.num_failed == (2 if is_right else 3)
     places = [
         said.index(text)
         for text in said
-        if text.startswith(("check x", "families", "copy 1.00", "decode ", "FAILED b"))
+        if text.startswith(
+            ("check x", "families gemma2", "copy 1.00", "decode ", "FAILED b", "families gpt_oss", "FAILED c")
+        )
     ]
     assert places == sorted(places)
+    assert len(places) == 7
+    assert {"families gemma2 False", "families gpt_oss False", "check gpt2: not done, the time is used up"} <= {*said}
     assert any(text.startswith("batch 1 ") for text in said) == is_right
     assert said[-2].startswith("decode: ours/floor 2.00")
     assert Pretended.num_released >= 2

@@ -57,14 +57,16 @@ def test_every_family_is_begun_and_what_fails_is_told(monkeypatch: pytest.Monkey
     late = iter([False, False, False, True])
     monkeypatch.setattr(device_families, "check", check)
     said: list[str] = []
+    families = iter(device_families.SHAPES)
     with Output(say=said.append) as output:
-        device_families.run(CONFIG, output, lambda: next(late))
-    assert said == [
-        "check gemma2: fine",
-        "FAILED check gpt_oss: ArithmeticError: 2 of 8 texts are not the CPU's",
-        "check deepseek_v3: fine",
-        "check gpt2: not done, the time is used up",
-    ]
+        device_families.run(CONFIG, output, families, lambda: next(late))
+        assert said == [
+            "check gemma2: fine",
+            "FAILED check gpt_oss: ArithmeticError: 2 of 8 texts are not the CPU's",
+            "check deepseek_v3: fine",
+        ]
+        device_families.run(CONFIG, output, families, lambda: False)
+    assert said[3:] == ["check gpt2: fine"]
     assert output.num_failed == 1
 
 
