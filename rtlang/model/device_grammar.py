@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -36,6 +37,23 @@ class DeviceGrammars:
         self._slot_of: dict[int, int] = {}  # by request, of the step drawn last
         self._is_wanted = False  # by the step that is being put together
         self._most_frames = 0
+
+    def warm_up(self, vocab_size: int) -> None:
+        """Compile the kernels, over tokens without a text, in memory that is given up again.
+
+        Args:
+            vocab_size: of the logits.
+        """
+        from rtlang_kernels.triton_ops.automaton import AutomatonStore, Place
+
+        nothing, nowhere = np.zeros(1, dtype=np.int64), np.full((1, 1), -1, dtype=np.int32)
+        ends = np.zeros(-(-vocab_size // 32), dtype=np.int32)
+        device = self._accelerator.device
+        store = AutomatonStore(device, vocab_size, nothing[:0].astype(np.uint8), nothing, ends, 1, kept_bytes=0)
+        store.add(np.zeros(256, np.uint8), nowhere, np.zeros((1, 2), np.int32), np.zeros(1, np.bool_))
+        store.put([0], [Place(0, 0, (), False)])
+        store.build_masks([0])
+        store.advance([0], torch.zeros(1, dtype=torch.int64, device=device), [0])
 
     def takes(self, walk: Walk) -> bool:
         """Whether the device can follow a text from here on: its automaton finds room, and so do the frames that may come unseen."""

@@ -325,6 +325,7 @@ class DeviceRunner:
         )
         steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:
+            self.grammars.warm_up(self.model_config.vocab_size)
             # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
             groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
             longest = self.max_model_len

@@ -23,8 +23,10 @@ from rtlang.model.device_sampler import _changed_logits
 from rtlang.model.runner import ModelRunner
 from rtlang.params import SamplingParams
 from rtlang.step import Row, Step, StepOutput
-from rtlang_kernels.triton_ops import attention, sampling
+from rtlang_kernels import automaton_checks
+from rtlang_kernels.triton_ops import attention, automaton, sampling
 from tests.support import gpu
+from tests.support.compiled_kernels import compiled_kernels
 from tests.support.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
@@ -129,10 +131,18 @@ def test_kv_in_float8_is_near(checkpoint: Path, triton: None) -> None:
     assert 0 < max(errors) < 0.5
 
 
+def counted(names: list[str], function: Any) -> Any:
+    def call(*args: Any, **given: Any) -> Any:
+        names.append(function.__name__)
+        return function(*args, **given)
+
+    return call
+
+
 def test_every_class_of_tiles_is_compiled_at_load(
     tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prompts of one step each, as long as a class's tile is wide, a prefix that is merged, and draws of every kind."""
+    """Prompts of one step each, as long as a class's tile is wide, a prefix that is merged, draws of every kind, and automata."""
     checkpoint = make_checkpoint(tmp_path, "llama", num_hidden_layers=1)
     launched: set[tuple[int, bool]] = set()
     kinds: list[tuple[bool, int]] = []
@@ -149,6 +159,9 @@ def test_every_class_of_tiles_is_compiled_at_load(
         kinds.append((staged.has_mask, staged.num_filtered))
         return draw(logits, staged)
 
+    followed: list[str] = []
+    for name in ("build_masks", "advance"):
+        monkeypatch.setattr(automaton.AutomatonStore, name, counted(followed, getattr(automaton.AutomatonStore, name)))
     monkeypatch.setattr(InterpretedAccelerator, "compiles", True)
     monkeypatch.setattr(attention, "schedule", scheduled)
     monkeypatch.setattr(sampling, "draw", drawn)
@@ -157,7 +170,33 @@ def test_every_class_of_tiles_is_compiled_at_load(
     assert {has_mask for has_mask, _ in kinds} == {True, False}
     assert {number for _, number in kinds} == {0, 1, 2}
     assert max(merged) == 2
+    assert followed == ["build_masks", "advance"]
     assert (runner.num_eager, runner.num_replayed) == (0, 0)
+
+
+def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores, likeliest tokens, changed logits, draws with filters, steps of decoding and automata need what is there."""
+    if DEVICE != "interpreter":
+        pytest.skip("what is compiled is told by the interpreter's launches")
+    checkpoint = make_checkpoint(tmp_path, "llama", num_hidden_layers=1)
+    monkeypatch.setattr(InterpretedAccelerator, "compiles", True)
+    prompt = [(7 * i) % 250 for i in range(46)]
+    filters = SamplingParams(temperature=0.8, top_k=9, top_p=0.9, min_p=0.01)
+    with compiled_kernels() as kernels:
+        runner = loaded(checkpoint)
+        at_load = set(kernels)
+        for step in steps(prompt):
+            computed(runner, step)
+        for number in range(3):
+            rows = (
+                Row(0, [9], 46 + number, (3, 5, 1, 2), 0, True, filters),
+                Row(1, [9], number, (8,), 0, True, PARAMS),
+            )
+            computed(runner, Step(2 + number, rows[: 1 + number % 2]))
+        automaton_checks.check(runner.model_config.vocab_size, torch.device("cpu"))
+    assert runner.num_replayed == 3
+    assert [kernel for kernel in kernels if kernel not in at_load] == []
+    assert len(at_load) > 20
 
 
 def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:

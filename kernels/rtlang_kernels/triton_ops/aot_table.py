@@ -22,6 +22,7 @@ from rtlang_kernels.triton_ops import (
 )
 from rtlang_kernels.triton_ops.automaton import ADVANCE_BLOCK, MASK_BLOCK, MASK_WARPS, MAX_DEPTH
 from rtlang_kernels.triton_ops.layers import heads_per_program, norm_warps, power_of_two
+from rtlang_kernels.triton_ops.logits import num_keys
 from rtlang_kernels.triton_ops.sampling import CAPACITY, CHUNK, FILTER_CHUNK, FILTER_WARPS, FINISH_WARPS
 from rtlang_kernels.triton_ops.tiles import LINES, attention_tile, float32_precision, split_dim
 
@@ -330,7 +331,7 @@ def logits_variants() -> Iterator[Variant]:
             | {"top_ids": "*i64", "top_values": fp32}
             | NUMBER
             | keys,
-            {"NUM_CHUNKS": power_of_two(num_chunks), "NUM_KEYS": power_of_two(20 * num_chunks)},
+            {"NUM_CHUNKS": power_of_two(num_chunks), "NUM_KEYS": num_keys(num_chunks, 20)},
         )
     for kind in ("bf16", "fp32"):
         yield Variant(f"mask_logits {kind}", logits_kernel.mask_logits, source_of(kind) | MASKS, {"BLOCK": CHUNK})

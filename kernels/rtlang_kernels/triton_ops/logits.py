@@ -17,7 +17,7 @@ from rtlang_kernels.triton_ops.layers import power_of_two
 from rtlang_kernels.triton_ops.transfer import packed_to
 
 CHUNK = 2048
-LARGEST_TOP = 64  # likeliest tokens; for more, the vocabulary is sorted
+USUAL_TOP, LARGEST_TOP = 8, 64  # likeliest tokens; for more than the second, the vocabulary is sorted
 PENALTY_BLOCK = 256
 
 
@@ -63,11 +63,16 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
             top_ids,
             top_values,
             NUM_CHUNKS=power_of_two(num_chunks),
-            NUM_KEYS=power_of_two(max(1, num_chunks * num_top)),
+            NUM_KEYS=num_keys(num_chunks, num_top),
             num_warps=4,
             enable_fp_fusion=True,
         )
     return chosen, top_ids, top_values
+
+
+def num_keys(num_chunks: int, num_top: int) -> int:
+    """Keys that the program which finishes a row holds, a power of two: as many for all usual numbers, so that they share one kernel."""
+    return power_of_two(num_chunks * max(num_top, USUAL_TOP))
 
 
 def apply_token_mask(logits: Tensor, bitmask: NDArray[np.int32], mask_rows: NDArray[np.int32]) -> None:

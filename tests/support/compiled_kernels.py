@@ -1,0 +1,47 @@
+"""Which kernels a GPU would have compiled for what is launched in triton's interpreter.
+
+There is one for each set of types, constants, and facts of numbers and pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from triton.runtime.interpreter import GridExecutor
+
+from rtlang_kernels.triton_ops.jit import VARYING
+
+ALIGNMENT = 16  # bytes of pointers, or what a number is a multiple of: code is compiled for these and for others
+
+
+@contextmanager
+def compiled_kernels() -> Iterator[set[Hashable]]:
+    """While this is open, the kernels that were launched, as triton tells them apart; they run."""
+    found: set[Hashable] = set()
+    launch = GridExecutor.__call__
+
+    def noted(executor: Any, *args: Any, **given: Any) -> None:
+        names = list(executor.arg_names)
+        values = dict(zip(names, args, strict=False)) | given
+        facts = tuple((name, _facts(executor, name, value)) for name, value in sorted(values.items()))
+        found.add((executor.fn.__module__, executor.fn.__qualname__, facts))
+        launch(executor, *args, **given)
+
+    GridExecutor.__call__ = noted
+    try:
+        yield found
+    finally:
+        GridExecutor.__call__ = launch
+
+
+def _facts(executor: Any, name: str, value: Any) -> Hashable:
+    is_constant = "constexpr" in str(executor.fn.__annotations__.get(name, "constexpr"))
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), value.data_ptr() % ALIGNMENT == 0
+    if is_constant or isinstance(value, (bool, float)):
+        return value if is_constant else type(value).__name__
+    size = "int32" if -(2**31) <= value < 2**31 else "int64"
+    return (size,) if name in VARYING else (size, value == 1, value % ALIGNMENT == 0)
