@@ -37,16 +37,21 @@ Measure = Callable[[Sequence[Callable[[], object]]], tuple[float, float]]  # fun
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the device does at best: bytes and operations per second, and microseconds of an empty launch."""
+    """What the device does at best: bytes and operations per second, and microseconds of an empty launch.
+
+    Attributes:
+        noise: how much the first two differed between two measurements, relative.
+    """
 
     bytes_per_s: float
     flops_per_s: float
     launch_us: float
     l2_bytes: int
+    noise: float = 0.0
 
     def __str__(self) -> str:
         rates = f"copy {self.bytes_per_s / 1e12:.2f} TB/s, bfloat16 product {self.flops_per_s / 1e12:.0f} TFLOP/s"
-        return f"{rates}, empty launch {self.launch_us:.1f} us, L2 {self.l2_bytes >> 20} MiB"
+        return f"{rates}, empty launch {self.launch_us:.1f} us, L2 {self.l2_bytes >> 20} MiB, noise {self.noise:.1%}"
 
 
 @dataclass(frozen=True, slots=True)

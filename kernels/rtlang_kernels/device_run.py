@@ -99,16 +99,20 @@ def environment(device: torch.device) -> str:
 
 
 def measured_ceilings(device: torch.device, measure: Measure) -> Ceilings:
-    """Copy rate over 1 GiB, rate of a bfloat16 product of 8192, time of an empty launch."""
+    """Copy rate over 1 GiB, rate of a bfloat16 product of 8192, time of an empty launch; each twice, which tells the noise of this run."""
     l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
     source = torch.randn(1 << 28, device=device)
-    target = torch.empty_like(source)
-    copy_us, _ = measure([partial(target.copy_, source)])
     a, b = (torch.randn(8192, 8192, device=device).to(torch.bfloat16) for _ in range(2))
-    product_us, _ = measure([partial(torch.mm, a, b)])
-    launch_us, _ = measure([torch.empty(1, device=device).zero_])
+    calls = (
+        partial(torch.empty_like(source).copy_, source),
+        partial(torch.mm, a, b),
+        torch.empty(1, device=device).zero_,
+    )
+    first, second = ([measure([call])[0] for call in calls] for _ in range(2))
+    copy_us, product_us, launch_us = map(min, first, second)
+    noise = max(abs(x - y) / min(x, y) for x, y in zip(first[:2], second[:2], strict=True))
     num_bytes = 2 * source.numel() * source.element_size()
-    return Ceilings(num_bytes / copy_us * 1e6, 2 * 8192**3 / product_us * 1e6, launch_us, l2_bytes)
+    return Ceilings(num_bytes / copy_us * 1e6, 2 * 8192**3 / product_us * 1e6, launch_us, l2_bytes, noise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,20 @@ def test_the_clock_counts_replays_and_fewer_where_they_take_long(monkeypatch: py
     assert clock.num_replays == device_run.WARM_REPLAYS + 300 // 27
 
 
+def test_ceilings_are_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Properties:
+        L2_cache_size = 50 << 20
+
+    times = iter([10.0, 30.0, 2.0, 11.0, 27.0, 3.0])
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
+    monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
+    found = device_run.measured_ceilings(torch.device("cpu"), lambda functions: (next(times), 0.0))
+    assert (found.bytes_per_s, found.flops_per_s) == ((1 << 31) * 1e5, 2 * 8192**3 / 27.0 * 1e6)
+    assert (found.launch_us, found.l2_bytes) == (2.0, 50 << 20)
+    assert found.noise == pytest.approx(3 / 27)
+    assert str(found).endswith("empty launch 2.0 us, L2 50 MiB, noise 11.1%")
+
+
 def test_a_run_without_a_gpu_says_what_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
     assert device_run.environment(DEVICE).startswith(f"a GPU, torch {torch.__version__}")
