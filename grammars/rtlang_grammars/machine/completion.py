@@ -78,6 +78,7 @@ class Completion:
         self._string_ends: dict[int, list[tuple[bytes, int]]] = {}
         self._wanted: set[int] = set()
         self._lacks = False  # a text that was asked for has not been worked out
+        self._members: Members | None = None  # the last that were looked at
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
     def find(self, configuration: Configuration) -> bytes | None:
@@ -301,7 +302,9 @@ class Completion:
             if kind == COUNT:
                 return (X[a + 1], min(register + 1, X[a + 3])) if register < X[a + 2] else None
             return (X[a + 1], 0) if register >= X[a + 2] else None
-        members = Members(X, X[a + 1], register)
+        members = self._members
+        if members is None or not members.says(X[a + 1], register):  # most places in a row are in one name
+            members = self._members = Members(X, X[a + 1], register)
         if kind == NEW_OBJECT:
             size = X[X[a + 1] + OBJ_WORDS]
             begin = X[X[a + 1] + OBJ_REQUIRED] + size

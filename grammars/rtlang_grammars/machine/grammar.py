@@ -87,11 +87,12 @@ class MachineGrammar:
             workspace.grow()
 
     def forced(self, configuration: Configuration) -> bytes:
-        """The bytes that must come next."""
+        """The bytes that must come next, at most _FORCED_BYTES."""
         workspace = self.engine.workspace
-        text = np.zeros(_FORCED_BYTES, dtype=np.uint8)
+        text = np.empty(_FORCED_BYTES, dtype=np.uint8)
+        num_bytes = 0
         while True:
-            tables = self.tables.published
+            tables, workspace.out[1] = self.tables.published, 0
             code = walks.forced(
                 tables.S,
                 tables.T,
@@ -101,12 +102,18 @@ class MachineGrammar:
                 workspace.H,
                 workspace.Q,
                 workspace.D,
-                text,
+                text[num_bytes:],
                 workspace.out,
             )
+            begin = num_bytes
+            num_bytes += int(workspace.out[1])
             if code == OK:
-                return text[: workspace.out[1]].tobytes()
+                return text[:num_bytes].tobytes()
             self.go_on(code, workspace)
+            if num_bytes > begin:  # the next walk begins here: a long text of rows not made yet takes as many walks
+                reached = self.advance(configuration, text, begin, num_bytes)
+                assert reached is not None, "what has to come may come"
+                configuration = reached
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""

@@ -67,16 +67,21 @@ class ObjectCloser:
         """The missing members and the brace."""
         have = Members(self.words, self.description, register)  # type: ignore[arg-type]
         parts = []
-        lacking = have.num_lacking
+        is_lost, lacking, missing = False, have.num_lacking, _digits(have.missing)
+        seen = _digits(have.seen) if lacking else ""
         for number, (name, starts) in enumerate(self.members):
-            is_missing = have.missing >> number & 1
-            if is_missing or (lacking and not have.seen >> number & 1):
+            if number >= len(missing) and not lacking:
+                break
+            is_missing = missing[number : number + 1] == "1"
+            if is_missing or (lacking and seen[number : number + 1] != "1"):
                 text = shortest_of(starts, shortest)
                 if text is not None:
                     parts.append(name + text)
                     lacking -= not is_missing
                 elif is_missing:
-                    return None
+                    is_lost = True  # and on: what is asked for here and not known yet is worked out at once
+        if is_lost:
+            return None
         if lacking:
             others = list(islice(self._others(lacking, shortest), lacking))
             if len(others) < lacking:
@@ -96,6 +101,11 @@ class ObjectCloser:
                 member = _member(name)
                 if member not in declared:
                     yield member + text
+
+
+def _digits(bits: int) -> str:
+    """The digits of a number in base two, the lowest first."""
+    return f"{bits:b}"[::-1]
 
 
 def _some(names: Names, count: int, num_declared: int) -> Iterable[str]:

@@ -1,8 +1,14 @@
-"""What the register of an object says of its properties, for searches in Python: as `registers` reads it."""
+"""What the register of an object says of its properties, for searches in Python: as `registers` reads it.
+
+Objects may have thousands of properties, and a search asks about them at every place: whatever is asked for takes as long as the register
+has words at most, and most of it no longer than one.
+"""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
+from functools import cached_property
 
 from rtlang_grammars.machine.layout import (
     BITS,
@@ -19,26 +25,42 @@ from rtlang_grammars.machine.layout import (
 )
 from rtlang_grammars.machine.tables import Register
 
+_FULL = (1 << BITS) - 1
+
 
 class Members:
-    """What an object's register says, as `kernels` reads it."""
+    """What an object's register says, as `kernels` reads it. Immutable.
+
+    Attributes:
+        register: that says it.
+        count: properties that have come, where they are counted.
+        seen, required: names that have come, and that must come, as bits.
+        missing: the required names that have not come.
+    """
 
     def __init__(self, words: array[int], description: int, register: Register) -> None:
         self._X, self._o = words, description
-        if isinstance(register, int):
-            self.seen, self.count = register, 0
-        else:
-            self.seen, self.count = sum(word << (BITS * i) for i, word in enumerate(register[1:])), register[0]
         self.register = register
-        begin, size = words[description + OBJ_REQUIRED], words[description + OBJ_WORDS] or 2
-        self.required = sum(word << (BITS * i) for i, word in enumerate(words[begin : begin + size]))
+        self.count = 0 if isinstance(register, int) else register[0]
 
-    @property
+    def says(self, description: int, register: Register) -> bool:
+        """Whether this was made of the same description and the very same register."""
+        return self.register is register and self._o == description
+
+    @cached_property
+    def seen(self) -> int:
+        return self.register if isinstance(self.register, int) else _bits(self.register[1:])
+
+    @cached_property
+    def required(self) -> int:
+        begin, size = self._X[self._o + OBJ_REQUIRED], self._X[self._o + OBJ_WORDS] or 2
+        return _bits(self._X[begin : begin + size])
+
+    @cached_property
     def missing(self) -> int:
-        """The required names that have not come, as bits."""
         return self.required & ~self.seen
 
-    @property
+    @cached_property
     def slack(self) -> int:
         """Properties that may come beside the missing ones."""
         most = self._X[self._o + OBJ_MAX]
@@ -49,9 +71,14 @@ class Members:
         X, leaves, free = self._X, self._X[self._o + OBJ_LEAVES], self.slack > 0
         names = (X[leaves + 2 * leaf] for leaf in range(low, high))
         return any(
-            not self.seen >> name & 1 and (free or self.required >> name & 1) and self._is_in_order(name)
+            not self._has_come(name) and (free or self.required >> name & 1) and self._is_in_order(name)
             for name in names
         )
+
+    def _has_come(self, name: int) -> int:
+        if isinstance(self.register, int):
+            return self.register >> name & 1
+        return self.register[1 + name // BITS] >> name % BITS & 1
 
     def _is_in_order(self, name: int) -> bool:
         X, o = self._X, self._o
@@ -82,11 +109,21 @@ class Members:
 
     def with_property(self, name: int | None) -> Register:
         """The register after one more property."""
-        seen = self.seen if name is None else self.seen | 1 << name
-        if name is not None and self._X[self._o + OBJ_IS_ORDERED]:
-            seen |= (1 << name) - 1
+        is_ordered = bool(self._X[self._o + OBJ_IS_ORDERED])
         if isinstance(self.register, int):
-            return seen
-        count = min(self.count + 1, self._X[self._o + OBJ_CAP])
-        size = len(self.register) - 1
-        return (count, *((seen >> (BITS * i)) & ((1 << BITS) - 1) for i in range(size)))
+            if name is None:
+                return self.register
+            return self.register | 1 << name | (is_ordered * ((1 << name) - 1))
+        words = [min(self.count + 1, self._X[self._o + OBJ_CAP]), *self.register[1:]]
+        if name is not None:
+            word, bit = 1 + name // BITS, 1 << name % BITS
+            words[word] |= bit
+            if is_ordered:
+                words[1:word] = [_FULL] * (word - 1)
+                words[word] |= bit - 1
+        return tuple(words)
+
+
+def _bits(words: Iterable[int]) -> int:
+    """The words as one number, the first the lowest."""
+    return int("".join([f"{word:0{BITS}b}" for word in words][::-1]), 2)

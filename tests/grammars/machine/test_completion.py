@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from rtlang_grammars.engine_backend import EngineBackend
+from rtlang_grammars.machine import walks
+from rtlang_grammars.machine.completion import Completion
 from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.regular.language import compile_regex
@@ -101,3 +104,57 @@ def test_values_that_call_each_other_are_ended_by_the_way_out() -> None:
         assert closing is not None
         assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))
         assert len(closing) < 60
+
+
+def test_values_of_many_members_are_worked_out_with_a_search_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    num_searches = 0
+    search = Completion._search
+
+    def counted(self: Completion, *arguments: Any) -> bytes | None:
+        nonlocal num_searches
+        num_searches += 1
+        return search(self, *arguments)
+
+    monkeypatch.setattr(Completion, "_search", counted)
+    value = {f"k{i}": i for i in range(300)}
+    closing = behind({"const": value}, "").closing_bytes()
+    assert closing is not None
+    assert json.loads(closing) == value
+    assert num_searches < 310
+
+
+def test_names_of_an_object_with_many_are_ended() -> None:
+    properties = {f"k{i}": {"const": i} for i in range(2000)}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": ["k7", "k1999"],
+        "minProperties": 4,
+        "maxProperties": 5,
+        "additionalProperties": False,
+    }
+    for text in ('{"k12', '{"k7":7,"k1', '{"k1":1,"k2":2,"k3":3,"k'):
+        closing = behind(schema, text).closing_bytes()
+        assert closing is not None
+        assert Draft202012Validator(schema).is_valid(json.loads(text + closing.decode()))
+
+
+@pytest.mark.parametrize("count", [1, 63, 5000])
+def test_what_must_come_is_walked_through_once(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    num_walked = 0
+    forced = walks.forced
+
+    def counted(*arguments: Any) -> int:
+        nonlocal num_walked
+        code = int(forced(*arguments))
+        num_walked += int(arguments[-1][1])
+        return code
+
+    monkeypatch.setattr(walks, "forced", counted)
+    matcher = BACKEND.compile(Constraint(ConstraintKind.REGEX, f"(?:ab){{{count}}}[cd]")).matcher()
+    found = b""
+    while part := matcher.forced_bytes():
+        found += part
+        assert all(map(matcher.accept_token, part))
+    assert found == b"ab" * count
+    assert num_walked == len(found)
