@@ -24,6 +24,7 @@ from rtlang_grammars.grammar_store import Built, Compilation, GrammarStore
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.completion import Completion
+from rtlang_grammars.machine.denied import clear
 from rtlang_grammars.machine.embedding import Embedding
 from rtlang_grammars.machine.engine import Engine
 from rtlang_grammars.machine.forcing import ForcedText
@@ -45,9 +46,9 @@ from rtlang_grammars.structures import read_structure
 from rtlang_grammars.value_checks import ValueCheck, value_check
 from rtlang_grammars.vocabulary import Vocabulary
 
-_WARM_UP = """{"type": "object", "required": ["a", "b", "c"], "properties": {"a": {"enum": ["x", "y"]},
+_WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties": {"a": {"enum": ["x", "y"]},
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
-    "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}}}"""
+    "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
 
 
 _USUAL_FORMATS = (
@@ -141,7 +142,8 @@ class EngineBackend:
                 language.explore(_EXPLORED_STATES, Budget(self._limits))
         grained, no_ids = self._engine.grained[0], self._engine.no_ids
         grained.tokens(no_ids)
-        grained.add(no_ids, self._engine.no_tokens.copy())
+        grained.mask(no_ids)
+        clear(no_ids, self._engine.no_tokens.copy())
         matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
         row = np.empty(self._engine.num_words, dtype=np.int32)
         for token_id in matcher.shortest_completion(self._engine.vocabulary.vocab_size) or ():

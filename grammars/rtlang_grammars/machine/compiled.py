@@ -13,7 +13,17 @@ from typing import Any
 
 from numba import njit
 
-_SOURCES = ("compiled.py", "layout.py", "registers.py", "kernels.py", "walks.py", "tries.py", "trie.py", "grained.py")
+_SOURCES = (
+    "compiled.py",
+    "layout.py",
+    "registers.py",
+    "kernels.py",
+    "walks.py",
+    "denied.py",
+    "tries.py",
+    "trie.py",
+    "grained.py",
+)
 
 
 def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:

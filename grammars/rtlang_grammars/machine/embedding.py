@@ -9,26 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.layout import (
-    AT_LEAST,
-    AT_MOST,
-    COUNT,
-    ENDS,
-    ENDS_OR_GOES_ON,
-    NONE,
-    OPEN,
-    PARAM,
-    ROW,
-    SLICE,
-    WIDTH,
-)
-from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE, TWIN_SLICE
+from rtlang_grammars.machine.layout import ENDS, ENDS_OR_GOES_ON, NONE, OPEN, ROW
+from rtlang_grammars.machine.prelude import EMBEDDED_SLICE, QUOTE
 from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.regular.branching import continuations
+from rtlang_grammars.regular.byte_automaton import NamesAutomaton
 from rtlang_grammars.regular.grains import ALL_LEVELS
 
 _DEAD = -1
 """The state of an automaton that cannot go on."""
-_MAX_COUNTED = 1000
 _MAX_CROSSINGS = 64
 _MAX_SEARCHED = 300
 """States that are looked at for the nearest end of a string."""
@@ -50,11 +39,15 @@ class ByteAutomaton(Protocol):
     def is_between_characters(self, state: int) -> bool:
         """Whether the next byte begins a character."""
 
-    def after_character(self, state: int) -> list[int]:
-        """The states that one character leads to, from a state between characters."""
+    def continuation(self, state: int) -> tuple[int, int] | None:
+        """Where all ways to end the character in UTF-8 lead to one state: that state, and the first of those of
+        `branching.continuations` before it."""
+
+    def missing(self, limit: int) -> dict[int, int] | None:
+        """For each state between characters, how many characters are missing at least; None where there are more than `limit` of them."""
 
     def after_rest(self, state: int) -> list[int]:
-        """The same from a state within a character, with the rest of it."""
+        """The states between characters that the rest of a character leads to, from a state within it."""
 
     def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
         """The states that can follow, -1 for none, and for each byte which of them, [256]."""
@@ -62,11 +55,26 @@ class ByteAutomaton(Protocol):
     def free_length(self, state: int, limit: int) -> int | None:
         """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
 
+    def is_free(self, state: int) -> bool:
+        """Whether any plain text may certainly follow a state between characters for ever. False says nothing."""
+
     def nearest_end(self, state: int, limit: int) -> bytes | None:
         """A short text from a state between characters to acceptance; None where that takes more states than `limit`."""
 
     def grain_levels(self, state: int) -> int:
         """The levels of grains, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
+
+
+def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
+    """The states of `branching.continuations` before a state, all rows made; the first."""
+    by_byte = continuations().by_byte
+    count, first = len(by_byte), tables.num_states
+    row = tables.add_rows(count)
+    values = np.array([NONE, target, *range(first, first + count)], dtype=np.int32)
+    values.take(by_byte, out=tables.rows[row : row + count], mode="clip")
+    for number in range(row, row + count):
+        tables.add_state(number, block=block)
+    return first
 
 
 class Embedding:
@@ -90,6 +98,10 @@ class Embedding:
     def state(self, local: int) -> int:
         """The machine's number of a state of the automaton."""
         found = self._states.get(local)
+        if found is None and (ends := self._automaton.continuation(local)) is not None:
+            first = add_continuations(self._tables, self.state(ends[0]))
+            self._states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
+            return self._states[local]
         if found is None:
             acc = self._acc if self._automaton.is_accepting(local) else OPEN
             is_sliced = self._is_everything and self._automaton.is_between_characters(local)
@@ -103,6 +115,10 @@ class Embedding:
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`."""
         return self._automaton.free_length(self._locals[number], FREE_LENGTH)
+
+    def is_free(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return self._automaton.is_free(self._locals[number])
 
     def nearest_ends(self, number: int) -> list[bytes]:
         """See `tables.Embedded`: there is no quote."""
@@ -205,6 +221,11 @@ class QuotedEmbedding:
             best = max(best, length)
         return best
 
+    def is_free(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        pairs = zip(self._locals[number], self._automata, strict=True)
+        return self._is_free or any(at >= 0 and automaton.is_free(at) for at, automaton in pairs)
+
     def nearest_ends(self, number: int) -> list[bytes]:
         """See `tables.Embedded`: one for each language, since the end of a text leads to what its language says."""
         texts = []
@@ -231,12 +252,27 @@ class QuotedEmbedding:
             tables = self._tables
             place = next(i for i, at in enumerate(local) if at >= 0)
             is_between = self._automata[place].is_between_characters(local[place])
+            if not is_between and self._add_continuations(local):
+                return self._states[local]
             slice_id = EMBEDDED_SLICE if is_between else 0
             found = self._states[local] = tables.leave_open(self._maker, block=self._block, slice_id=slice_id)
             self._locals[found] = local
             if is_between:
                 tables.embedded[found] = self
         return found
+
+    def _add_continuations(self, local: _Local) -> bool:
+        """Make a state together with those beside it, where in all automata all ways to end the character lead to one state each."""
+        ends: list[tuple[int, int]] = []
+        for at, automaton in zip(local, self._automata, strict=True):
+            end = (_DEAD, _DEAD) if at < 0 else automaton.continuation(at)
+            if end is None:
+                return False
+            ends.append(end)
+        first = add_continuations(self._tables, self.state(tuple([end for end, _ in ends])), self._block)
+        for i in range(len(continuations().places)):
+            self._states[tuple([_DEAD if begin < 0 else begin + i for _, begin in ends])] = first + i
+        return True
 
     def _state_alone(self, place: int, at: int) -> int:
         """The state where only one automaton goes on."""
@@ -280,109 +316,36 @@ class QuotedEmbedding:
             columns, by_byte = self._ways(local, alive)
             states = self._states
             row = tables.add_row_of([states[at] if at in states else self.state(at) for at in columns], by_byte)
-        for i in alive:
-            if self._automata[i].is_accepting(local[i]):
-                tables.rows[row, QUOTE] = self._ends[i]
+        end = self._end(local)
+        if end != NONE:
+            tables.rows[row, QUOTE] = end
         tables.set_state(number, ROW, row)
 
-
-def distances(automaton: ByteAutomaton) -> dict[int, int] | None:
-    """For each state between characters, how many characters are missing at least; None where there are too many states."""
-    before: dict[int, list[int]] = {automaton.start: []}
-    for state in (waiting := [automaton.start]):  # grows while it is walked
-        for following in automaton.after_character(state):
-            if following not in before:
-                if len(waiting) >= _MAX_COUNTED:
-                    return None
-                before[following] = []
-                waiting.append(following)
-            before[following].append(state)
-    found = {state: 0 for state in waiting if automaton.is_accepting(state)}
-    for state in (near := list(found)):
-        for earlier in before[state]:
-            if earlier not in found:
-                found[earlier] = found[state] + 1
-                near.append(earlier)
-    return found
+    def _end(self, local: _Local) -> int:
+        """The value of the quote."""
+        for at, automaton, end in zip(local, self._automata, self._ends, strict=True):
+            if at >= 0 and automaton.is_accepting(at):
+                return end
+        return NONE
 
 
-class CountedEmbedding:
-    """The inside of a JSON string of a language, with at least and at most some code points, counted in the register.
+class NamesEmbedding(QuotedEmbedding):
+    """The insides of the names of an object of which none is a dead end, as one automaton in the frame it stands in."""
 
-    A character may begin only where the rest of a text still fits, so every way can be ended. More than one code point may be asked for
-    only where as many as are left may follow in every state (any number of the characters of one set).
-    """
+    def __init__(self, tables: Tables, names: NamesAutomaton, ends: Sequence[int], *, block: int = 0) -> None:
+        """Nothing yet.
 
-    def __init__(
-        self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
-    ) -> None:
-        """`missing`: what `distances` says, of which the start's is at most `most`."""
-        assert least <= 1 or set(missing.values()) == {0}
-        self._tables, self._automaton, self._end, self._least, self._most = tables, automaton, end, least, most
-        self._missing = dict(missing)
-        self._far = most - max(missing.values())
-        self._twin = QuotedEmbedding(tables, [automaton], [end])
-        self._states: dict[int, int] = {}
-        self._locals: dict[int, int] = {}
-        self._maker = self._make_row
-
-    def start(self) -> int:
-        """The state behind the opening quote."""
-        return self._state(self._automaton.start)
-
-    def _state(self, local: int) -> int:
-        found = self._states.get(local)
-        if found is None:
-            tables = self._tables
-            found = self._states[local] = tables.leave_open(self._maker)
-            self._locals[found] = local
-            if self._automaton.is_between_characters(local):
-                tables.set_state(found, SLICE, TWIN_SLICE)
-                tables.set_state(found, PARAM, self._twin.state((local,)))
-                tables.set_state(found, WIDTH, self._far)
-                tables.counted[found] = (max(1, self._least), self._far)
-                tables.embedded[found] = self
-        return found
-
-    def free_length(self, number: int) -> int | None:
-        """See `tables.Embedded`: nothing is known without the count."""
-        return 0
+        Args:
+            ends: the value of the quote behind a name of each label.
+            block: of the states.
+        """
+        super().__init__(tables, [names], ends[:1], block=block, is_free=True)
+        self._names, self._ends_by_label = names, ends
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """See `tables.Embedded`: nothing is known without the count."""
-        return []
-
-    def grain_levels(self, number: int) -> int:
         """See `tables.Embedded`."""
-        return self._automaton.grain_levels(self._locals[number])
+        return self._names.nearest_ends(self._locals[number][0], _MAX_SEARCHED)
 
-    def _near(self, local: int) -> int:
-        """Characters that are missing at least, behind the one that is under way."""
-        found = self._missing.get(local)
-        if found is None:
-            found = self._missing[local] = min(self._missing[after] for after in self._automaton.after_rest(local))
-        return found
-
-    def _make_row(self, number: int) -> None:
-        tables, automaton, local = self._tables, self._automaton, self._locals[number]
-        begins = automaton.is_between_characters(local)
-        targets, index = automaton.ways(local)
-        values = [NONE] * len(targets)
-        made: dict[int, int] = {}
-        for i, target in enumerate(targets):
-            if target in made:
-                values[i] = made[target]
-            elif target >= 0:
-                room = self._most - self._near(target)
-                if begins:
-                    if room > 0:
-                        values[i] = tables.action(COUNT, self._state(target), room, self._most)
-                elif self._near(target) == self._near(local):
-                    values[i] = self._state(target)
-                elif room >= 0:
-                    values[i] = tables.action(AT_MOST, self._state(target), room)
-                made[target] = values[i]
-        place = tables.add_row_of(values, index)
-        if automaton.is_accepting(local):
-            tables.rows[place, QUOTE] = tables.action(AT_LEAST, self._end, self._least)
-        tables.set_state(number, ROW, place)
+    def _end(self, local: _Local) -> int:
+        label = self._names.label(local[0])
+        return NONE if label is None else self._ends_by_label[label]

@@ -122,6 +122,9 @@ class _KnownStrings:
         length = self.by_state[number][0]
         return None if length < 0 else length
 
+    def is_free(self, number: int) -> bool:
+        return self.by_state[number][0] < 0
+
     def grain_levels(self, number: int) -> int:
         return self.by_state[number][1]
 

@@ -19,11 +19,13 @@ from rtlang_grammars.regular.grains import LEVELS, Grain
 
 _LARGE_GROUP = 300
 """Tokens; the masks of larger groups are kept as such: 66 of the 20,000 groups of Qwen2."""
+_BLOCK_BITS = 9
+"""Groups that follow each other are together in blocks of 2 to the power of this, whose masks are kept, too: 150 in all for Qwen2."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrainedTrie:
-    """Groups of tokens that are the same in grains. Immutable.
+    """Groups of tokens that are the same in grains, in the order of their texts in grains. Immutable.
 
     Attributes:
         nodes: records of a trie with one text of each group, numbered as the tokens are in `TokenTrie.nodes`.
@@ -31,6 +33,7 @@ class GrainedTrie:
         members: int32, token ids.
         large: int32 [num_groups], where a group's mask is among `masks`, else -1.
         masks: uint32 [num_large, num_mask_words].
+        blocks: uint32 [num_blocks, num_mask_words], of all groups in a block.
     """
 
     nodes: NDArray[np.int64]
@@ -38,10 +41,11 @@ class GrainedTrie:
     members: NDArray[np.int32]
     large: NDArray[np.int32]
     masks: NDArray[np.uint32]
+    blocks: NDArray[np.uint32]
 
     def count(self, groups: NDArray[np.int32]) -> int:
         """The tokens of some groups."""
-        return int((self.offsets[groups + 1] - self.offsets[groups]).sum())
+        return int(total(groups, self.offsets))
 
     def tokens(self, groups: NDArray[np.int32]) -> NDArray[np.int32]:
         """Their ids."""
@@ -49,9 +53,21 @@ class GrainedTrie:
         gather(groups, self.offsets, self.members, ids)
         return ids
 
-    def add(self, groups: NDArray[np.int32], row: NDArray[np.uint32]) -> None:
-        """Add them to a mask, uint32 [num_mask_words]."""
-        spread(groups, self.offsets, self.members, self.large, self.masks, row)
+    def mask(self, groups: NDArray[np.int32]) -> NDArray[np.uint32]:
+        """Their mask, uint32 [num_mask_words]; the groups ascending."""
+        row = np.zeros(self.blocks.shape[1], dtype=np.uint32)
+        spread(groups, self.offsets, self.members, self.large, self.masks, self.blocks, row)
+        return row
+
+
+@compiled(nogil=True)  # type: ignore[misc, unused-ignore]
+def total(groups, offsets):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The number of members of some groups."""
+    count = np.int64(0)
+    for i in range(groups.shape[0]):
+        group = np.uint64(groups[i])
+        count += offsets[group + np.uint64(1)] - offsets[group]
+    return count
 
 
 @compiled(nogil=True)  # type: ignore[misc, unused-ignore]
@@ -65,18 +81,55 @@ def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pra
 
 
 @compiled(nogil=True)  # type: ignore[misc, unused-ignore]
-def spread(groups, offsets, members, large, masks, row):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Set the bits of the members of some groups in `row`."""
-    for i in range(groups.shape[0]):
-        group = groups[i]
-        at = large[group]
-        if at >= 0:
+def spread(groups, offsets, members, large, masks, blocks, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Set the bits of the members of some groups, which ascend, in a `row` that has none of their block. Where few of a block are missing,
+    all of it is set, and these are taken away again."""
+    num = groups.shape[0]
+    i = 0
+    while i < num:
+        block = groups[i] >> _BLOCK_BITS
+        count = np.int64(0)
+        end = i
+        while end < num and groups[end] >> _BLOCK_BITS == block:
+            count += offsets[groups[end] + 1] - offsets[groups[end]]
+            end += 1
+        first = np.int64(block) << _BLOCK_BITS
+        last = min(first + (1 << _BLOCK_BITS), offsets.shape[0] - 1)
+        if block < blocks.shape[0] and 2 * count > offsets[last] - offsets[first] + (row.shape[0] >> 3):
             for word in range(row.shape[0]):
-                row[word] |= masks[at, word]
-            continue
-        for j in range(offsets[group], offsets[group + 1]):
-            u = np.uint64(members[j])
-            row[u >> np.uint64(5)] |= np.uint32(1) << np.uint32(u & np.uint64(31))
+                row[word] |= blocks[block, word]
+            at = first
+            for j in range(i, end + 1):
+                stop = np.int64(groups[j]) if j < end else last
+                while at < stop:
+                    write_group(at, offsets, members, large, masks, False, row)
+                    at += 1
+                at = stop + 1
+        else:
+            for j in range(i, end):
+                write_group(np.int64(groups[j]), offsets, members, large, masks, True, row)
+        i = end
+
+
+@compiled(inner=True)  # type: ignore[misc, unused-ignore]
+def write_group(group, offsets, members, large, masks, is_set, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Set or clear the bits of the members of a group."""
+    at = large[group]
+    if at >= 0 and is_set:
+        for word in range(row.shape[0]):
+            row[word] |= masks[at, word]
+        return
+    if at >= 0:
+        for word in range(row.shape[0]):
+            row[word] &= ~masks[at, word]
+        return
+    for j in range(offsets[group], offsets[group + 1]):
+        u = np.uint64(members[j])
+        bit = np.uint32(1) << np.uint32(u & np.uint64(31))
+        if is_set:
+            row[u >> np.uint64(5)] |= bit
+        else:
+            row[u >> np.uint64(5)] &= ~bit
 
 
 def grained_tries(trie: TokenTrie, num_words: int) -> tuple[GrainedTrie, ...]:
@@ -139,10 +192,13 @@ def _grained_trie(
     texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32], num_words: int
 ) -> GrainedTrie:
     """`groups`: which of the texts each token is."""
-    order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int32)
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    rank = np.empty(len(texts), dtype=np.int64)
+    rank[order] = np.arange(len(texts))
+    texts, groups = [texts[i] for i in order], rank[groups]
     offsets = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
-    nodes = build(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets, order)
+    nodes = build(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets, np.arange(len(texts), dtype=np.int32))
     members = token_ids[np.argsort(groups, kind="stable")]
     ends = np.zeros(len(texts) + 1, dtype=np.int64)
     sizes = np.bincount(groups, minlength=len(texts))
@@ -150,7 +206,13 @@ def _grained_trie(
     wide = np.flatnonzero(sizes > _LARGE_GROUP).astype(np.int32)
     large = np.full(len(texts), -1, dtype=np.int32)
     masks = np.zeros((len(wide), num_words), dtype=np.uint32)
+    none = np.zeros((0, num_words), dtype=np.uint32)
     for at in range(len(wide)):
-        spread(wide[at : at + 1], ends, members, large, masks, masks[at])
+        spread(wide[at : at + 1], ends, members, large, masks, none, masks[at])
     large[wide] = np.arange(len(wide))
-    return GrainedTrie(nodes, ends, members, large, masks)
+    numbers = np.arange(len(texts), dtype=np.int32)
+    blocks = np.zeros((-(-len(texts) >> _BLOCK_BITS), num_words), dtype=np.uint32)
+    for at in range(len(blocks)):
+        begin = at << _BLOCK_BITS
+        spread(numbers[begin : begin + (1 << _BLOCK_BITS)], ends, members, large, masks, none, blocks[at])
+    return GrainedTrie(nodes, ends, members, large, masks, blocks)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.machine.embedding import QuotedEmbedding
+from rtlang_grammars.machine.embedding import NamesEmbedding, QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import Shortest, shortest_of
 from rtlang_grammars.machine.json_spellings import string_spellings
 from rtlang_grammars.machine.layout import (
@@ -244,9 +244,13 @@ def _add_keys(
         if start is not None:
             ways.append(tables.action(CALL_TO, start, 0, ends[0]))
     if classes and start is None:
-        automata = Language.json_string_bodies([names for names, _ in classes], build.budget)
-        is_free = shape.additional is not None and all(each.shape is not None for each in shape.classes)
-        begin = QuotedEmbedding(tables, automata, ends, block=block, is_free=is_free).start()
+        if _is_free(shape):
+            listed, named = [each.name for each in shape.properties], [each.names for each in shape.classes]
+            names = Language.names_body(listed, named, build.budget)
+            begin = NamesEmbedding(tables, names, ends, block=block).start()
+        else:
+            automata = Language.json_string_bodies([names for names, _ in classes], build.budget)
+            begin = QuotedEmbedding(tables, automata, ends, block=block).start()
         ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)
     if not ways:
         return None
@@ -263,9 +267,20 @@ def _counted_names(build: ShapeTables, classes: list[tuple[Language, int]]) -> i
     return start
 
 
+def _is_free(shape: ObjectShape) -> bool:
+    """Whether some name begins with whatever has come."""
+    return shape.additional is not None and all(each.shape is not None for each in shape.classes)
+
+
 def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
-    """The names of each class, without those that are declared, and those that are in no class."""
+    """The names of each class, without those that are declared, and those that are in no class. None is empty, but perhaps where
+    whatever has come may go on (`_is_free`): then all are there."""
     names = [each.name for each in shape.properties]
+    if shape.additional is not None and _is_free(shape):
+        listed = Language.literals(names)
+        all_free = [(each.names.minus(listed), each.shape) for each in shape.classes if each.shape is not None]
+        rest = Language.any_text().minus(Language.nothing().union(listed, *[each.names for each in shape.classes]))
+        return [*all_free, (rest, shape.additional)]
     found = []
     for each in shape.classes:
         if each.shape is not None:

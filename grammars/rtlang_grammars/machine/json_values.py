@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.machine.embedding import CountedEmbedding, Embedding, QuotedEmbedding, distances
+from rtlang_grammars.machine.counted_embedding import MAX_COUNTED, CountedEmbedding
+from rtlang_grammars.machine.embedding import Embedding, QuotedEmbedding
 from rtlang_grammars.machine.json_arrays import add_array
 from rtlang_grammars.machine.json_distinct import add_distinct_array
 from rtlang_grammars.machine.json_objects import add_object
@@ -279,7 +280,7 @@ class ShapeTables:
                 return CountedEmbedding(tables, body, end, fewest, longest, {body.start: 0}).start()
         if most is not None and least <= 1 and language.max_length is None and language.min_length == 0:
             body = language.json_string_body(self.budget)
-            missing = distances(body)
+            missing = body.missing(MAX_COUNTED)
             if missing is not None and missing[body.start] <= most:
                 return CountedEmbedding(tables, body, end, least, most, missing).start()
         if least or most is not None:

@@ -30,6 +30,9 @@ DEAD_ROW, UNKNOWN_ROW = 0, 1
 # ACC of a state: nothing; the frame may end here and no byte that follows could also go on within it; the frame may end or go on.
 OPEN, ENDS, ENDS_OR_GOES_ON = 0, 1, 2
 
+# WIDTH of a state inside a string with a pattern, where a character begins: whether any plain text may certainly follow for ever.
+UNASKED, IS_FREE, IS_BOUND = 0, 1, 2
+
 # Kinds of actions, with their words in X.
 CALL = 0  # start, register: the return state is the state's PARAM (negative: none, the frame ends with the called one)
 CALL_NEXT = 1  # start, register: the return state is the next state
@@ -78,7 +81,7 @@ NODE_WORDS, EDGE_WORDS = 7, 4
 ROOT = 0
 
 # What compiled code answers.
-OK, REJECTED, MANY, NEED_ROW, NO_SPACE = 1, 0, -1, -2, -3
+OK, REJECTED, MANY, NEED_ROW, NO_SPACE, NEED_FREEDOM = 1, 0, -1, -2, -3, -4
 
 # Words of the array `out`: answers, then the heads of hash chains for two lists.
 OUT_WORDS, BUCKETS = 8, 256

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine import walks
+from rtlang_grammars.machine.denied import MAX_DENIED, clear, walk_denied
 from rtlang_grammars.machine.engine import REACH, Engine
 from rtlang_grammars.machine.grained import GrainedTrie
 from rtlang_grammars.machine.layout import (
@@ -23,6 +24,7 @@ from rtlang_grammars.machine.layout import (
     HEADS,
     LENGTH,
     MAX_LEVELS,
+    NEED_FREEDOM,
     NEED_ROW,
     NO_SPACE,
     NUM_HEADS,
@@ -148,9 +150,14 @@ class Masks:
                 return simple if room >= engine.max_depth else self._shortened(simple, configuration)
         base, nodes = self._slice(configuration)
         if nodes is engine.trie.nodes and configuration[NUM_HEADS] == 1:
-            grained = self._grained(int(configuration[HEADS]))
+            state = int(configuration[HEADS])
+            grained = self._grained(state)
             if grained is not None:
                 return self._walk_grained(configuration, grained)
+            if self._tables.published.S[state, SLICE] == EMBEDDED_SLICE:
+                denied = self._denied(state)
+                if denied is not None:
+                    return self._walk_without(configuration, denied)
         return self._walk(configuration, base, nodes)
 
     def _grained(self, state: int) -> GrainedTrie | None:
@@ -219,15 +226,35 @@ class Masks:
             return Mask(dense, engine.no_ids, level, True)
         return Mask(base, ids if is_complete else ids.copy(), level)
 
+    def _denied(self, state: int) -> NDArray[np.int32] | None:
+        """The plain tokens that cannot follow a state inside a string, perhaps among others, in the thread's workspace; None: many."""
+        tables, workspace, out, at = self._tables, self._engine.workspace, self._engine.workspace.out, 0
+        ids, trie = workspace.ids[:MAX_DENIED], self._engine.trie.nodes
+        snapshot = tables.published
+        while True:
+            code = walk_denied(snapshot.S, snapshot.T, state, trie, at, workspace.P, ids, out)
+            if code not in (NEED_ROW, NEED_FREEDOM):
+                return ids[: out[7]] if code == OK else None
+            asked, at = int(out[0]), int(out[1])
+            snapshot = tables.complete(asked) if code == NEED_ROW else tables.tell_freedom(asked)
+
+    def _walk_without(self, configuration: Configuration, denied: NDArray[np.int32]) -> Mask:
+        """All plain tokens but some, and those of all others that may follow."""
+        plain = self._engine.slices[EMBEDDED_SLICE]
+        base = plain.mask
+        if len(denied):
+            base = base.copy()
+            clear(denied, base)
+        mask = self._walk(configuration, base, plain.others)
+        return Mask(mask.base, mask.ids, mask.level, mask.owns_base or base is not plain.mask)
+
     def _walk_grained(self, configuration: Configuration, trie: GrainedTrie) -> Mask:
         """The tokens of the groups that may follow, and end tokens."""
         engine = self._engine
         level, is_complete, groups = self._followed(configuration, trie.nodes)
         end_ids = engine.end_ids if is_complete else engine.no_ids
         if trie.count(groups) > engine.num_words:
-            dense = np.zeros(engine.num_words, dtype=np.uint32)
-            trie.add(groups, dense)
-            return Mask(dense, end_ids, level, True)
+            return Mask(trie.mask(groups), end_ids, level, True)
         ids = trie.tokens(groups)
         return Mask(engine.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
 

@@ -18,7 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.machine.layout import DEAD_ROW, FIRST_ACTION, NONE, OPEN, STATE_WORDS, UNKNOWN, UNKNOWN_ROW
+from rtlang_grammars.machine.layout import (
+    DEAD_ROW,
+    FIRST_ACTION,
+    IS_BOUND,
+    IS_FREE,
+    NONE,
+    OPEN,
+    STATE_WORDS,
+    UNKNOWN,
+    UNKNOWN_ROW,
+    WIDTH,
+)
 from rtlang_grammars.spec import GrammarError
 
 RowMaker = Callable[[int], None]
@@ -42,6 +53,9 @@ class Embedded(Protocol):
 
     def free_length(self, number: int) -> int | None:
         """How many plain characters may follow in a state, where a character begins, whichever they are; None: without end."""
+
+    def is_free(self, number: int) -> bool:
+        """Whether any plain text may certainly follow for ever in a state, where a character begins. False says nothing."""
 
     def nearest_ends(self, number: int) -> list[bytes]:
         """Short texts from a state to where the string may end, of which one is wherever its end leads; empty where that takes long."""
@@ -209,16 +223,24 @@ class Tables:
     def publish(self) -> Snapshot:
         """The arrays for compiled code, with room to grow. Only open rows may be made from here on, by `complete`."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
-        grows = bool(self.makers)
-        S = np.empty((size + grows * max(512, size // 2) + 1, STATE_WORDS), dtype=np.int32)
+        grows = bool(self.makers)  # room that is not written to takes no memory, and to copy it all takes long
+        S = np.empty((size + grows * max(4096, size) + 1, STATE_WORDS), dtype=np.int32)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((num_rows + grows * max(64, num_rows // 2), 256), dtype=np.int32)
+        rows = np.empty((num_rows + grows * max(2048, num_rows), 256), dtype=np.int32)
         rows[:num_rows] = self.rows
         self._rows = rows
-        X = np.empty(num_words + grows * max(256, num_words // 2) + 1, dtype=np.int32)
+        X = np.empty(num_words + grows * max(4096, num_words) + 1, dtype=np.int32)
         X[:num_words] = np.frombuffer(self.words, dtype=np.int32)
         self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot
+
+    def tell_freedom(self, state: int) -> Snapshot:
+        """Note of a state inside a string, where a character begins, whether any plain text may follow; the snapshot to go on with."""
+        with self.lock:
+            width = IS_FREE if self.embedded[state].is_free(state) else IS_BOUND
+            self.set_state(state, WIDTH, width)
+            self.published.S[state, WIDTH] = width
+            return self.published
 
     def complete(self, state: int) -> Snapshot:
         """Make the row of a state that compiled code asked for; the snapshot to go on with.

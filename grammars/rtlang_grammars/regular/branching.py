@@ -7,7 +7,7 @@ the partition; patterns with the same classes of characters share it. A row is t
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,8 @@ class Between(NamedTuple):
     Attributes:
         by_byte: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
         classes: of ASCII characters.
-        leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there.
+        leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there; of places that are the same
+            only one.
         shapes, by_byte_in_shapes: the places that differ where all characters beyond ASCII are judged the same, and `by_byte` with these
             in place of the leads.
         beyond, all_classes: classes beyond ASCII, and of all characters.
@@ -150,47 +151,96 @@ class Branchings:
 
     def _make_between(self, is_json_string: bool) -> Between:
         partition = self.partition
-        by_byte = [partition.class_of(byte) for byte in range(128)]
-        classes = tuple(sorted(set(by_byte)))
-        leads, lead_classes, lead_index = [], [], np.zeros(128, np.intp)
-        for low, high, run in UTF8_LEADS:
+        ways: dict[int, int] = {}
+        index = np.empty(256, np.uint8)
+        for first, stop, number in partition.ranges_within(0, 0x7F):
+            index[first : stop + 1] = ways.setdefault(number, len(ways))
+        leads: list[Place] = []
+        lead_classes: list[tuple[int, ...]] = []
+        known: dict[object, int] = {}  # places with characters of one class are the same where their shape is
+        index[0x80:] = 0xFF
+        for high, run, places in _lead_runs():
             in_run = self._classes_of(run)
-            for byte in range(low, high + 1):
-                place = lead_place(low, byte, run)
-                if byte == low or len(in_run) > 1:
+            is_one = len(in_run) == 1
+            for byte, place in places[:1] if is_one else places:
+                in_place = in_run if is_one else self._classes_of(place)
+                key: object = (shape(place), in_place) if len(in_place) == 1 else place
+                if key not in known:
+                    known[key] = len(leads)
                     leads.append(place)
-                    lead_classes.append(self._classes_of(place))
-                lead_index[byte - 128] = len(leads)
-        dead = len(classes) + len(leads) + 1
-        index = np.full(256, dead, np.uint8)
-        index[:128] = [classes.index(number) for number in by_byte]
-        index[128:] = np.where(lead_index > 0, len(classes) + lead_index - 1, dead)
+                    lead_classes.append(in_place)
+                index[byte : high + 1 if is_one else byte + 1] = len(ways) + known[key]
+        dead = len(ways) + len(leads) + 1
+        index[index == 0xFF] = dead
         if is_json_string:
             index[:0x20] = index[_QUOTE] = dead
             index[_BACKSLASH] = dead - 1
         by_shape: dict[tuple[int, ...], Place] = {}
         for place in leads:
             by_shape.setdefault(shape(place), place)
-        order = list(by_shape)
-        firsts = [len(classes) + order.index(shape(place)) for place in leads]
-        last = len(classes) + len(order)
-        renumbered = np.array([*range(len(classes)), *firsts, last, last + 1], np.uint8)
+        order = {each: number for number, each in enumerate(by_shape)}
+        firsts = [len(ways) + order[shape(place)] for place in leads]
+        last = len(ways) + len(order)
+        renumbered = np.array([*range(len(ways)), *firsts, last, last + 1], np.uint8)
         return Between(
             by_byte=index,
-            classes=classes,
+            classes=tuple(ways),
             leads=tuple(leads),
             lead_classes=tuple(lead_classes),
             shapes=tuple(by_shape.values()),
             by_byte_in_shapes=renumbered[index],
             beyond=partition.sorted_classes_within(0x80, MAX_CODE_POINT),
-            all_classes=partition.sorted_classes_within(0, MAX_CODE_POINT),
+            all_classes=tuple(range(partition.num_classes)),
         )
+
+
+@cache
+def _lead_runs() -> tuple[tuple[int, Place, tuple[tuple[int, Place], ...]], ...]:
+    """For each run of lead bytes of UTF-8 its last byte, the place of the run, and its bytes with their places, all of one shape."""
+    found = []
+    for low, high, run in UTF8_LEADS:
+        places = tuple((byte, lead_place(low, byte, run)) for byte in range(low, high + 1))
+        assert len({shape(place) for _, place in places}) == 1
+        found.append((high, run, places))
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
 def branchings_of(sets: frozenset[CodePoints]) -> Branchings:
     """Those of the partition that some sets make."""
     return Branchings(Partition(sets))
+
+
+class Continuations(NamedTuple):
+    """The places behind the first bytes of characters in UTF-8 where all characters are of one class, together.
+
+    Attributes:
+        places: one of each shape.
+        numbers: of the shapes among them.
+        by_byte: uint8 [len(places), 256]: 0 a dead end, 1 the character is complete, 2 + i place i.
+    """
+
+    places: tuple[Place, ...]
+    numbers: dict[tuple[int, ...], int]
+    by_byte: NDArray[np.uint8]
+
+
+@cache
+def continuations() -> Continuations:
+    """Those of UTF-8."""
+    places: dict[tuple[int, ...], Place] = {}
+    waiting = [lead_place(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1)]
+    for place in waiting:  # grows while it is walked
+        if shape(place) not in places:
+            places[shape(place)] = place
+            waiting += [below for below, _ in uniform_branching(place).ways if below is not None]
+    numbers = {each: number for number, each in enumerate(places)}
+    by_byte = np.zeros((len(places), 256), np.uint8)
+    for number, place in enumerate(places.values()):
+        branching = uniform_branching(place)
+        ways = [0, *(1 if below is None else 2 + numbers[shape(below)] for below, _ in branching.ways)]
+        by_byte[number] = np.array(ways, np.uint8)[branching.by_byte]
+    return Continuations(tuple(places.values()), numbers, by_byte)
 
 
 @lru_cache(maxsize=4096)

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular.branching import Branching, uniform_branching
-from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton
-from rtlang_grammars.regular.spellings import ESCAPE, Place, shape
+from rtlang_grammars.regular.branching import Branching, Branchings, continuations, uniform_branching
+from rtlang_grammars.regular.code_point_automaton import NO_STATE
+from rtlang_grammars.regular.sorted_names import SortedNames
+from rtlang_grammars.regular.spellings import ESCAPE, Place, Spelling, shape
 from rtlang_grammars.spec import GrammarError
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
@@ -44,10 +45,45 @@ class Automaton(Protocol):
         """Whether the bytes so far are a whole text of the language."""
 
 
+class CodePointMoves(Protocol):
+    """What a view asks of an automaton over code points; see `CodePointAutomaton`."""
+
+    branchings: Branchings
+    start: int
+
+    @property
+    def num_states(self) -> int:
+        """States made so far."""
+
+    def is_accepting(self, state: int) -> bool:
+        """Whether the text so far is in the language."""
+
+    def moves(self, state: int, budget: Budget) -> tuple[int, ...]:
+        """The state after a code point of each class; NO_STATE where nothing can follow."""
+
+    def known_moves(self, state: int) -> tuple[int, ...] | None:
+        """What `moves` answered before; None where it was not asked."""
+
+    def free_length(self, state: int, limit: int, budget: Budget) -> int | None:
+        """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
+
+    def is_free(self, state: int) -> bool:
+        """Whether any plain text may certainly follow for ever; False says nothing."""
+
+    def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
+        """The classes of the characters of a short text to acceptance; None where more than `limit` states would have to be looked at."""
+
+    def grain_levels(self, state: int) -> int:
+        """The levels of grains, as bits, of which nothing that may follow tells two characters of one grain apart."""
+
+    def missing(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        """For each state, how many characters are missing at least; None where there are more states than `limit`."""
+
+
 class ByteAutomaton:
     """A view of an automaton over code points. Safe to share between threads; `row` makes a new array at each call."""
 
-    def __init__(self, automaton: CodePointAutomaton, *, is_json_string: bool, budget: Budget) -> None:
+    def __init__(self, automaton: CodePointMoves, *, is_json_string: bool, budget: Budget) -> None:
         """Make the first state.
 
         Raises:
@@ -60,6 +96,9 @@ class ByteAutomaton:
         self._inside: list[tuple[Place, tuple[int, ...] | int] | None] = []
         self._between: dict[int, int] = {NO_STATE: NO_STATE}
         self._within: dict[tuple[object, ...], int] = {}
+        self._blocks: dict[
+            int, int
+        ] = {}  # the first of the states of `continuations`, by the state behind the character
         self._branchings = automaton.branchings
         self._max_codes = 2 * budget.limits.max_states
         self._high: dict[int, list[int]] = {}
@@ -80,18 +119,29 @@ class ByteAutomaton:
         """Whether the bytes so far end with a whole character."""
         return self._codes[state] != NO_STATE
 
-    def after_character(self, state: int) -> list[int]:
-        """The states between characters that one character leads to, from a state between characters.
+    def continuation(self, state: int) -> tuple[int, int] | None:
+        """Where all ways to end the character in UTF-8 lead to one state: that state, and the first of those of `continuations` before it.
+
+        They follow each other. None in other states.
+        """
+        inside = self._inside[state]
+        if inside is None or not isinstance(inside[1], int) or inside[0].spelling is not Spelling.CONTINUATION:
+            return None
+        with self._lock:
+            return self._state_between(inside[1]), self._blocks[inside[1]]
+
+    def missing(self, limit: int) -> dict[int, int] | None:
+        """For each state between characters, how many characters are missing at least; None where there are more than `limit` of them.
 
         Raises:
             GrammarError: as `row`.
         """
         with self._lock:
-            moves = self._automaton.moves(self._codes[state], self._budget.renewed())
-            return sorted({self._state_between(code) for code in moves if code != NO_STATE})
+            found = self._automaton.missing(limit, self._budget.renewed())
+            return None if found is None else {self._state_between(code): count for code, count in found.items()}
 
     def after_rest(self, state: int) -> list[int]:
-        """The same from a state within a character, with the rest of it.
+        """The states between characters that the rest of a character leads to, from a state within it.
 
         Raises:
             GrammarError: as `row`.
@@ -139,6 +189,11 @@ class ByteAutomaton:
         with self._lock:
             return self._automaton.free_length(self._codes[state], limit, self._budget.renewed())
 
+    def is_free(self, state: int) -> bool:
+        """Whether any plain text, as in `free_length`, may certainly follow a state between characters for ever; False says nothing."""
+        with self._lock:
+            return self._automaton.is_free(self._codes[state])
+
     def nearest_end(self, state: int, limit: int) -> bytes | None:
         """A short text from a state between characters to acceptance; None where more than `limit` states would have
         to be looked at.
@@ -148,8 +203,9 @@ class ByteAutomaton:
         """
         with self._lock:
             numbers = self._automaton.nearest_end(self._codes[state], limit, self._budget.renewed())
-        if numbers is None:
-            return None
+        return None if numbers is None else self._spelled(numbers)
+
+    def _spelled(self, numbers: list[int]) -> bytes:
         return b"".join([self._branchings.spelling(number, self._is_json_string) for number in numbers])
 
     def grain_levels(self, state: int) -> int:
@@ -207,11 +263,23 @@ class ByteAutomaton:
         """The state at a place from which all characters lead to one state."""
         if code == NO_STATE:
             return NO_STATE
+        if place.spelling is Spelling.CONTINUATION:
+            return self._block(code) + continuations().numbers[shape(place)]
         key = (shape(place), code)
         state = self._within.get(key)
         if state is None:
             state = self._add_within(key, place, code)
         return state
+
+    def _block(self, code: int) -> int:
+        """The first of the states of `continuations` before a state."""
+        first = self._blocks.get(code)
+        if first is None:
+            first = self._blocks[code] = len(self._codes)
+            places = continuations().places
+            self._codes += [NO_STATE] * len(places)
+            self._inside += [(place, code) for place in places]
+        return first
 
     def _add_within(self, key: tuple[object, ...], place: Place, moves: tuple[int, ...] | int) -> int:
         state = self._within[key] = len(self._codes)
@@ -233,3 +301,27 @@ class ByteAutomaton:
             else:
                 targets.append(self._state_at(below, classes, moves))
         return targets, branching.by_byte
+
+
+class NamesAutomaton(ByteAutomaton):
+    """The insides of JSON strings that are names, and what the names are."""
+
+    def __init__(self, names: SortedNames, budget: Budget) -> None:
+        """Make the first state."""
+        super().__init__(names, is_json_string=True, budget=budget)
+        self._names = names
+
+    def label(self, state: int) -> int | None:
+        """See `SortedNames.label`; None within a character, too."""
+        code = self._codes[state]
+        return None if code == NO_STATE else self._names.label(code)
+
+    def nearest_ends(self, state: int, limit: int) -> list[bytes]:
+        """Short texts from a state between characters to names of different labels, as many of them as are found within `limit` states.
+
+        Raises:
+            GrammarError: as `row`.
+        """
+        with self._lock:
+            found = self._names.nearest_labels(self._codes[state], limit, self._budget.renewed())
+        return [self._spelled(numbers) for numbers in found.values()]

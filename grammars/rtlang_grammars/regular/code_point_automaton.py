@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, syntax
-from rtlang_grammars.regular.branching import branchings_of
+from rtlang_grammars.regular.branching import Branchings, branchings_of
 from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.dead_ends import DeadEnds, Situation
 from rtlang_grammars.regular.derivatives import Derivatives, Moves
@@ -31,14 +31,17 @@ class CodePointAutomaton:
         start: the first state; NO_STATE where the language is empty.
     """
 
-    def __init__(self, tree: syntax.Node, budget: Budget) -> None:
+    def __init__(self, tree: syntax.Node, budget: Budget, branchings: Branchings | None = None) -> None:
         """Make the first state.
+
+        Args:
+            branchings: of a partition that knows the sets of the tree; default: of the coarsest.
 
         Raises:
             GrammarError: the budget ran out.
         """
         budget.check_depth(tree.depth)
-        self.branchings = branchings_of(frozenset([code_points.ALL, *_sets_of(tree)]))
+        self.branchings = branchings or branchings_of(frozenset([code_points.ALL, *sets_of(tree)]))
         self.partition = self.branchings.partition
         self._terms = Terms(self.partition, budget)
         self._derivatives = Derivatives(self._terms)
@@ -51,6 +54,7 @@ class CodePointAutomaton:
         self._numbers: dict[Situation, int] = {}
         self._situations: list[Situation] = []
         self._vectors: list[tuple[int, ...] | None] = []
+        self._missing: dict[int, dict[int, int] | None] = {}
         first = self._terms.load(tree)
         self.start = self._number((first, tuple(self._terms.histories)))
 
@@ -64,7 +68,7 @@ class CodePointAutomaton:
         """
         budget.check_depth(tree.depth)
         looks_behind = self._terms.histories or tree.zero_width & syntax.ZeroWidth.BEHIND
-        if looks_behind or not all(map(self.partition.knows, _sets_of(tree))):
+        if looks_behind or not all(map(self.partition.knows, sets_of(tree))):
             return None
         other = CodePointAutomaton.__new__(CodePointAutomaton)
         other.branchings, other.partition, other._lock = self.branchings, self.partition, self._lock
@@ -131,6 +135,39 @@ class CodePointAutomaton:
                 return None
             level = following
         return limit
+
+    def missing(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        """For each state, how many characters are missing at least; None where there are more states than `limit`. The answer is kept.
+
+        Raises:
+            GrammarError: the budget ran out.
+        """
+        if limit not in self._missing:
+            self._missing[limit] = self._find_missing(limit, budget)
+        return self._missing[limit]
+
+    def _find_missing(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        before: dict[int, list[int]] = {self.start: []}
+        for state in (waiting := [self.start]):  # grows while it is walked
+            for following in set(self.moves(state, budget.renewed())) - {NO_STATE}:
+                if following not in before:
+                    if len(waiting) >= limit:
+                        return None
+                    before[following] = []
+                    waiting.append(following)
+                before[following].append(state)
+        found = {state: 0 for state in waiting if self.is_accepting(state)}
+        for state in (near := list(found)):
+            for earlier in before[state]:
+                if earlier not in found:
+                    found[earlier] = found[state] + 1
+                    near.append(earlier)
+        return found
+
+    def is_free(self, state: int) -> bool:
+        """Whether any plain text may certainly follow for ever; False says nothing."""
+        with self._lock:
+            return self._dead_ends.can_wait(self._situations[state][0])
 
     def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
         """The classes of the characters of a short text to acceptance; None where more than `limit` states would have to be looked at.
@@ -225,7 +262,7 @@ def _completed(moves: Moves, all_mask: int) -> Moves:
     return (*moves, (all_mask, NOTHING)) if all_mask else moves
 
 
-def _sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
+def sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
     """The sets of code points in a tree."""
     found: dict[CodePoints, None] = {}
     waiting = [tree]

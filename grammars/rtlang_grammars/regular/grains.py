@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rtlang_grammars.regular.code_points import MAX_CODE_POINT, CodePoints
+from rtlang_grammars.regular.code_points import ALL, CodePoints, difference, normalised
 
 
 class Grain(NamedTuple):
@@ -41,17 +41,28 @@ _BREAKS: CodePoints = ((0x85, 0x85), (0x2028, 0x2029))
 """Those that patterns often leave out stand for themselves."""
 
 
-def _beyond() -> CodePoints:
-    """All beyond ASCII but spaces, line breaks and surrogates."""
-    found, first = [], 0x80
-    for low, high in sorted((*_SPACES, *_BREAKS, (0xD800, 0xDFFF))):
-        if first < low:
-            found.append((first, low - 1))
-        first = high + 1
-    return (*found, (first, MAX_CODE_POINT))
+_PRIVATE: CodePoints = ((0xE000, 0xF8FF), (0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
+_IN_IDENTIFIERS: CodePoints = normalised(
+    [
+        (0xA0, 0xD7FF),
+        (0xF900, 0xFDCF),
+        (0xFDF0, 0xFFEF),
+        *((plane << 16, (plane << 16) + 0xFFFD) for plane in range(1, 14)),
+        (0xE1000, 0xEFFFD),
+    ]
+)
+"""The characters beyond ASCII of RFC 3987 (`ucschar`); those for private use have a place of their own there. Hardly any others are ever
+written, so that to tell them apart costs nothing."""
 
 
-_BEYOND_ASCII = (Grain(_SPACES, 0xA0), Grain(_beyond(), 0xE9))
+def _beyond() -> tuple[Grain, ...]:
+    """Grains of all beyond ASCII but line breaks."""
+    usual = difference(_IN_IDENTIFIERS, normalised([*_SPACES, *_BREAKS]))
+    known = normalised([(0, 0x7F), *_SPACES, *_BREAKS, *usual, *_PRIVATE])
+    return (Grain(_SPACES, 0xA0), Grain(usual, 0xE9), Grain(_PRIVATE, 0xE000), Grain(difference(ALL, known), 0x80))
+
+
+_BEYOND_ASCII = _beyond()
 LEVELS: tuple[tuple[Grain, ...], ...] = (
     (_of("az"), _of("AZ"), _of("09"), *_BEYOND_ASCII),
     (_of("af"), _of("gz"), _of("AF"), _of("GZ"), _of("09"), *_BEYOND_ASCII),

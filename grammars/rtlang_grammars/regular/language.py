@@ -13,16 +13,19 @@ from typing import Literal
 
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, glances, syntax
-from rtlang_grammars.regular.byte_automaton import ByteAutomaton
-from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton
+from rtlang_grammars.regular.branching import branchings_of
+from rtlang_grammars.regular.byte_automaton import ByteAutomaton, NamesAutomaton
+from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton, sets_of
 from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.escapes import Dialect
 from rtlang_grammars.regular.parser import parse_pattern
+from rtlang_grammars.regular.sorted_names import SortedNames
 from rtlang_grammars.regular.syntax import Node, ZeroWidth
 from rtlang_grammars.regular.zero_width import resolved
 from rtlang_grammars.spec import GrammarError
 
 _PRINTABLE = (0x20, 0x7E)
+_MAX_BOUNDED = 8
 _SAMPLE_LENGTH = 40
 """Characters after which a random walk heads for the nearest end."""
 
@@ -30,13 +33,14 @@ _SAMPLE_LENGTH = 40
 class Language:
     """A set of texts, each a sequence of Unicode scalar values written in UTF-8. Immutable; safe to share between threads."""
 
-    __slots__ = ("_automaton", "_prefix", "_tree")
+    __slots__ = ("_automaton", "_bounded", "_prefix", "_tree")
 
     def __init__(self, tree: Node) -> None:
         """The language of a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
         self._prefix: list[CodePoints] | None = None
+        self._bounded: dict[tuple[int, int | None], Language] = {}
 
     # Making
 
@@ -115,8 +119,14 @@ class Language:
         return Language(syntax.repetition(self._movable(), low, high))
 
     def bounded(self, min_code_points: int, max_code_points: int | None) -> Language:
-        """Texts with so many code points; `max_code_points` None is without bound. Counted, never unrolled."""
-        return Language(syntax.both([self._tree], min_code_points, max_code_points))
+        """Texts with so many code points; `max_code_points` None is without bound. Counted, never unrolled. Remembered for some bounds."""
+        key = (min_code_points, max_code_points)
+        found = self._bounded.get(key)
+        if found is None:
+            if len(self._bounded) >= _MAX_BOUNDED:
+                self._bounded.clear()
+            found = self._bounded[key] = Language(syntax.both([self._tree], min_code_points, max_code_points))
+        return found
 
     def _confined(self) -> Node:
         """A tree that sees nothing of what follows it."""
@@ -299,13 +309,27 @@ class Language:
             GrammarError: as there.
         """
         last = languages[-1]._code_point_automaton(budget)
-        automata = [
-            each._automaton_beside(last, budget) or each._code_point_automaton(budget) for each in languages[:-1]
-        ]
+        automata = [last.beside(each._tree, budget) or each._code_point_automaton(budget) for each in languages[:-1]]
         return [ByteAutomaton(each, is_json_string=True, budget=budget) for each in (*automata, last)]
 
-    def _automaton_beside(self, other: CodePointAutomaton, budget: Budget) -> CodePointAutomaton | None:
-        return other.beside(self._tree, budget)
+    @staticmethod
+    def names_body(listed: Sequence[str], classes: Sequence[Language], budget: Budget) -> NamesAutomaton:
+        """What may stand between the quotes of a JSON string that is any name but the listed ones, and of which class it is.
+
+        Args:
+            classes: languages that share no name but listed ones.
+        Raises:
+            GrammarError: a lone surrogate is in a listed name, or the budget ran out.
+        """
+        letters = "".join(listed)
+        Language.literal(letters)
+        sets = {code_points.ALL, *map(code_points.single, map(ord, letters))}
+        branchings = branchings_of(frozenset(sets.union(*(sets_of(each._tree) for each in classes))))
+        automata: list[CodePointAutomaton] = []
+        for each in classes:
+            beside = automata[0].beside(each._tree, budget) if automata else None
+            automata.append(beside or CodePointAutomaton(each._tree, budget, branchings))
+        return NamesAutomaton(SortedNames(listed, automata, branchings), budget)
 
     def _code_point_automaton(self, budget: Budget) -> CodePointAutomaton:
         automaton = self._automaton

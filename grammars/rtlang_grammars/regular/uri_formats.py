@@ -25,7 +25,7 @@ def _ipv6() -> str:
 IPV6 = _ipv6()
 
 _UCSCHAR = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
-    rf"\u{{{plane:x}0000}}-\u{{{plane:x}fffd}}" for plane in range(1, 14)
+    rf"\u{{{plane:x}0000}}-\u{{{plane:x}fffd}}" for plane in range(1, 15)
 ).replace(r"\u{e0000}", r"\u{e1000}")
 _IPRIVATE = r"\ue000-\uf8ff\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}"
 _PERCENT = r"%[0-9A-Fa-f]{2}"

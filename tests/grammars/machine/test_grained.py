@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.machine import grained
@@ -57,6 +58,11 @@ def in_grains(text: bytes, number: int) -> str | bytes:
     )
 
 
+def tokens_of(mask: NDArray[np.uint32]) -> list[int]:
+    found: list[int] = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+    return found
+
+
 @pytest.mark.parametrize("number", range(len(LEVELS)))
 def test_a_group_is_the_tokens_that_are_the_same_in_grains(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grained, "_LARGE_GROUP", 5)
@@ -73,9 +79,21 @@ def test_a_group_is_the_tokens_that_are_the_same_in_grains(number: int, monkeypa
     ids = [each for group in some.tolist() for each in groups[group]]
     assert trie.tokens(some).tolist() == ids
     assert trie.count(some) == len(ids)
-    row = np.zeros(ENGINE.num_words, dtype=np.uint32)
-    trie.add(some, row)
-    assert np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist() == sorted(ids)
+    assert tokens_of(trie.mask(some)) == sorted(ids)
+    assert tokens_of(trie.mask(some[:0])) == []
+
+
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.6, 0.98, 1.0])
+def test_the_mask_of_groups_has_their_tokens_however_many_they_are(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grained, "_LARGE_GROUP", 5)
+    for trie in grained.grained_tries(ENGINE.trie, ENGINE.num_words):
+        assert len(trie.blocks) > 2
+        rng = random.Random(int(100 * share))
+        some = [number for number in range(len(trie.large)) if rng.random() < share]
+        expected = [each for group in some for each in trie.members[trie.offsets[group] : trie.offsets[group + 1]]]
+        assert tokens_of(trie.mask(np.array(some, dtype=np.int32))) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ EVEN = [
     r"[\da-fA-F]+[a-z]*",
     r"[^\n]{2,5}",
     "uri",
+    "uri-template",
+    "iri",
     "email",
 ]
 UNEVEN = [r".*(?<=x)y.*", r"\w+(?:ab)?", r"[^\n]{2,5}é*"]

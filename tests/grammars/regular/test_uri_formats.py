@@ -75,3 +75,21 @@ def test_double_colons_stand_for_at_least_one_group(text: str, is_address: bool)
 )
 def test_templates_are_those_of_rfc_6570(text: str, is_template: bool) -> None:
     assert compile_regex(URI_TEMPLATE).accepts(text) is is_template
+
+
+def test_characters_of_iris_are_those_of_rfc_3987() -> None:
+    language = compile_regex(IRI)
+    allowed = [
+        (0xA0, 0xD7FF),
+        (0xF900, 0xFDCF),
+        (0xFDF0, 0xFFEF),
+        (0x10000, 0x1FFFD),
+        (0xD0000, 0xDFFFD),
+        (0xE1000, 0xEFFFD),
+    ]
+    for first, last in allowed:
+        assert language.accepts(f"a:{chr(first)}")
+        assert language.accepts(f"a:{chr(last)}")
+        if last != 0xD7FF:  # a surrogate is behind it
+            assert not language.accepts(f"a:{chr(last + 1)}")
+        assert not language.accepts(f"a:{chr(first - 1)}") or first == 0x10000
