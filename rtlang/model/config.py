@@ -74,6 +74,7 @@ class ModelConfig:
         max_position_embeddings: longest sequence in tokens that the checkpoint was made for.
         eos_token_ids: tokens that end a text, from generation_config.json where it has them, else from config.json.
         lean: set where the lean decoder is exact, else None and `lean_obstacle` says why.
+        is_quantized: config.json says how weights are quantized; without that they are floats.
     """
 
     architecture: str
@@ -90,6 +91,7 @@ class ModelConfig:
     eos_token_ids: frozenset[int]
     lean: LeanConfig | None
     lean_obstacle: str | None
+    is_quantized: bool = False
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:
@@ -182,6 +184,7 @@ class _Reader:
             eos_token_ids=self.token_ids("eos_token_id"),
             lean=None if obstacle else self.lean_config(model_type, num_layers),
             lean_obstacle=obstacle,
+            is_quantized=self.raw.get("quantization_config") is not None,
         )
 
     def lean_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:
@@ -194,7 +197,7 @@ class _Reader:
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
             return f"hidden_act {self.text['hidden_act']!r} is not silu"
         quantization = self.raw.get("quantization_config")
-        if quantization and (obstacle := quantization_obstacle(quantization)):
+        if quantization is not None and (obstacle := quantization_obstacle(quantization)):
             return obstacle
         if head_dim % 2:
             return f"head_dim {head_dim} is odd"

@@ -11,6 +11,7 @@ embedding).
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from rtlang.model.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.config import LeanConfig, ModelConfig, RopeConfig
 from rtlang.model.linear import Linear, own_memory
 from rtlang_kernels import ops
+
+logger = logging.getLogger(__name__)
 
 _FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
 
@@ -58,6 +61,9 @@ class WeightSource(Protocol):
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """The named tensor in the decoder's dtype; raises ModelLoadError if it is missing or has another shape."""
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a tensor, where that is not sure."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
@@ -92,10 +98,8 @@ class LeanDecoder:
             ModelLoadError: a tensor is missing or has the wrong shape.
         """
         assert config.lean is not None
-        hidden, vocab = config.hidden_size, config.vocab_size
-        embedding = own_memory(source.tensor("model.embed_tokens.weight", (vocab, hidden)))
-        head_weight = embedding if config.tie_word_embeddings else source.tensor("lm_head.weight", (vocab, hidden))
-        norm = own_memory(source.tensor("model.norm.weight", (hidden,)))
+        embedding, head_weight = _ends(config, source)
+        norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
         del head_weight
         for layer in range(config.num_layers):
@@ -182,6 +186,21 @@ def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
     turns = rope.original_max_position_embeddings * frequencies / (2 * math.pi)  # full turns within the original length
     blend = ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0.0, 1.0)
     return blend * frequencies + (1.0 - blend) * frequencies / rope.factor
+
+
+def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
+    """The embedding and the head's weight, [vocab_size, hidden_size] each. Tied, they are one tensor under either name; two that differ
+    are not tied, whatever config.json says, as in transformers."""
+    names, shape = ("model.embed_tokens.weight", "lm_head.weight"), (config.vocab_size, config.hidden_size)
+    present = [name for name in names if not config.tie_word_embeddings or source.has(name)]
+    tensors = [source.tensor(name, shape) for name in present or names[:1]]
+    if len(tensors) == 2 and config.tie_word_embeddings:
+        if torch.equal(*tensors):
+            tensors.pop()
+        else:
+            logger.warning("config.json ties %s to %s, which differs: both are used as they are", *reversed(names))
+    embedding = own_memory(tensors[0])
+    return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
 def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, layer: int) -> _Layer:

@@ -28,7 +28,7 @@ from rtlang.model.accelerator import Accelerator
 from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import Decoder, LeanDecoder
 from rtlang.model.hub import hub_directory, is_hub_name
-from rtlang.model.quantized import SCALE_SUFFIX, float_tensor
+from rtlang.model.quantized import ADVICE, SCALE_SUFFIX, float_tensor, is_beside_a_weight
 from rtlang.model.stock import stock_bytes
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.model.zoo import ZooDecoder
@@ -72,7 +72,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
         source = (
             DummySource(config.weights_seed, dtype, device)
             if is_dummy
-            else SafetensorsSource(directory, files, dtype, progress, device)
+            else SafetensorsSource(directory, files, dtype, progress, device, is_quantized=model_config.is_quantized)
         )
         decoder = LeanDecoder.load(model_config, source, dtype)
         source.check_unused(model_config)
@@ -108,7 +108,7 @@ def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelCon
         return lean_bytes(model_config, dtype)
     if config.weights == "dummy":
         return stock_bytes(directory, dtype)
-    return checkpoint_bytes(files, dtype)
+    return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
 
 
 class _Progress:
@@ -199,9 +199,16 @@ class SafetensorsSource:
         dtype: torch.dtype,
         progress: _Progress | None = None,
         device: torch.device | None = None,
+        *,
+        is_quantized: bool = False,
     ) -> None:
-        """Open the files. Raises ModelLoadError where one is not a safetensors file."""
+        """Open the files. Raises ModelLoadError where one is not a safetensors file.
+
+        Args:
+            is_quantized: int8 with scales is multiplied out; else it is refused.
+        """
         self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
+        self._is_quantized = is_quantized
         self._reader_of: dict[str, Any] = {}
         self._used: set[str] = set()
         for path in files:
@@ -212,6 +219,10 @@ class SafetensorsSource:
                     str(directory), f"{path.name} is not a readable safetensors file: {error}"
                 ) from None
             self._reader_of.update(dict.fromkeys(reader.keys(), reader))
+
+    def has(self, name: str) -> bool:
+        """See `WeightSource`."""
+        return name in self._reader_of
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """See `WeightSource`."""
@@ -224,7 +235,7 @@ class SafetensorsSource:
                 str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
             )
         self._used.add(name)
-        scale_reader = self._reader_of.get(name + SCALE_SUFFIX)
+        scale_reader = self._reader_of.get(name + SCALE_SUFFIX) if self._is_quantized else None
         if scale_reader is not None:
             self._used.add(name + SCALE_SUFFIX)
         try:
@@ -243,13 +254,16 @@ class SafetensorsSource:
         """
         left = sorted(name for name in self._reader_of if name not in self._used and not _IGNORED.search(name))
         layers = tuple(f"model.layers.{layer}." for layer in range(config.num_layers))
-        inside = [name for name in left if name.startswith(layers)]
-        if inside:
-            raise ModelLoadError(
-                str(self._directory),
-                f"tensor {inside[0]} has no place in a {config.model_type} model; decoder='zoo' may know it",
-            )
-        left = [name for name in left if not (name == "lm_head.weight" and config.tie_word_embeddings)]
+        for name in left:
+            if is_beside_a_weight(name):
+                raise ModelLoadError(
+                    str(self._directory), f"tensor {name} has no place: config.json does not say how to use it"
+                )
+            if name.startswith(layers):
+                raise ModelLoadError(
+                    str(self._directory),
+                    f"tensor {name} has no place in a {config.model_type} model; decoder='zoo' may know it",
+                )
         if left:
             logger.warning("%d tensors of %s are not used, %s among them", len(left), self._directory, left[0])
 
@@ -270,6 +284,10 @@ class DummySource:
         noise = torch.empty(shape, dtype=self._dtype, device=self._device)
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
 
+    def has(self, name: str) -> bool:
+        """See `WeightSource`: nothing but what is asked for."""
+        return False
+
     def check_unused(self, config: ModelConfig) -> None:
         """Noise has no names left over."""
 
@@ -282,32 +300,32 @@ def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
 
 
-def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype) -> int:
+def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized: bool = False) -> int:
     """Bytes of all tensors of the files, once held as `dtype`.
 
+    Args:
+        is_quantized: weights may be int8 with scales, in whichever files these are.
     Raises:
-        ModelLoadError: a file cannot be read, or a weight is neither of floats nor of int8 with scales.
+        ModelLoadError: a file cannot be read, or a weight is of another kind; names it.
     """
-    total = 0
+    found: dict[str, tuple[Path, str, int]] = {}  # by name: where, kind, number of elements
     for path in files:
         try:
             opened: Any = safetensors.safe_open(str(path), framework="pt")
             with opened as reader:
-                names = set(reader.keys())
-                for name in names:
-                    if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in names:
-                        continue
+                for name in reader.keys():  # noqa: SIM118 - it is no mapping
                     tensor = reader.get_slice(name)
-                    total += math.prod(tensor.get_shape()) * dtype.itemsize
-                    kind = tensor.get_dtype()
-                    is_weight = kind.startswith(("F", "BF")) or (kind == "I8" and name + SCALE_SUFFIX in names)
-                    if name.endswith(".weight") and not is_weight:
-                        raise ModelLoadError(
-                            str(path.parent), f"tensor {name} holds {kind}, floats and int8 with scales are supported"
-                        )
+                    found[name] = path.parent, tensor.get_dtype(), math.prod(tensor.get_shape())
         except (safetensors.SafetensorError, OSError) as error:
             raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
-    return total
+    scales = {name + SCALE_SUFFIX for name in found} & found.keys() if is_quantized else set()
+    for name, (directory, kind, _) in found.items():
+        is_int8 = kind == "I8" and name + SCALE_SUFFIX in scales
+        if name.endswith(".weight") and not kind.startswith(("F", "BF")) and not is_int8:
+            raise ModelLoadError(
+                str(directory), f"tensor {name} holds {kind}, floats and int8 with scales are supported{ADVICE}"
+            )
+    return sum(count for name, (_, _, count) in found.items() if name not in scales) * dtype.itemsize
 
 
 def _is_file(path: Path) -> bool:

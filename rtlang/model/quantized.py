@@ -6,6 +6,7 @@ their product. Weights are multiplied out when they are read, so that everything
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,34 @@ import torch
 from torch import Tensor
 
 SCALE_SUFFIX = "_scale"  # of a weight's name
+ADVICE = " (int8 where config.json has a quantization_config)"
 _LARGEST = 127
+_BESIDE_A_WEIGHT = re.compile(r"\.weight_[a-z_]+$")
 
 
-def quantization_obstacle(config: Mapping[str, Any]) -> str | None:
+def is_beside_a_weight(name: str) -> bool:
+    """Whether a tensor says how a weight is to be read, as scales and zero points do: a weight is not what it seems without it."""
+    return _BESIDE_A_WEIGHT.search(name) is not None
+
+
+def quantization_obstacle(config: object) -> str | None:
     """Why weights with this `quantization_config` cannot be read, or None.
 
     Symmetric int8 weights can be, by row, by group of a row's columns or by tensor; nothing else may be quantized.
     """
+    if not isinstance(config, Mapping):
+        return f"quantization_config is {str(config)[:80]!r}, which is no object"
     method, layout = config.get("quant_method"), config.get("format")
     if method != "compressed-tensors" or layout != "int-quantized":
         named = method if method != "compressed-tensors" else f"{method}, {layout}"
         return f"the weights are quantized ({named}); floats, and int8 in the int-quantized layout of compressed-tensors, are supported"
     if config.get("kv_cache_scheme"):
         return "the checkpoint asks for a quantized KV cache (kv_cache_scheme); set kv_dtype instead"
+    transforms, sparsity = config.get("transform_config"), config.get("sparsity_config")
+    if transforms and not (isinstance(transforms, Mapping) and not transforms.get("config_groups")):
+        return "the checkpoint asks for rotations of its activations (transform_config), which are not supported"
+    if sparsity and not (isinstance(sparsity, Mapping) and sparsity.get("format") == "dense"):
+        return "the weights are stored as sparse (sparsity_config), which is not supported"
     groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         return "quantization_config has no config_groups"
@@ -40,6 +55,10 @@ def quantization_obstacle(config: Mapping[str, Any]) -> str | None:
         is_plain = (weights.get("num_bits"), weights.get("type"), weights.get("symmetric")) == (8, "int", True)
         if not is_plain or weights.get("strategy") not in ("channel", "group", "tensor"):
             return f"config_groups.{name} has weights that are not symmetric int8 by channel, group or tensor"
+        if weights.get("actorder") not in (None, False, "weight", "static"):
+            return (
+                f"config_groups.{name} has columns in another order (actorder); none, weight and static are supported"
+            )
         if group.get("input_activations") or group.get("output_activations"):
             return f"config_groups.{name} quantizes activations; only weights may be quantized"
     return None
@@ -80,32 +99,37 @@ def dequantized(weight: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
     return grouped.view(rows, columns).to(dtype)
 
 
-def float_tensor(reader: Any, name: str, dtype: torch.dtype, scale_reader: Any) -> Tensor:
+def float_tensor(
+    reader: Any, name: str, dtype: torch.dtype, scale_reader: Any, *, keeps_floats: bool = False
+) -> Tensor:
     """A tensor of a safetensors file as floats, multiplied out where it is quantized.
 
     Args:
         reader: the open file that holds `name`.
-        scale_reader: the open file that holds `name + SCALE_SUFFIX`; None where no file does.
+        scale_reader: the open file that holds `name + SCALE_SUFFIX`; None where no file does, or none is to be used.
+        keeps_floats: a tensor of floats stays as it is stored.
 
     Raises:
-        ValueError: it is no float and has no fitting scales, or is of a kind that torch does not know; says so.
+        ValueError: it is no float and has no fitting scales, is float and has scales, or is of a kind that torch does not know; says so.
     """
     try:
         tensor: Tensor = reader.get_tensor(name)
         scale = scale_reader.get_tensor(name + SCALE_SUFFIX) if scale_reader is not None else None
     except safetensors.SafetensorError as error:
         raise ValueError(f"cannot be read: {error}") from None
+    if tensor.is_floating_point() and scale is None:
+        return tensor if keeps_floats else tensor.to(dtype)
     if tensor.is_floating_point():
-        return tensor.to(dtype)
+        raise ValueError(f"holds {tensor.dtype} and has scales, only int8 may have them")
     if tensor.dtype is not torch.int8 or scale is None or tensor.ndim != 2:
-        raise ValueError(f"holds {tensor.dtype}, floats and int8 with scales are supported")
+        raise ValueError(f"holds {tensor.dtype}, floats and int8 with scales are supported{ADVICE}")
     if not scale.is_floating_point():
         raise ValueError(f"has scales of {scale.dtype}, floats are supported")
     return dequantized(tensor, scale, dtype)
 
 
 def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:
-    """All tensors of safetensors files as floats, without the scales.
+    """All tensors of safetensors files as floats, without the scales: those that were quantized as `dtype`, others as they are stored.
 
     Raises:
         ValueError: one cannot be read; names it.
@@ -118,8 +142,9 @@ def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:
     for name, reader in reader_of.items():
         if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in reader_of:
             continue
-        try:
-            result[name] = float_tensor(reader, name, dtype, reader_of.get(name + SCALE_SUFFIX))
+        scale_reader = reader_of.get(name + SCALE_SUFFIX)
+        try:  # a model of any dtype may have tensors of float32
+            result[name] = float_tensor(reader, name, dtype, scale_reader, keeps_floats=True)
         except ValueError as error:
             raise ValueError(f"tensor {name} {error}") from None
     return result

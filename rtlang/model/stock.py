@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from rtlang.errors import ModelLoadError
-from rtlang.model.quantized import float_state, quantization_obstacle
+from rtlang.model.quantized import float_state, is_beside_a_weight, quantization_obstacle
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def read_config(directory: Path) -> Any:
     Raises:
         ModelLoadError: it does not know the model type, or the configuration makes no sense to it.
     """
-    from transformers import AutoConfig
+    from transformers import CONFIG_MAPPING, AutoConfig
 
     try:
         with quiet():
@@ -55,8 +55,10 @@ def read_config(directory: Path) -> Any:
     except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
         raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
         reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
+        is_known = "auto_map" not in raw and raw.get("model_type") in CONFIG_MAPPING
+        what = "cannot read the config.json of" if is_known else "does not know"
         raise ModelLoadError(
-            str(directory), f"transformers does not know model type {raw.get('model_type')!r}: {reason}"
+            str(directory), f"transformers {what} model type {raw.get('model_type')!r}: {reason}"
         ) from None
 
 
@@ -98,7 +100,8 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
 
 
 def _check_found(directory: Path, found: dict[str, Any]) -> None:
-    """Refuse a checkpoint that lacks tensors, where the library would go on with noise; mention those that have no place."""
+    """Refuse a checkpoint that lacks tensors, where the library would go on with noise, or whose weights are not what they seem; mention
+    tensors that have no place."""
     missing = sorted(found["missing_keys"])
     if missing:
         raise ModelLoadError(
@@ -106,6 +109,8 @@ def _check_found(directory: Path, found: dict[str, Any]) -> None:
             f"the weights have no tensor {missing[0]}; {len(missing)} that config.json implies are missing",
         )
     left = sorted(found["unexpected_keys"])
+    for name in filter(is_beside_a_weight, left):
+        raise ModelLoadError(str(directory), f"tensor {name} has no place: config.json does not say how to use it")
     if left:
         logger.warning("%d tensors of %s are not used, %s among them", len(left), directory, left[0])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from rtlang.config import RuntimeConfig
 from rtlang.model.config import ModelConfig, RopeConfig
@@ -160,6 +161,25 @@ def test_ragged_chunked_and_shared_logits_equal_transformers(case: str, tmp_path
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
         torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
         assert logits.argmax(-1).tolist() == expected.argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("head", ["same", "other", "alone"])
+def test_a_tied_head_that_the_checkpoint_has_is_used_as_in_transformers(head: str, tmp_path: Path) -> None:
+    import transformers
+
+    path = make_checkpoint(tmp_path, "llama", tie_word_embeddings=True)
+    weights = load_file(path / "model.safetensors")
+    embedding = weights["model.embed_tokens.weight"]
+    other = torch.randn(embedding.shape, generator=torch.Generator().manual_seed(7)) * 0.15
+    weights["lm_head.weight"] = other if head == "other" else embedding.clone()
+    if head == "alone":
+        del weights["model.embed_tokens.weight"]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
+    for token_ids, logits in ragged_logits(load_runner(path), VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "qwen3"])

@@ -16,6 +16,7 @@ from rtlang.config import RuntimeConfig
 from rtlang.errors import ModelLoadError
 from rtlang.model.quantized import dequantized, int8_config, quantization_obstacle, quantized
 from rtlang.model.runner import ModelRunner
+from rtlang.model.zoo import ZooDecoder
 from tests.support.model_steps import ragged_logits
 from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
 
@@ -95,8 +96,21 @@ FIRST = "model.layers.0.self_attn.q_proj.weight"
         ({FIRST + "_scale": torch.ones(5, 1)}, rf"{FIRST} scales of shape \[5, 1\] do not fit"),
         ({FIRST + "_scale": torch.ones(64, 1, dtype=torch.int32)}, rf"{FIRST} has scales of torch.int32"),
         ({FIRST: torch.zeros(64, 64, dtype=torch.int16)}, rf"{FIRST} holds .*(int16|I16)"),
+        ({FIRST: torch.zeros(64, 64)}, rf"{FIRST} holds torch.float32 and has scales"),
+        ({FIRST + "_zero_point": torch.ones(64, 1)}, rf"{FIRST}_zero_point has no place"),
+        ({FIRST + "_zero_point": torch.ones(64, 1, dtype=torch.int8)}, rf"{FIRST}_zero_point (has no place|holds)"),
+        ({FIRST + "_g_idx": torch.zeros(64, dtype=torch.int32)}, rf"{FIRST}_g_idx (has no place|holds)"),
     ],
-    ids=("no scales", "wrong shape", "no floats", "another kind"),
+    ids=(
+        "no scales",
+        "wrong shape",
+        "no floats",
+        "another kind",
+        "floats with scales",
+        "zero points of floats",
+        "zero points",
+        "order of columns",
+    ),
 )
 def test_damaged_weights_are_refused_by_name(
     changes: dict[str, Tensor | None], message: str, decoder: str, tmp_path: Path
@@ -109,6 +123,9 @@ def changed(**of_group: Any) -> dict[str, Any]:
     config = int8_config()
     config["config_groups"]["group_0"].update(of_group)
     return config
+
+
+WEIGHTS = int8_config()["config_groups"]["group_0"]["weights"]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +141,10 @@ def changed(**of_group: Any) -> dict[str, Any]:
         (changed(weights={"num_bits": 8, "type": "int", "symmetric": False, "strategy": "tensor"}), "not symmetric"),
         (changed(weights={"num_bits": 8, "type": "int", "symmetric": True, "strategy": "block"}), "by channel"),
         (changed(input_activations={"num_bits": 8}), "activations"),
+        (changed(weights={**WEIGHTS, "actorder": "group"}), "actorder"),
+        ({**int8_config(), "transform_config": {"config_groups": {"R1": {"type": "hadamard"}}}}, "transform_config"),
+        ({**int8_config(), "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
+        ({}, "quantized"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -138,5 +159,85 @@ def test_other_quantization_is_refused_by_what_it_is(config: dict[str, Any], mes
         load_runner(path, "auto")
 
 
+@pytest.mark.parametrize("config", ["awq", [1], 8])
+def test_a_quantization_that_is_no_object_is_refused(config: Any, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
+    for decoder in ("auto", "zoo"):
+        with pytest.raises(ModelLoadError, match=r"cannot read the config\.json|no object"):
+            load_runner(path, decoder)
+
+
 def test_what_the_network_writes_is_no_obstacle() -> None:
     assert quantization_obstacle(int8_config()) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transform_config": {}, "sparsity_config": {}},
+        {"transform_config": {"config_groups": {}}, "sparsity_config": {"format": "dense"}},
+        {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {**WEIGHTS, "actorder": "weight"}}}},
+    ],
+    ids=["nothing said", "nothing done", "order of calibration"],
+)
+def test_what_changes_nothing_is_no_obstacle(changes: dict[str, Any]) -> None:
+    assert quantization_obstacle({**int8_config(), **changes}) is None
+
+
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+@pytest.mark.parametrize("config", [{}, {"compression_config": int8_config()}, {"quantization_config": None}], ids=str)
+def test_int8_without_a_quantization_is_refused(config: dict[str, Any], decoder: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path)
+    content = json.loads((path / "config.json").read_text())
+    del content["quantization_config"]
+    (path / "config.json").write_text(json.dumps({**content, **config}))
+    with pytest.raises(ModelLoadError, match=r"_proj\.weight holds .*(int8|I8).* where config.json has"):
+        load_runner(path, decoder)
+
+
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn])
+def test_scales_that_nobody_asks_for_are_refused(dtype: torch.dtype, decoder: str, tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path)
+    weights = load_file(path / "model.safetensors")
+    weights |= {FIRST: weights[FIRST].to(dtype), FIRST + "_scale": torch.full((64, 1), 3.0)}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelLoadError, match=rf"{FIRST}_scale has no place: config.json does not say how to use it"):
+        load_runner(path, decoder)
+
+
+@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+def test_scales_may_lie_in_another_file_than_their_weights(decoder: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path / "apart")
+    weights = load_file(path / "model.safetensors")
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    place = {name: names[name.endswith("_scale")] for name in weights}
+    for file in names:
+        part = {name: weights[name] for name in weights if place[name] == file}
+        save_file(part, path / file, metadata={"format": "pt"})
+    (path / "model.safetensors").unlink()
+    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": place}))
+    whole = ragged_logits(load_runner(int8_checkpoint(tmp_path / "whole"), decoder), VOCAB_SIZE)
+    for (_, logits), (_, expected) in zip(ragged_logits(load_runner(path, decoder), VOCAB_SIZE), whole, strict=True):
+        assert torch.equal(logits, expected)
+
+
+def test_tensors_that_stay_in_float32_are_not_rounded(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "deepseek_v3")
+    weights = load_file(path / "model.safetensors")
+    (name,) = (name for name in weights if name.endswith("e_score_correction_bias"))
+    bias = weights[name] = torch.randn(weights[name].shape, generator=torch.Generator().manual_seed(3))
+    for each in [each for each in weights if each.endswith("_proj.weight")]:
+        weights[each], weights[each + "_scale"] = quantized(weights[each])
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": int8_config()}))
+    config = RuntimeConfig(model=str(path), dtype="bfloat16", decoder="zoo", num_pages=64, page_size=4, num_threads=1)
+    runner = ModelRunner(config)
+    runner.load()
+    assert isinstance(runner.decoder, ZooDecoder)
+    state = runner.decoder.model.state_dict()
+    assert state[name].dtype is torch.float32
+    assert torch.equal(state[name], bias)
