@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import lru_cache
 
 from rtlang_grammars.spec import Constraint, ConstraintKind
 
@@ -13,10 +14,13 @@ _JSON_KINDS = frozenset({ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE, Cons
 def canonical(constraint: Constraint) -> Constraint:
     """The same constraint without what its JSON source says about nothing: blanks, ways to escape, names that are overwritten.
 
-    The order of names stays: it is the order of properties where that is asked for. Sources that are no JSON, or no JSON, stay as they are.
+    The order of names stays: it is the order of properties where that is asked for. Sources that are no JSON stay as they are.
     """
-    if constraint.kind not in _JSON_KINDS:
-        return constraint
+    return _canonical(constraint) if constraint.kind in _JSON_KINDS else constraint
+
+
+@lru_cache(maxsize=4)  # a compile asks several times, for its place in memory and on disk; sources may be long
+def _canonical(constraint: Constraint) -> Constraint:
     try:
         source = json.dumps(json.loads(constraint.source), separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):

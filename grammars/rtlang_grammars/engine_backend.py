@@ -81,6 +81,7 @@ class EngineBackend:
         schema_options: SchemaOptions | None = None,
         allow_checked: bool = False,
         store: GrammarStore | None = None,
+        table: TokenTable | None = None,
     ) -> None:
         """Put a vocabulary to use.
 
@@ -89,10 +90,11 @@ class EngineBackend:
             allow_checked: compile schemas with keywords that masks cannot hold in full: whoever follows the matchers then has to put
                 finished values to `EngineGrammar.value_check`. False: such schemas are refused.
             store: see the class.
+            table: of the vocabulary, where it has been made (which takes 0.1 s).
         """
         self._engine, self._limits = engine, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
-        self._table = TokenTable(engine.vocabulary)
+        self._table = table or TokenTable(engine.vocabulary)
         self._forcing = ForcedText(engine.vocabulary, engine.trie, self._table)
 
     @classmethod
@@ -109,11 +111,10 @@ class EngineBackend:
 
         Code that is not in the cache on disk is compiled, which takes up to a minute.
         """
-        engine = Engine(vocabulary, cache_dir)
-        cls(
-            engine, Limits(max_seconds=600.0)
-        )._warm_up()  # code that is compiled meanwhile takes longer than any grammar may
-        return cls(engine, limits, allow_checked=allow_checked, store=store)
+        engine, table = Engine(vocabulary, cache_dir), TokenTable(vocabulary)
+        # Code that is compiled meanwhile takes longer than any grammar may.
+        cls(engine, Limits(max_seconds=600.0), table=table)._warm_up()
+        return cls(engine, limits, allow_checked=allow_checked, store=store, table=table)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> EngineGrammar:
         """See `GrammarBackend.compile`."""

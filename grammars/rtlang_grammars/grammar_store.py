@@ -45,7 +45,7 @@ class Built:
     check: ValueCheck | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compilation:
     """What a compile depends on beside the code."""
 
@@ -54,6 +54,7 @@ class Compilation:
     limits: Limits
     allow_checked: bool
 
+    @functools.cached_property
     def key(self) -> bytes:
         """A digest that is different for all that may become different tables."""
         constraint = canonical(self.constraint)
@@ -88,7 +89,7 @@ class GrammarStore:
 
     def find(self, compilation: Compilation, budget: Budget) -> Built | None:
         """What was kept of a compilation; None where there is nothing."""
-        key = compilation.key()
+        key = compilation.key
         entry = self._cache.get(key)
         if entry is None:
             return None
@@ -100,7 +101,7 @@ class GrammarStore:
 
     def keep(self, compilation: Compilation, built: Built) -> None:
         """Keep what was compiled, later and on another thread."""
-        key = compilation.key()
+        key = compilation.key
 
         def make() -> Entry | None:
             self._unfit.add(key)

@@ -51,3 +51,9 @@ def test_kind_and_style_stay_and_other_languages_are_not_touched() -> None:
     for kind in (ConstraintKind.REGEX, ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF):
         constraint = Constraint(kind, "[ 1,  2 ]")
         assert canonical(constraint) is constraint
+
+
+def test_what_was_just_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = canonical(Constraint(SCHEMA, '{ "const": "read once" }'))
+    monkeypatch.setattr("rtlang_grammars.canonical.json", None)
+    assert canonical(Constraint(SCHEMA, '{ "const": "read once" }')) == first

@@ -102,14 +102,14 @@ def test_what_was_kept_is_found_and_says_the_same(engine: Engine, tmp_path: Path
 
 def test_the_key_is_of_all_that_the_tables_depend_on() -> None:
     base = Compilation(schema(SCHEMA), None, Limits(), True)
-    keys = {base.key(), *(replace(base, **change).key() for change in CHANGES)}
+    keys = {base.key, *(replace(base, **change).key for change in CHANGES)}
     assert len(keys) == 1 + len(CHANGES)
     same = [
         replace(base, constraint=Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(SCHEMA, indent=3))),
         replace(base, options=SchemaOptions()),
         replace(base, limits=Limits(max_seconds=9.0)),
     ]
-    assert {each.key() for each in same} == {base.key()}
+    assert {each.key for each in same} == {base.key}
 
 
 def test_other_code_finds_nothing(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

