@@ -8,11 +8,14 @@
   old ones when nobody waits (`tidy`), or after several times as many allocations.
 
 The settings are of the process, so they are counted: they hold from the first `begin` to the last `end`, which puts back what was there.
+Where someone has turned the collecting of garbage off, or set objects aside, nothing is collected or set aside here: there is no telling
+whose objects are whose afterwards. A fork of the process, in which nobody serves, begins with what was there before.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 
@@ -28,11 +31,14 @@ _lock = threading.Lock()
 _num_users = 0
 _before: tuple[float, tuple[int, int, int]] | None = None
 _set: tuple[float, tuple[int, int, int]] | None = None
+_freezes = False
+"""Whether what is frozen is so by this module."""
+_is_registered = False
 
 
 def begin() -> None:
-    """Set the process up for serving, once everything is loaded. Takes a full collection of garbage."""
-    global _num_users, _before, _set
+    """Set the process up for serving, once everything is loaded. Takes a full collection of garbage. Without effect where it raises."""
+    global _num_users, _before, _set, _freezes, _is_registered
     with _lock:
         _num_users += 1
         if _num_users == 1:
@@ -41,8 +47,18 @@ def begin() -> None:
                 sys.setswitchinterval(SWITCH_INTERVAL_S)
             gc.set_threshold(young, min(middle, MIDDLE_AFTER), max(old, FULL_AFTER))
             _set = _now()
-    gc.collect()
-    gc.freeze()
+            _freezes = gc.isenabled() and not gc.get_freeze_count()
+        if not _is_registered and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_begin_anew)
+            _is_registered = True
+        freezes = _freezes and gc.isenabled()
+    if freezes:
+        try:
+            gc.collect()
+            gc.freeze()
+        except BaseException:  # an interrupt
+            end()
+            raise
 
 
 def end() -> None:
@@ -52,20 +68,34 @@ def end() -> None:
         assert _num_users > 0, "begin comes first"
         _num_users -= 1
         if _num_users == 0:
-            assert _before is not None
-            assert _set is not None
-            interval, thresholds = _now()
-            if interval == _set[0] != _before[0]:
-                sys.setswitchinterval(_before[0])
-            if thresholds == _set[1]:
-                gc.set_threshold(*_before[1])
-            gc.unfreeze()
+            _put_back()
 
 
 def tidy() -> None:
     """Look for garbage among the older objects, if that is due. For moments in which nobody waits for this process."""
-    if _num_users and gc.get_count()[2] >= TIDY_AFTER:
+    if _num_users and gc.isenabled() and gc.get_count()[2] >= TIDY_AFTER:
         gc.collect()
+
+
+def _put_back() -> None:
+    assert _before is not None
+    assert _set is not None
+    interval, thresholds = _now()
+    if interval == _set[0] != _before[0]:
+        sys.setswitchinterval(_before[0])
+    if thresholds == _set[1]:
+        gc.set_threshold(*_before[1])
+    if _freezes:
+        gc.unfreeze()
+
+
+def _begin_anew() -> None:
+    """In the child of a fork: those who serve did not come along, nor did whoever holds the lock."""
+    global _lock, _num_users
+    _lock = threading.Lock()
+    if _num_users:
+        _num_users = 0
+        _put_back()
 
 
 def _now() -> tuple[float, tuple[int, int, int]]:

@@ -122,11 +122,15 @@ class EngineLoop:
             self._is_woken = True
             self._condition.notify()
 
-    def stop(self) -> None:
-        """Run the commands already posted, then end the thread. Idempotent."""
+    def leave(self) -> None:
+        """Have the thread end once the commands already posted are run, without waiting for it. Idempotent."""
         with self._condition:
             self._is_stopping = True
             self._condition.notify()
+
+    def stop(self) -> None:
+        """Run the commands already posted, then end the thread. Idempotent."""
+        self.leave()
         if self._thread.ident is not None and not self.is_current_thread:
             self._thread.join()
 

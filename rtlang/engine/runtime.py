@@ -22,11 +22,13 @@ from typing import Any
 from rtlang.config import RuntimeConfig
 from rtlang.engine.admission import Admission, Share
 from rtlang.engine.constraints import ConstraintCompiler
+from rtlang.engine.containment import contained, tell
 from rtlang.engine.engine import Engine
 from rtlang.engine.graph_state import GraphState
 from rtlang.engine.loop import EngineLoop, Timer
 from rtlang.engine.request import Request, RequestOutput
 from rtlang.engine.telemetry import Telemetry, counters
+from rtlang.engine.tenancy import Tenancy
 from rtlang.engine.value_check import ValueChecker
 from rtlang.errors import (
     AbortedError,
@@ -34,7 +36,6 @@ from rtlang.errors import (
     DeadlineError,
     EngineDeadError,
     GraphError,
-    RequestError,
 )
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
 from rtlang.lang.graph import Node, RequestGraph
@@ -44,7 +45,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, SamplingParams, check_run_options
-from rtlang_grammars import process, warm_up
+from rtlang_grammars import warm_up
 from rtlang_grammars.schema.report import Report
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class Runtime:
         self._loop: EngineLoop | None = None
         self._lock = threading.Lock()
         self._is_closed = False
+        self._tenancy = Tenancy()
         self._graph_ids = itertools.count(1)
         self._graphs: dict[int, GraphState] = {}  # engine thread only
         self._is_broken = False
@@ -98,8 +100,9 @@ class Runtime:
 
         Raises:
             ModelLoadError, ConfigError: the model cannot be loaded with these settings.
-            EngineDeadError: the runtime was closed.
+            EngineDeadError: the runtime was closed, interrupted while it started, or runs in a process of which this is a fork.
         """
+        self._tenancy.check()
         with self._lock:
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
@@ -107,15 +110,22 @@ class Runtime:
                 if self.config.grammar_backend == "rtlang":
                     warm_up.begin()  # beside the loading of the model
                 loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
-                loop.start()
+                try:
+                    loop.start()
+                    self._tenancy.begin()
+                except BaseException as error:
+                    self._is_closed = not isinstance(
+                        error, Exception
+                    )  # interrupted: the thread ends once the model is there
+                    loop.leave()
+                    raise
                 self._loop = loop
-                process.begin()
         return self
 
     @property
     def is_alive(self) -> bool:
         """See `Target.is_alive`; True also before the model is loaded."""
-        return not (self._is_closed or self._is_broken)
+        return not (self._is_closed or self._is_broken or self._tenancy.is_elsewhere)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -153,11 +163,11 @@ class Runtime:
             if self._is_broken or self._is_closed:
                 share.close()
                 error = EngineDeadError("the engine has stopped") if self._is_broken else AbortedError(_CLOSED)
-                _tell(listener, GraphFailed(run.graph_id, error))
+                tell(listener, GraphFailed(run.graph_id, error))
                 return
             state = self._make_state(run.graph_id, given, listener, share, is_open, priority, deadline_s)
             self._graphs[run.graph_id] = state
-            _contained(state, lambda: state.add_nodes(graph.nodes))
+            contained(state, lambda: state.add_nodes(graph.nodes))
 
         try:
             loop.post(begin)
@@ -202,16 +212,19 @@ class Runtime:
     def close(self) -> None:
         """End all graphs with AbortedError, stop the engine, free everything. Idempotent.
 
-        A listener may call it too, from the engine's thread; the model is then freed by the next call from another thread.
+        A listener may call it too, from the engine's thread; the model is then freed by the next call from another thread. In a fork of
+        the process it does nothing.
         """
+        if self._tenancy.is_elsewhere:
+            return
         with self._lock:
-            is_first = not self._is_closed
             self._is_closed = True
             loop = self._loop
         if loop is not None:
-            loop.stop()
-            if is_first:
-                process.end()
+            try:
+                loop.stop()
+            finally:
+                self._tenancy.end()
             if loop.forget_engine():
                 self._free()
 
@@ -238,6 +251,8 @@ class Runtime:
             self._checker = ValueChecker(self._post)
             vocab_size = runner.model_config.vocab_size
             self._compiler = ConstraintCompiler(self.config, runner.tokenizer, vocab_size, self.metrics)
+            if self._is_closed:
+                raise EngineDeadError(_CLOSED)
             check = os.environ.get("RTLANG_DEBUG") == "1"
             return Engine(self.config, runner, self._compiler, wake, check_every_step=check)
         except BaseException:
@@ -260,19 +275,19 @@ class Runtime:
         arrival = loop.clock()
         timer: Timer | None = None
 
-        def tell(event: Event) -> None:
+        def tell_events(event: Event) -> None:
             if isinstance(event, (NodeFinished, NodeFailed)):
                 share.end_node(event.node_id)
             elif isinstance(event, (GraphFinished, GraphFailed)):
                 share.close()
-            if not _tell(listener, event):
+            if not tell(listener, event):
                 loop.call_at(arrival, lambda: self._cancel(graph_id))
 
         def submit(
             token_ids: Sequence[int], params: SamplingParams, listener: Callable[[RequestOutput], None], **rest: Any
         ) -> Request:
-            def contained(output: RequestOutput) -> None:
-                _contained(state, lambda: listener(output))
+            def listen(output: RequestOutput) -> None:
+                contained(state, lambda: listener(output))
 
             def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
                 rest["seed"] = seed
@@ -281,9 +296,9 @@ class Runtime:
 
             seed = rest.get("seed", 0)
             if rest.get("constraint") is None:
-                return start(params, seed, contained)
+                return start(params, seed, listen)
             assert self._checker is not None
-            return self._checker.start(start, params, seed, contained, abort, lambda: not state.is_ended)
+            return self._checker.start(start, params, seed, listen, abort, lambda: not state.is_ended)
 
         def forget() -> None:
             self._graphs.pop(graph_id, None)
@@ -298,7 +313,7 @@ class Runtime:
         state = GraphState(
             graph_id,
             inputs,
-            tell,
+            tell_events,
             tokenizer=self._runner.tokenizer,
             max_model_len=self._runner.max_model_len,
             submit=submit,
@@ -332,29 +347,11 @@ class Runtime:
         self._loop.post(command)
 
     def _running_loop(self) -> EngineLoop:
+        self._tenancy.check()
         if self._loop is None or self._is_closed:
             self.start()
         assert self._loop is not None
         return self._loop
-
-
-def _tell(listener: Listener, event: Event) -> bool:
-    """Tell an event; whether the listener took it. Whatever a listener raises must not reach the engine."""
-    try:
-        listener(event)
-    except BaseException:
-        logger.exception("the listener of graph %d raised; the graph is cancelled", event.graph_id)
-        return False
-    return True
-
-
-def _contained(state: GraphState, act: Callable[[], None]) -> None:
-    """Do something for a graph; a bug in it ends that graph, not the engine."""
-    try:
-        act()
-    except Exception as error:
-        logger.exception("graph %d failed", state.graph_id)
-        state.fail(RequestError(f"{type(error).__name__}: {error}"))
 
 
 class LocalGraphRun:
@@ -391,6 +388,6 @@ class LocalGraphRun:
         def command() -> None:
             state = self._runtime._graphs.get(self._graph_id)
             if state is not None and not state.is_ended:
-                _contained(state, lambda: act(state))
+                contained(state, lambda: act(state))
 
         self._runtime._running_loop().post(command)

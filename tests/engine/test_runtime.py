@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import json
+import os
 import sys
 import threading
 import weakref
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from rtlang.engine import runtime as runtime_module
+from rtlang.engine.loop import EngineLoop
 from rtlang.engine.runtime import Runtime
 from rtlang.errors import (
     AbortedError,
@@ -207,6 +210,91 @@ def test_the_process_is_set_up_while_a_runtime_runs(runner: list[SlowRunner]) ->
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
     Runtime(page_size=4).close()  # one that never began
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12 and later: other threads run
+def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRunner]) -> None:
+    before = sys.getswitchinterval(), gc.get_threshold(), gc.get_freeze_count()
+    with Runtime(page_size=4) as runtime:
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            said = []
+            for act in (
+                lambda: runtime.submit(graph(), Listener()),
+                runtime.start,
+                runtime.stats,
+                runtime.clear_cache,
+                runtime.close,
+            ):
+                try:
+                    act()
+                    said.append("done")
+                except EngineDeadError as error:
+                    said.append(error.message)
+            was_put_back = (sys.getswitchinterval(), gc.get_threshold(), gc.get_freeze_count()) == before
+            os.write(theirs, json.dumps([said, runtime.is_alive, was_put_back]).encode())
+            os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours) as pipe:
+            said, is_alive, was_put_back = json.loads(pipe.read())
+        os.waitpid(child, 0)
+        assert all(f"process {os.getpid()}" in each for each in said[:4])
+        assert said[4] == "done"
+        assert not is_alive
+        assert was_put_back
+        runtime.submit(graph(), listener := Listener())
+        assert isinstance(listener.last(), GraphFinished)
+
+
+def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
+    runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    gate = threading.Event()
+    monkeypatch.setattr(SlowRunner, "load", lambda self: gate.wait(LIMIT_S))
+
+    def start(self: EngineLoop) -> None:
+        self._thread.start()
+        raise KeyboardInterrupt  # while it waits for the engine
+
+    runtime = Runtime(page_size=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(EngineLoop, "start", start)
+        with pytest.raises(KeyboardInterrupt), runtime:
+            pytest.fail("it cannot have started")
+    (thread,) = (each for each in threading.enumerate() if each.name == "rtlang-engine")
+    assert not runtime.is_alive
+    with pytest.raises(EngineDeadError, match="closed"):
+        runtime.start()
+    runtime.close()
+    gate.set()
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    assert runtime._runner is None
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+def test_an_interrupt_while_a_runtime_closes_leaves_the_process_as_it_was(
+    runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    runtime = Runtime(page_size=4).start()
+    loop = runtime._loop
+    assert loop is not None
+
+    def interrupt(timeout: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop._thread, "join", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            runtime.close()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+    runtime.close()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+    assert runtime._runner is None
 
 
 def test_closing_ends_every_graph_once(runner: list[SlowRunner]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import weakref
 from collections.abc import Iterator
@@ -110,3 +111,87 @@ def test_without_serving_nothing_is_tidied() -> None:
         gc.collect(1)
     process.tidy()
     assert found() is not None
+
+
+@pytest.fixture
+def without_collecting() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_where_collecting_is_turned_off_nothing_is_collected_or_set_aside(
+    without_collecting: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, node = settings(), Node()
+    found = weakref.ref(node)
+    del node
+    monkeypatch.setattr(process, "TIDY_AFTER", 0)
+    process.begin()
+    process.tidy()
+    assert gc.get_freeze_count() == 0
+    process.end()
+    assert settings() == before
+    assert not gc.isenabled()
+    assert found() is not None
+
+
+def test_what_others_have_set_aside_stays_so() -> None:
+    gc.collect()
+    gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        process.begin()
+        process.begin()
+        process.end()
+        assert 0 < gc.get_freeze_count() <= count
+        process.end()
+        assert 0 < gc.get_freeze_count() <= count
+    finally:
+        gc.unfreeze()
+
+
+def test_an_interrupted_beginning_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = settings()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process.gc, "collect", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            process.begin()
+    assert settings() == before
+    assert gc.get_freeze_count() == 0
+    process.begin()
+    process.end()
+    assert settings() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_fork_begins_with_what_was_there_before(is_held: bool) -> None:
+    before = settings()
+    process.begin()
+    ours, theirs = os.pipe()
+    if is_held:
+        process._lock.acquire()  # by a thread that does not come along
+    child = os.fork()
+    if not child:
+        was_put_back = settings() == before and gc.get_freeze_count() == 0
+        process.begin()
+        is_set = settings() != before
+        process.end()
+        os.write(theirs, bytes([was_put_back, is_set, settings() == before]))
+        os._exit(0)
+    if is_held:
+        process._lock.release()
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        assert pipe.read() == bytes([1, 1, 1])
+    os.waitpid(child, 0)
+    assert settings() != before
+    process.end()
+    assert settings() == before
