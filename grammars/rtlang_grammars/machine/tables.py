@@ -224,12 +224,12 @@ class Tables:
         """The arrays for compiled code, with room to grow. Only open rows may be made from here on, by `complete`."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
         grows = bool(self.makers)  # room that is not written to takes no memory, and to copy it all takes long
-        S = np.empty((size + grows * max(4096, size) + 1, STATE_WORDS), dtype=np.int32)
+        S = np.empty((size + grows * max(1024, size) + 1, STATE_WORDS), dtype=np.int32)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((num_rows + grows * max(2048, num_rows), 256), dtype=np.int32)
+        rows = np.empty((num_rows + grows * max(512, num_rows), 256), dtype=np.int32)
         rows[:num_rows] = self.rows
         self._rows = rows
-        X = np.empty(num_words + grows * max(4096, num_words) + 1, dtype=np.int32)
+        X = np.empty(num_words + grows * max(1024, num_words) + 1, dtype=np.int32)
         X[:num_words] = np.frombuffer(self.words, dtype=np.int32)
         self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot
