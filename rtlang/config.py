@@ -6,12 +6,15 @@ explicitly: nothing is read from the environment here.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rtlang.errors import ConfigError
 
 EMBEDDED_MODEL = "rtlang:tiny"
+MAX_SECONDS = 1e6
+"""Of any setting in seconds: the clocks of a machine cannot wait for every number."""
 
 
 def _setting(default: Any, help_text: str) -> Any:
@@ -84,10 +87,12 @@ class RuntimeConfig:
         )
         _at_least(self, 2, "num_pages", "max_model_len")
         _at_least(self, 1, "cache_bytes", "grammar_cache_bytes", "grammar_cache_dir_bytes")
-        if self.grammar_cache_dir is not None and self.grammar_backend != "rtlang":
-            raise ConfigError("grammar_cache_dir", self.grammar_cache_dir, "it needs grammar_backend rtlang")
-        if not self.grammar_timeout_s > 0:
-            raise ConfigError("grammar_timeout_s", self.grammar_timeout_s, "a positive number of seconds is allowed")
+        folder = self.grammar_cache_dir
+        if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
+            raise ConfigError("grammar_cache_dir", folder, "the path of a directory is allowed")
+        if folder is not None and self.grammar_backend != "rtlang":
+            raise ConfigError("grammar_cache_dir", folder, "it needs grammar_backend rtlang")
+        _seconds(self, "grammar_timeout_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +117,7 @@ class ServeConfig:
         if self.port > 65535:
             raise ConfigError("port", self.port, "0 to 65535 is allowed")
         _at_least(self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes")
-        for name in ("hello_timeout_s", "slow_timeout_s", "drain_timeout_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(name, getattr(self, name), "a positive number of seconds is allowed")
+        _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
         if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
             raise ConfigError("host", self.host, "listening beyond loopback needs api_key or allow_public")
 
@@ -127,6 +130,13 @@ def setting_help(config: type) -> dict[str, str]:
 def _one_of(config: object, name: str, *allowed: str) -> None:
     if getattr(config, name) not in allowed:
         raise ConfigError(name, getattr(config, name), f"allowed are {', '.join(allowed)}")
+
+
+def _seconds(config: object, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
+            raise ConfigError(name, value, f"a positive number of seconds, at most {MAX_SECONDS:g}, is allowed")
 
 
 def _at_least(config: object, low: int, *names: str) -> None:

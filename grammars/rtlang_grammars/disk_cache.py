@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import queue
+import stat
 import struct
 import tempfile
 import threading
@@ -40,6 +41,8 @@ _DIGEST_BYTES = 32
 _MAX_WAITING = 16
 _MAX_FAILURES = 3
 _STALE_SECONDS = 3600.0
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""What lies there may be a pipe, which nobody writes to."""
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class DiskCache:
         """
         self.counts = CacheCounts()
         self._directory, self._max_bytes = directory, max_bytes
+        self._pid = os.getpid()
         self._said: set[str] = set()
         self._num_failures = 0
         self._num_bytes = max_bytes  # as far as is known; so at first it is looked at
@@ -105,6 +109,7 @@ class DiskCache:
         """
         if not self._is_usable:
             return
+        self._settle_here()
         with self._lock:
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
@@ -116,7 +121,14 @@ class DiskCache:
 
     def flush(self) -> None:
         """Wait until all that was offered is written or given up."""
+        self._settle_here()
         self._queue.join()
+
+    def _settle_here(self) -> None:
+        """In a fork of the process the writer is missing, and what it was to write is another's."""
+        if self._pid != os.getpid():
+            self._pid, self._lock, self._writer = os.getpid(), threading.Lock(), None
+            self._queue = queue.Queue(_MAX_WAITING)
 
     def reject(self, key: bytes, reason: str) -> None:
         """An entry was whole but is no good: remove it."""
@@ -126,10 +138,12 @@ class DiskCache:
 
     def _can_be_trusted(self) -> bool:
         try:
+            self._directory = self._directory.absolute()
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self._directory.stat()
-        except OSError as error:
-            self._fail("directory", f"{self._directory} cannot be used: {error.strerror}")
+        except (OSError, ValueError) as error:  # of a name that no file can have
+            reason = error.strerror if isinstance(error, OSError) else error
+            self._fail("directory", f"{str(self._directory)!r} cannot be used: {reason}")
             return False
         if not _is_own(status):
             self._fail("directory", f"{self._directory} is not used: others may write there")
@@ -141,19 +155,26 @@ class DiskCache:
     def _read(self, key: bytes) -> Entry | None:
         path = self._path(key)
         try:
-            with path.open("rb") as file:
-                if not _is_own(os.fstat(file.fileno())):
+            with open(os.open(path, os.O_RDONLY | _NO_WAITING), "rb") as file:
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    self._fail("read", f"{path} is no file")
+                    return None
+                if not _is_own(status):
                     self._fail("owner", f"{path} is not read: it is not this user's")
                     return None
-                content = file.read()
+                content = file.read(self._max_bytes + 1) if status.st_size <= self._max_bytes else b""
         except FileNotFoundError:
             return None
         except OSError as error:
             self._fail("read", f"{path} cannot be read: {error.strerror}")
             return None
+        except MemoryError:
+            self._fail("read", f"{path} cannot be read: there is too little memory")
+            return None
         entry = unpacked(content, key)
         if entry is None:
-            self.reject(key, "it is damaged or of another version")
+            self.reject(key, "it is damaged, of another version or too large")
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # the time of the last use decides what is removed first
@@ -185,7 +206,12 @@ class DiskCache:
         if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove, too
             self._num_bytes, self._num_written = self._sweep(len(content)), 0
         try:
-            self._write(self._path(key), content)
+            try:
+                self._write(self._path(key), content)
+            except FileNotFoundError:  # the directory was removed
+                if not self._can_be_trusted():
+                    raise
+                self._write(self._path(key), content)
         except OSError as error:
             self._num_failures += 1
             self._fail("write", f"{self._directory} cannot be written: {error.strerror}")
@@ -207,30 +233,40 @@ class DiskCache:
             raise
 
     def _sweep(self, num_needed: int) -> int:
-        """Remove the least recently used files where there is too little room for more, and what broken writers left; the bytes used."""
+        """Remove the least recently used files where there is too little room for more, and what broken writers left; the bytes used.
+
+        Files of the future, which a clock that was set back leaves, count as the oldest, and so do those too large to be entries.
+        """
         found: list[tuple[int, int, Path]] = []
         now = time.time()
         with contextlib.suppress(OSError):
             for each in os.scandir(self._directory):
                 with contextlib.suppress(OSError):
                     status = each.stat(follow_symlinks=False)
-                    if each.name.startswith(".grammar-") and now - status.st_mtime > _STALE_SECONDS:
+                    is_ours = stat.S_ISREG(status.st_mode)
+                    if is_ours and each.name.startswith(".grammar-") and abs(now - status.st_mtime) > _STALE_SECONDS:
                         self._remove(Path(each.path))
-                    elif each.name.startswith("grammar-") and each.name.endswith(".bin"):
-                        found.append((status.st_mtime_ns, status.st_size, Path(each.path)))
+                    elif is_ours and each.name.startswith("grammar-") and each.name.endswith(".bin"):
+                        is_odd = status.st_mtime > now + _STALE_SECONDS or status.st_size > self._max_bytes
+                        found.append((0 if is_odd else status.st_mtime_ns, status.st_size, Path(each.path)))
         total = sum(size for _, size, _ in found)
         if total + num_needed > self._max_bytes:
             for _, size, path in sorted(found):
                 if total + num_needed <= self._max_bytes - self._max_bytes // 8:
                     break
-                self._remove(path)
-                self.counts.evicted += 1
-                total -= size
+                if self._remove(path):
+                    self.counts.evicted += 1
+                    total -= size
         return total
 
-    def _remove(self, path: Path) -> None:
-        with contextlib.suppress(OSError):
+    def _remove(self, path: Path) -> bool:
+        try:
             path.unlink()
+        except FileNotFoundError:  # another process was first
+            return True
+        except OSError:
+            return False
+        return True
 
     def _path(self, key: bytes) -> Path:
         return self._directory / f"grammar-{key.hex()}.bin"

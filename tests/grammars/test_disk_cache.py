@@ -7,7 +7,11 @@ import logging
 import multiprocessing
 import os
 import random
+import shutil
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +180,180 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
     store(cache, 1)
     assert not files(tmp_path)
     assert cache.counts.failures == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 300])
+def test_a_directory_whose_name_no_file_can_have_is_said_once(tmp_path: Path, name: str) -> None:
+    cache = DiskCache(tmp_path / name)
+    store(cache, 1)
+    assert cache.get(key(1)) is None
+    assert cache.counts.failures == 1
+
+
+def entry_path(directory: Path, number: int) -> Path:
+    return directory / f"grammar-{key(number).hex()}.bin"
+
+
+def test_a_file_larger_than_all_may_be_is_removed_unread(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path, 100_000)
+    store(cache, 1)
+    with entry_path(tmp_path, 1).open("r+b") as file:
+        file.truncate(1 << 42)  # more than fits in memory; no blocks of a disk
+    assert cache.get(key(1)) is None
+    assert cache.counts.damaged == 1
+    assert not files(tmp_path)
+    store(cache, 1)
+    assert cache.get(key(1)) is not None
+
+
+def test_where_memory_runs_out_nothing_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(status: os.stat_result) -> bool:
+        raise MemoryError
+
+    cache = DiskCache(tmp_path)
+    store(cache, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_cache, "_is_own", fail)
+        assert cache.get(key(1)) is None
+    assert cache.get(key(1)) is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_a_pipe_and_a_directory_in_place_of_a_file_are_misses(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path)
+    os.mkfifo(entry_path(tmp_path, 1))
+    entry_path(tmp_path, 2).mkdir()
+    for number in (1, 2):
+        assert cache.get(key(number)) is None
+        store(cache, number)
+    assert cache.counts.failures == 2
+    assert cache.counts.stored == 0
+    store(cache, 3)
+    assert cache.get(key(3)) is not None
+
+
+def test_a_directory_that_is_removed_is_made_again(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path / "cache")
+    store(cache, 1)
+    shutil.rmtree(tmp_path / "cache")
+    assert cache.get(key(1)) is None
+    store(cache, 2)
+    assert cache.get(key(2)) is not None
+    assert cache.counts.failures == 0
+    shutil.rmtree(tmp_path / "cache")
+    (tmp_path / "cache").write_bytes(b"")
+    store(cache, 3)
+    assert cache.get(key(3)) is None
+
+
+def test_a_relative_directory_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    cache = DiskCache(Path("cache"))
+    store(cache, 1)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cache.get(key(1)) is not None
+    store(cache, 2)
+    assert entry_path(tmp_path / "cache", 2).exists()
+
+
+def test_what_a_clock_that_was_set_back_left_goes_first(tmp_path: Path) -> None:
+    size = len(packed(key(1), {"number": 1}, [np.zeros(5000, dtype=np.int32)]))
+    cache = DiskCache(tmp_path, max_bytes=8 * size)
+    later = time.time() + 1e8
+    for number in range(1, 5):
+        store(cache, number, 5000)
+        os.utime(entry_path(tmp_path, number), (later, later))
+    broken = tmp_path / ".grammar-broken"
+    broken.write_bytes(b"half")
+    os.utime(broken, (later, later))
+    for number in range(5, 10):
+        store(cache, number, 5000)
+    assert all(cache.get(key(number)) is not None for number in range(5, 10))
+    assert cache.counts.evicted == 2
+    assert not broken.exists()
+
+
+def test_what_cannot_be_removed_counts_and_what_is_no_file_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(packed(key(1), {"number": 1}, [np.zeros(5000, dtype=np.int32)]))
+    (tmp_path / "grammar-x.bin").mkdir()
+    cache = DiskCache(tmp_path, max_bytes=8 * size)
+    for number in range(1, 9):
+        store(cache, number, 5000)
+    kept, unlink = entry_path(tmp_path, 1), Path.unlink
+    os.utime(kept, (1, 1))
+
+    def refuse(path: Path) -> None:
+        if path == kept:
+            raise PermissionError(errno.EPERM, "no")
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    store(cache, 9, 5000)
+    sizes = [path.stat().st_size for path in files(tmp_path) if path.is_file()]
+    assert kept.exists()
+    assert sum(sizes) <= 8 * size
+    assert cache.counts.evicted == 9 - len(sizes)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_has_a_writer_of_its_own(tmp_path: Path) -> None:
+    cache, gate, begun = DiskCache(tmp_path), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        gate.wait()
+
+    cache.offer(key(0), wait)
+    begun.wait()
+    cache.offer(key(1), lambda: (PLAIN, ARRAYS))  # waits for its turn, and goes on waiting in the parent alone
+    child = os.fork()
+    if not child:
+        store(cache, 2)
+        os._exit(0 if cache.get(key(2)) is not None and cache.get(key(1)) is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    gate.set()
+    cache.flush()
+    assert all(cache.get(key(number)) is not None for number in (1, 2))
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+import numpy as np
+from rtlang_grammars.disk_cache import KEY_BYTES, DiskCache
+cache = DiskCache(Path(sys.argv[1]), 4_000_000)
+print("begun", flush=True)
+for number in range(10**9):
+    array = np.full(60_000, number % 7, dtype=np.int32)
+    cache.offer((number % 7).to_bytes(KEY_BYTES, "big"), lambda: ({"number": number % 7}, [array]))
+    cache.flush()
+    for path in Path(sys.argv[1]).glob("grammar-*"):
+        path.unlink(missing_ok=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_writer_that_is_killed_leaves_nothing_that_is_taken_for_an_entry(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    reader = DiskCache(tmp_path, 4_000_000)
+    for _ in range(3):
+        command = [sys.executable, "-c", _WRITER, str(tmp_path)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"begun\n"
+            for _ in range(60):  # it writes and removes meanwhile
+                for number in range(7):
+                    found = reader.get(key(number))
+                    assert found is None or np.array_equal(found[1][0], np.full(60_000, number))
+            writer.kill()
+        for number in range(7):
+            found = reader.get(key(number))
+            assert found is None or np.array_equal(found[1][0], np.full(60_000, number))
+    assert reader.counts.damaged == reader.counts.failures == 0
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
