@@ -13,6 +13,7 @@ import re
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum, auto
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -107,23 +108,30 @@ class CompletionSearch:
         limit: int,
         tail: tuple[ClosingPath, int] | None = None,
         num_states: int = DEFAULT_STATES,
+        is_unwanted: Event | None = None,
     ) -> ClosingPath | None:
         """A way to a complete text of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
 
         Args:
             tail: an earlier way and the offset up to which it was followed; the search ends where it, or a suffix of it, fits again.
             num_states: how many states of the matcher may be looked at.
+            is_unwanted: may be set from any thread while this works: it soon stops then.
         Returns:
             None where no such way was found.
         """
-        return self._search(matcher, limit, tail, num_states)[0]
+        return self._search(matcher, limit, tail, num_states, is_unwanted)[0]
 
     def is_hopeless(self, matcher: GrammarMatcher) -> bool:
         """Whether everything that can follow was seen (little can, then) and nothing of it is complete: the constraint allows no text."""
         return self._search(matcher, 64, None, 300)[1]
 
     def _search(
-        self, matcher: GrammarMatcher, limit: int, tail: tuple[ClosingPath, int] | None, num_states: int
+        self,
+        matcher: GrammarMatcher,
+        limit: int,
+        tail: tuple[ClosingPath, int] | None,
+        num_states: int,
+        is_unwanted: Event | None = None,
     ) -> tuple[ClosingPath | None, bool]:
         """The way, and whether all that can follow was seen without a bound in the way.
 
@@ -136,7 +144,8 @@ class CompletionSearch:
             if data is not None:
                 path = ClosingPath(data, self.table, None if tail is None else _shared_end(data, tail[0]))
                 return (path if path.fits(limit) else None), False
-        effort = _Effort(limit, tail, num_states, 2 * limit + 8, self._hints_of(matcher), self._joints(tail, limit))
+        hints, joints = self._hints_of(matcher), self._joints(tail, limit)
+        effort = _Effort(limit, tail, num_states, 2 * limit + 8, hints, joints, is_unwanted)
         start = self._reach(matcher.fork(), b"", 0, None, effort)
         if start is None or start.path is not None:
             return (None, not effort.was_cut) if start is None else (start.path, False)
@@ -201,7 +210,7 @@ class CompletionSearch:
                 return False
 
     def _step(self, place: _Place, token_ids: list[int], effort: _Effort) -> _Place | None:
-        effort.num_left -= 1
+        effort.num_left = 0 if effort.is_unwanted and effort.is_unwanted.is_set() else effort.num_left - 1
         state, text = place.state.fork(), b"".join([self.vocabulary.token_bytes[token_id] for token_id in token_ids])
         try:
             if not all(map(state.accept_token, token_ids)):
@@ -333,6 +342,7 @@ class _Effort:
     max_tokens: int
     hints: list[list[int]]
     joints: list[tuple[int, list[int]]]  # an offset in the earlier way, and its next tokens from there
+    is_unwanted: Event | None
     was_cut: bool = False
 
 
@@ -348,9 +358,7 @@ class _Place:
     score: int  # how little it promises: of its token, and of how often such a place was passed on the way
     path: ClosingPath | None
     parent: _Place | None
-    num_changes: (
-        int  # how often the signature changed on the way: an operand after an operator is not the one before it
-    )
+    num_changes: int  # how often the signature changed on the way: an operand behind an operator is not the one before
 
     @property
     def kind(self) -> tuple[bytes, int]:

@@ -6,7 +6,6 @@ See `machine/` for the tables, the masks and the matcher, `schema/` for what a J
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.grammar_store import Built, Compilation, GrammarStore
+from rtlang_grammars.json_source import parsed
 from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.completion import Completion
@@ -251,9 +251,9 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
 
 
 def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
-    choices = _parse(source)
+    choices = parsed(source)
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("the choices must be a JSON array of at least one string")
+        raise GrammarError("the choices must be a JSON array of at least one string", "#")
     try:
         texts = sorted({choice.encode() for choice in choices})
     except UnicodeEncodeError as error:
@@ -263,20 +263,7 @@ def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
 
 
 def _schema(source: str) -> Any:
-    schema = _parse(source)
+    schema = parsed(source)
     if not isinstance(schema, dict | bool):
-        raise GrammarError("a schema must be a JSON object or a boolean")
+        raise GrammarError("a schema must be a JSON object or a boolean", "#")
     return schema
-
-
-def _parse(source: str) -> Any:
-    try:
-        return json.loads(source, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
-    except RecursionError as error:
-        raise GrammarError("nested too deeply") from error
-
-
-def _refuse_constant(name: str) -> Any:
-    raise GrammarError(f"{name} is no JSON number")

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from rtlang_grammars.json_source import parsed
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle
 
 MAX_NESTING = 32
@@ -148,13 +149,7 @@ def read_structure(source: str) -> Part:
     Raises:
         GrammarError: malformed; says where, as a JSON pointer.
     """
-    try:
-        plain = json.loads(source)
-    except json.JSONDecodeError as error:
-        raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
-    except RecursionError as error:
-        raise GrammarError("nested too deeply", "#") from error
-    return _part(plain, "#", 0)
+    return _part(parsed(source), "#", 0)
 
 
 def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:

@@ -71,7 +71,7 @@ class ValueCheck:
         """The same for the text of a value, numbers taken exactly."""
         try:
             value = json.loads(text, parse_float=Decimal)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a number may have more digits than are read
             return f"not JSON: {error}"
         return self.error(value)
 

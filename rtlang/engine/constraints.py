@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rtlang.config import RuntimeConfig
 from rtlang.engine.constraint_session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
-from rtlang.errors import BudgetError, ConstraintError, OverloadError, RtlangError
+from rtlang.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
 from rtlang.metrics import Metrics
 from rtlang_grammars import warm_up
 from rtlang_grammars.backends import create_backend
@@ -102,8 +102,9 @@ class ConstraintCompiler:
         tokenizer: of the model; its vocabulary is indexed when the first constraint comes.
         vocab_size: width of the model's logits.
         metrics: where the times of compiling and of filling masks are observed, if anywhere.
-        executor: runs everything instead of own threads; for tests.
-        timer: starts a timer; for tests.
+        executor, timer: run everything instead of own threads, and start a timer; for tests.
+    Raises:
+        ConfigError: grammar_cache_dir is in the home of a user who is not here.
     """
 
     def __init__(
@@ -117,14 +118,14 @@ class ConstraintCompiler:
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
+        self._folder = _folder(config)  # as it is now, whatever directory the process changes to
         self._metrics = metrics or Metrics()
         self._own_threads = executor is None
         # Masks have threads of their own: a step must never stand behind a compilation.
         self._compile_pool = executor or DaemonPool(config.grammar_threads, "constraint-compile")
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
         self._start_timer = timer
-        self._lock = threading.Lock()
-        self._backend_lock = threading.Lock()
+        self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: GrammarBackend | None = None
         self._search: CompletionSearch | None = None
         self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()  # by canonical forms
@@ -282,7 +283,9 @@ class ConstraintCompiler:
             backend, search = self._make_backend()
             grammar = backend.compile(constraint, is_unwanted)
             matcher = grammar.matcher()
-            path = search.find(matcher, _SEARCH_LIMIT)
+            path = search.find(matcher, _SEARCH_LIMIT, is_unwanted=is_unwanted)
+            if path is None and is_unwanted.is_set():
+                raise GrammarError("the search for an end was cancelled")
             if path is None and search.is_hopeless(matcher):
                 raise GrammarError("the constraint allows no text that ends")
         except BaseException as error:  # see ConstraintSession.fill
@@ -320,10 +323,8 @@ class ConstraintCompiler:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
                 warm_up.wait()
-                folder = self._config.grammar_cache_dir
-                store = None
-                if folder is not None:
-                    store = GrammarStore(Path(folder).expanduser(), self._config.grammar_cache_dir_bytes)
+                folder, max_bytes = self._folder, self._config.grammar_cache_dir_bytes
+                store = None if folder is None else GrammarStore(folder, max_bytes)
                 self._backend = create_backend(
                     self._config.grammar_backend, vocabulary, self._search, checks_values=True, store=store
                 )
@@ -382,6 +383,14 @@ class ConstraintCompiler:
             submitted = Future()
             submitted.cancel()
         submitted.add_done_callback(lambda done: asked.cancel() if asked and done.cancelled() else None)
+
+
+def _folder(config: RuntimeConfig) -> Path | None:
+    folder = config.grammar_cache_dir
+    try:
+        return None if folder is None else Path(folder).expanduser().absolute()
+    except (RuntimeError, OSError) as error:
+        raise ConfigError("grammar_cache_dir", folder, str(error)) from None
 
 
 def _copy_of(error: ConstraintError) -> ConstraintError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from threading import Event
 
 import pytest
 
@@ -81,3 +82,23 @@ def test_an_operand_after_an_operator_is_not_the_one_before_it() -> None:
     path = SEARCH.find(grammar(ConstraintKind.LARK, lark).matcher(), 40)
     assert path is not None
     assert re.fullmatch(rb"[0-9]+(\+[0-9]+)+", path.data)
+
+
+def test_a_search_that_nobody_wants_any_more_stops() -> None:
+    compiled = grammar(ConstraintKind.JSON_SCHEMA, '{"required": ["a", "b", "c", "d"], "type": "object"}')
+
+    class Unwanted(Event):
+        def __init__(self, most: int) -> None:
+            super().__init__()
+            self.num_looks, self.most = 0, most
+
+        def is_set(self) -> bool:
+            self.num_looks += 1
+            return self.num_looks > self.most
+
+    patient = Unwanted(1 << 20)
+    assert SEARCH.find(compiled.matcher(), 400, is_unwanted=patient) is not None
+    assert patient.num_looks > 3
+    is_unwanted = Unwanted(patient.num_looks // 2)
+    assert SEARCH.find(compiled.matcher(), 400, is_unwanted=is_unwanted) is None
+    assert is_unwanted.num_looks == patient.num_looks // 2 + 1

@@ -178,7 +178,13 @@ def test_blanks_and_values_of_a_known_form_need_no_search(monkeypatch: pytest.Mo
         (ConstraintKind.JSON_SCHEMA, '{"properties": {"a": {"type": "strin"}}}', "/properties/a"),
         (ConstraintKind.JSON_SCHEMA, '{"items": {"pattern": "("}}', "/items"),
         (ConstraintKind.CHOICE, '["a", 1', "1:8"),
+        (ConstraintKind.CHOICE, "[1]", "#"),
+        (ConstraintKind.JSON_SCHEMA, "[]", "#"),
+        (ConstraintKind.JSON_SCHEMA, '{"const":\n' + "9" * 5000 + "}", "2:1"),
+        (ConstraintKind.STRUCTURE, '{"repeat": "a", "max": ' + "9" * 5000 + "}", "1:24"),
+        (ConstraintKind.STRUCTURE, '{"sequence": ["a", {"kind": "json_schema", "source": "{\\"const\\": NaN}"}]}', "#"),
     ],
+    ids=lambda value: value[:40] if isinstance(value, str) else str(value),
 )
 def test_errors_say_where(kind: ConstraintKind, source: str, location: str) -> None:
     with pytest.raises(GrammarError) as caught:

@@ -90,6 +90,7 @@ def test_an_error_says_where_in_the_value() -> None:
     check = value_check({"properties": {"a/b": {"items": {"type": "string"}}}})
     assert str(check.error_in('{"a/b": ["x", 3]}')).endswith("(at #/a~1b/1)")
     assert "not JSON" in str(check.error_in("{"))
+    assert "not JSON" in str(check.error_in("9" * 5000))  # more digits than Python reads
 
 
 def test_a_check_ends_in_time_and_depth() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ from rtlang_grammars.context_free.cfg import Cfg
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.json_source import parsed
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.machine.cfg import GrammarTables
 from rtlang_grammars.machine.free_text import TEXT_FIRST, FreeText
@@ -129,7 +129,7 @@ class StructureTables:
             case ConstraintKind.REGEX:
                 self._language(compile_regex(source, dialect="python", budget=budget), rule, begin, end)
             case ConstraintKind.CHOICE:
-                choices = _parsed(source)
+                choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
                     raise GrammarError("the choices must be a JSON array of strings")
                 self._language(Language.literals(choices), rule, begin, end)
@@ -147,7 +147,7 @@ class StructureTables:
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         """A value of a schema. What ends only by what follows becomes a terminal, everything else a frame."""
-        schema = _parsed(leaf.constraint.source)
+        schema = parsed(leaf.constraint.source)
         if not isinstance(schema, dict | bool):
             raise GrammarError("a schema must be a JSON object or a boolean")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
@@ -234,12 +234,3 @@ def _texts(scalars: Iterable[Json]) -> list[str]:
             except UnicodeDecodeError:
                 continue
     return found
-
-
-def _parsed(source: str) -> object:
-    try:
-        return json.loads(source)
-    except json.JSONDecodeError as error:
-        raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
-    except RecursionError as error:
-        raise GrammarError("nested too deeply") from error
