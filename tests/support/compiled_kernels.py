@@ -38,6 +38,9 @@ def compiled_kernels() -> Iterator[set[Hashable]]:
 
 
 def _facts(executor: Any, name: str, value: Any) -> Hashable:
+    assert isinstance(value, torch.Tensor) or type(value) in (bool, int, float, str), (
+        f"{name}: triton takes no {type(value)}"
+    )
     is_constant = "constexpr" in str(executor.fn.__annotations__.get(name, "constexpr"))
     if isinstance(value, torch.Tensor):
         return str(value.dtype), value.data_ptr() % ALIGNMENT == 0
