@@ -8,19 +8,25 @@ whole characters: each of those is a group of its own.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine import kept_arrays
 from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.trie import TokenTrie, build
 from rtlang_grammars.regular.grains import LEVELS, Grain
 
+_MAGIC = b"rtlang-grains-1\n"
 _LARGE_GROUP = 300
 """Tokens; the masks of larger groups are kept as such: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
 """Groups that follow each other are together in blocks of 2 to the power of this, whose masks are kept, too: 150 in all for Qwen2."""
+
+
+_Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +139,19 @@ def write_group(group, offsets, members, large, masks, is_set, row):  # type: ig
 
 
 def grained_tries(trie: TokenTrie, num_words: int) -> tuple[GrainedTrie, ...]:
-    """Those of a vocabulary, for each level of grains."""
+    """Those of a vocabulary, for each level of grains; kept in a file beside that of the trie."""
+    path = trie.path.with_name(f"grained-{trie.path.name}")
+    magic = _MAGIC + hashlib.blake2b(repr(LEVELS).encode(), digest_size=16).digest()
+    arrays = kept_arrays.read(path, magic)
+    if arrays is None:
+        arrays = [each for level in _groups_of(trie) for each in level]
+        kept_arrays.write(path, magic, arrays)
+    levels = zip(arrays[::3], arrays[1::3], arrays[2::3], strict=True)
+    return tuple(_with_masks(nodes, ends, members, num_words) for nodes, ends, members in levels)
+
+
+def _groups_of(trie: TokenTrie) -> list[_Groups]:
+    """For each level of grains nodes, offsets and members as in `GrainedTrie`."""
     texts: list[str] = []
     ids: list[int] = []
     single: dict[bytes, int] = {}
@@ -153,13 +171,13 @@ def grained_tries(trie: TokenTrie, num_words: int) -> tuple[GrainedTrie, ...]:
         single_ids.append(token_id)
     token_ids = np.array(single_ids + ids, dtype=np.int32)
     of_text = np.arange(len(texts))
-    found = []
+    found: list[_Groups] = []
     for level in reversed(LEVELS):  # a coarser level is made of the groups of the finer one
         texts, merged = _in_grains(texts, level)
         of_text = merged[of_text]
         groups = np.concatenate((np.array(numbers, dtype=np.int64), of_text + len(single)))
-        found.append(_grained_trie([*single, *map(str.encode, texts)], groups, token_ids, num_words))
-    return tuple(reversed(found))
+        found.append(_sorted_groups([*single, *map(str.encode, texts)], groups, token_ids))
+    return found[::-1]
 
 
 def _in_grains(texts: list[str], level: tuple[Grain, ...]) -> tuple[list[str], NDArray[np.int64]]:
@@ -188,9 +206,7 @@ def _in_grains(texts: list[str], level: tuple[Grain, ...]) -> tuple[list[str], N
     return list(found), np.array(numbers, dtype=np.int64)
 
 
-def _grained_trie(
-    texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32], num_words: int
-) -> GrainedTrie:
+def _sorted_groups(texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32]) -> _Groups:
     """`groups`: which of the texts each token is."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int64)
@@ -201,17 +217,23 @@ def _grained_trie(
     nodes = build(np.frombuffer(b"".join(texts), dtype=np.uint8), offsets, np.arange(len(texts), dtype=np.int32))
     members = token_ids[np.argsort(groups, kind="stable")]
     ends = np.zeros(len(texts) + 1, dtype=np.int64)
-    sizes = np.bincount(groups, minlength=len(texts))
-    np.cumsum(sizes, out=ends[1:])
-    wide = np.flatnonzero(sizes > _LARGE_GROUP).astype(np.int32)
-    large = np.full(len(texts), -1, dtype=np.int32)
+    np.cumsum(np.bincount(groups, minlength=len(texts)), out=ends[1:])
+    return nodes, ends, members
+
+
+def _with_masks(
+    nodes: NDArray[np.int64], ends: NDArray[np.int64], members: NDArray[np.int32], num_words: int
+) -> GrainedTrie:
+    num_groups = len(ends) - 1
+    wide = np.flatnonzero(np.diff(ends) > _LARGE_GROUP).astype(np.int32)
+    large = np.full(num_groups, -1, dtype=np.int32)
     masks = np.zeros((len(wide), num_words), dtype=np.uint32)
     none = np.zeros((0, num_words), dtype=np.uint32)
     for at in range(len(wide)):
         spread(wide[at : at + 1], ends, members, large, masks, none, masks[at])
     large[wide] = np.arange(len(wide))
-    numbers = np.arange(len(texts), dtype=np.int32)
-    blocks = np.zeros((-(-len(texts) >> _BLOCK_BITS), num_words), dtype=np.uint32)
+    numbers = np.arange(num_groups, dtype=np.int32)
+    blocks = np.zeros((-(-num_groups >> _BLOCK_BITS), num_words), dtype=np.uint32)
     for at in range(len(blocks)):
         begin = at << _BLOCK_BITS
         spread(numbers[begin : begin + (1 << _BLOCK_BITS)], ends, members, large, masks, none, blocks[at])

@@ -264,7 +264,7 @@ class Tables:
                 return self.publish()
             if len(self.words) > num_words:
                 snapshot.X[num_words : len(self.words)] = self.words[num_words:]
-            flat = memoryview(snapshot.S.reshape(-1))  # copies from an array in a third of the time
+            flat = snapshot.S.reshape(-1).data  # copies from an array in a third of the time
             if end > num_states:
                 flat[STATE_WORDS * num_states : STATE_WORDS * end] = states[STATE_WORDS * num_states :]
             flat[begin + 1 : begin + STATE_WORDS] = states[begin + 1 : begin + STATE_WORDS]

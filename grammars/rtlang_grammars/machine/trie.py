@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rtlang_grammars.machine import kept_arrays
 from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.vocabulary import Vocabulary
 
@@ -25,7 +25,7 @@ MAX_TOKEN_BYTES = 1023
 DEPTH_SHIFT, TOKEN_SHIFT, SKIP_SHIFT = 8, 20, 40
 """Fields of a record: byte (8 bits), depth (12, the root's children have 1), token id + 1 (20, 0: none), next record (23)."""
 
-_MAGIC = b"rtlang-trie-1\n"
+_MAGIC = b"rtlang-trie-2\n"
 _CACHE_VARIABLE = "RTLANG_CACHE_DIR"
 
 
@@ -39,6 +39,7 @@ class TokenTrie:
         offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty where the id is no text.
         order: int32, the ids of tokens that are text, sorted by their bytes.
         max_depth: bytes of the longest token.
+        path: the file where it is kept.
     """
 
     nodes: NDArray[np.int64]
@@ -46,6 +47,7 @@ class TokenTrie:
     offsets: NDArray[np.int64]
     order: NDArray[np.int32]
     max_depth: int
+    path: Path
 
     def part(self, token_ids: NDArray[np.int32]) -> NDArray[np.int64]:
         """The records of a trie of some tokens only.
@@ -71,14 +73,14 @@ def token_trie(vocabulary: Vocabulary, cache_dir: Path | None = None) -> TokenTr
     offsets = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
     path = _cache_path(data, offsets, cache_dir)
-    stored = _read(path)
+    stored = kept_arrays.read(path, _MAGIC)
     if stored is None:
         order = np.array(sorted((i for i, text in enumerate(texts) if text), key=texts.__getitem__), dtype=np.int32)
         nodes = build(data, offsets, order)
-        _write(path, order, nodes)
+        kept_arrays.write(path, _MAGIC, (order, nodes))
     else:
         order, nodes = stored
-    return TokenTrie(nodes, data, offsets, order, int(np.diff(offsets).max(initial=0)))
+    return TokenTrie(nodes, data, offsets, order, int(np.diff(offsets).max(initial=0)), path)
 
 
 def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -145,33 +147,3 @@ def _cache_path(data: NDArray[np.uint8], offsets: NDArray[np.int64], cache_dir: 
     digest.update(offsets.tobytes())
     digest.update(data.tobytes())
     return (cache_dir or default_cache_dir()) / f"trie-{digest.hexdigest()}.bin"
-
-
-def _read(path: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
-    """What `_write` wrote; None where it is not there or not whole."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    head = len(_MAGIC) + 32
-    if not content.startswith(_MAGIC) or len(content) < head + 8:
-        return None
-    payload = content[head:]
-    if hashlib.blake2b(payload, digest_size=32).digest() != content[len(_MAGIC) : head]:
-        return None
-    num_tokens = int.from_bytes(payload[:8], "little")
-    split = 8 + 8 * ((4 * num_tokens + 7) // 8)
-    order = np.frombuffer(payload, dtype=np.int32, count=num_tokens, offset=8)
-    return order, np.frombuffer(payload, dtype=np.int64, offset=split)
-
-
-def _write(path: Path, order: NDArray[np.int32], nodes: NDArray[np.int64]) -> None:
-    text = order.tobytes()
-    payload = len(order).to_bytes(8, "little") + text + bytes(-len(text) % 8) + nodes.tobytes()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".trie-", delete=False) as file:
-            file.write(_MAGIC + hashlib.blake2b(payload, digest_size=32).digest() + payload)
-        os.replace(file.name, path)
-    except OSError:
-        return
