@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from rtlang_kernels import bench_table, device_checks, device_run, ops
+from rtlang_kernels import bench_table, check_process, device_run, ops
 from rtlang_kernels.bench_output import Output, watchdog
 from rtlang_kernels.reference import layers as reference_layers
 
@@ -300,14 +300,18 @@ def measure_gpu(options: argparse.Namespace, output: Output) -> None:
     """
     started, device = time.monotonic(), torch.device("cuda", torch.cuda.current_device())
     measure = device_run.measured_on_device
+
+    def is_late() -> bool:
+        return time.monotonic() - started > options.budget_s
+
     output.write(device_run.environment(device))
     if options.only is None:
-        device_checks.run_checks(output, device)
+        check_process.run(output, device, is_late)
     ceilings = device_run.measured_ceilings(device, measure)
     output.write(str(ceilings))
     output.write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
     tasks = device_run.tasks(options.only, options.quick, device, ceilings, measure)
-    found = device_run.run_tasks(tasks, output, lambda: time.monotonic() - started > options.budget_s)
+    found = device_run.run_tasks(tasks, output, is_late)
     if (left := sum(1 for _ in tasks)) > 0:
         output.write(f"stopped after {options.budget_s:.0f} s: {left} more lines were not measured")
     for entry in bench_table.summary(found):

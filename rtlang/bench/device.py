@@ -30,7 +30,7 @@ from rtlang.model.config import ModelConfig
 from rtlang.model.loader import lean_bytes, model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
 from rtlang_grammars import warm_up
-from rtlang_kernels import bench_table, device_checks, device_run
+from rtlang_kernels import bench_table, check_process, device_run
 from rtlang_kernels.bench_output import Output
 
 SHAPE_8B: dict[str, Any] = {
@@ -290,7 +290,8 @@ def run(
 ) -> None:
     """Everything in order: checks of kernels and of texts, the kernels that matter most, decoding, then what is left of the kernels.
 
-    A part that fails is noted in the output and the rest goes on; only decoding is not measured where texts are wrong.
+    A part that fails is noted in the output and the rest goes on; only decoding is not measured where texts are wrong. The kernels are
+    checked in a process of their own, as a kernel that hangs or loses the device would end all that comes after it.
 
     Args:
         config: of the runtime, device "cuda". Its model is not used.
@@ -313,7 +314,7 @@ def run(
     if config.grammar_backend == "rtlang":
         warm_up.begin()  # a minute's work on a machine that never ran it, beside the first checks
     with output.part("kernels"):
-        device_checks.run_checks(output, accelerator.device)
+        check_process.run(output, accelerator.device, is_after(FAMILIES_SHARE))
     is_right = False
     with output.part("texts"):
         is_right = check(config, output.write)

@@ -235,7 +235,7 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
         lambda config, output, families, is_late: output.write(f"families {next(families)} {is_late()}"),
     )
     monkeypatch.setattr(device, "measure", lambda *args, **given: iter(decoded))
-    monkeypatch.setattr(device.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
+    monkeypatch.setattr(device.check_process, "run", lambda output, *_: output.write("check x: error 0"))
     monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
     monkeypatch.setattr(device_run, "measured_ceilings", lambda *_: device_bench.Ceilings(1e12, 1e14, 2.0, 1 << 25))
     monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))

@@ -70,7 +70,7 @@ def test_a_run_on_a_gpu_is_checked_first_and_told_line_by_line(
     ):
         monkeypatch.setattr(device_run, name, stand_in)
     monkeypatch.setattr(device_run.run_tasks, "__defaults__", (lambda: None,))
-    monkeypatch.setattr(bench.device_checks, "run_checks", lambda output, device: output.write("check x: error 0"))
+    monkeypatch.setattr(bench.check_process, "run", lambda output, *_: output.write("check x: error 0"))
     out, figures = tmp_path / "out", tmp_path / "figures"
     given = ["--device", "cuda", "--out", str(out), "--json", str(figures), "--budget-s", str(budget_s)]
     given += ["--threads", str(torch.get_num_threads())]
