@@ -44,7 +44,10 @@ class RuntimeConfig:
     max_model_len: int | None = _setting(None, "longest sequence in tokens; default: what the checkpoint says")
     page_size: int = _setting(16, "tokens per KV page")
     num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
-    cache_bytes: int | None = _setting(None, "bytes for the KV pool; default: an eighth of memory, at most 2 GiB")
+    cache_bytes: int | None = _setting(
+        None,
+        "bytes for the KV pool; default: an eighth of memory, at most 2 GiB, and on a GPU 85% of what weights leave",
+    )
     prefix_sharing: bool = _setting(True, "keep and share KV of common prefixes")
     policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
     max_rows: int = _setting(64, "most requests computed in one step")

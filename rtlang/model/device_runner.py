@@ -347,8 +347,8 @@ class DeviceRunner:
     def _pick_num_pages(self, bytes_per_page: int) -> int:
         free, config = self.accelerator.free_bytes(), self.config
         if config.num_pages is not None:
-            if (config.num_pages + 1) * bytes_per_page > free:
-                needed = config.num_pages * bytes_per_page
+            needed = (config.num_pages + 1) * bytes_per_page  # the last one is nobody's
+            if needed > free:
                 raise ConfigError("num_pages", config.num_pages, f"it needs {needed:,} bytes, {free:,} are free")
             return config.num_pages
         cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
