@@ -1,11 +1,12 @@
 """Names sorted into classes while they are read: listed ones, those of some languages, and all others.
 
 Where whatever is neither listed nor of a class may follow, nothing is a dead end, and no complement or intersection has to be worked out:
-the listed names are followed in a trie, every class in its own automaton, side by side, and where the name ends they say what it is.
+the listed names are followed in their order, every class in its own automaton, side by side, and where the name ends they say what it is.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from rtlang_grammars.limits import Budget
@@ -14,10 +15,10 @@ from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAuto
 from rtlang_grammars.regular.grains import ALL_LEVELS
 
 _NOT_LISTED = -1
-"""The place in the trie of what no listed name begins with."""
+"""The place of what no listed name begins with."""
 
 _Situation = tuple[int, ...]
-"""A place in the trie, and the state of each class, NO_STATE where no name of it can come any more."""
+"""A place among the listed names, and the state of each class, NO_STATE where no name of it can come any more."""
 
 
 class SortedNames:
@@ -35,22 +36,15 @@ class SortedNames:
             listed: different names, without lone surrogates.
             classes: of languages that share no name that is not listed, none empty, all over the same `branchings`.
         """
-        self.branchings, self._classes = branchings, classes
-        self._trie: list[dict[int, int]] = [{}]  # by class of code points
-        class_of = branchings.partition.class_of
-        ends = set()
-        for name in listed:
-            place = 0
-            for character in name:
-                place = self._trie[place].setdefault(class_of(ord(character)), len(self._trie))
-                if place == len(self._trie):
-                    self._trie.append({})
-            ends.add(place)
-        self._ends = frozenset(ends)
+        self.branchings, self._classes, self._listed = branchings, classes, sorted(listed)
+        # A place is the first and the end of the listed names that begin so, and how many letters have come.
+        self._places: list[tuple[int, int, int]] = []
+        self._place_numbers: dict[tuple[int, int, int], int] = {}
         self._numbers: dict[_Situation, int] = {}
         self._situations: list[_Situation] = []
         self._vectors: list[tuple[int, ...] | None] = []
-        self.start = self._number((0 if listed else _NOT_LISTED, *(each.start for each in classes)))
+        start = self._place(0, len(listed), 0) if listed else _NOT_LISTED
+        self.start = self._number((start, *(each.start for each in classes)))
 
     @property
     def num_states(self) -> int:
@@ -60,7 +54,7 @@ class SortedNames:
     def label(self, state: int) -> int | None:
         """What the name so far is: the index of its class, their number for all others, None where it is listed."""
         place, *states = self._situations[state]
-        if place in self._ends:
+        if self._is_listed(place):
             return None
         for index, (each, at) in enumerate(zip(self._classes, states, strict=True)):
             if at != NO_STATE and each.is_accepting(at):
@@ -69,7 +63,7 @@ class SortedNames:
 
     def is_accepting(self, state: int) -> bool:
         """Whether the name so far is not listed."""
-        return self._situations[state][0] not in self._ends
+        return not self._is_listed(self._situations[state][0])
 
     def moves(self, state: int, budget: Budget) -> tuple[int, ...]:
         """The state after a code point of each class.
@@ -98,9 +92,8 @@ class SortedNames:
                 situation = (_NOT_LISTED, *each)
                 target = made[each] = numbers[situation] if situation in numbers else number(situation)
             targets.append(target)
-        if place != _NOT_LISTED:
-            for letter, below in self._trie[place].items():
-                targets[letter] = number((below, *after[letter]))
+        for letter, below in self._below(place):
+            targets[letter] = number((below, *after[letter]))
         budget.spend(states=len(made))
         vector = self._vectors[state] = tuple(targets)
         return vector
@@ -155,7 +148,7 @@ class SortedNames:
     def grain_levels(self, state: int) -> int:
         """The levels of grains, as bits, of which nothing that may follow tells two characters of one grain apart."""
         place, *states = self._situations[state]
-        levels = 0 if place != _NOT_LISTED and self._trie[place] else ALL_LEVELS
+        levels = 0 if self._goes_on(place) else ALL_LEVELS
         for each, at in zip(self._classes, states, strict=True):
             if at != NO_STATE:
                 levels &= each.grain_levels(at)
@@ -163,6 +156,41 @@ class SortedNames:
 
     def missing(self, limit: int, budget: Budget) -> None:
         """How many characters are missing at least in each state: there may be very many."""
+
+    def _is_listed(self, place: int) -> bool:
+        if place == _NOT_LISTED:
+            return False
+        first, _, depth = self._places[place]
+        return len(self._listed[first]) == depth
+
+    def _goes_on(self, place: int) -> bool:
+        """Whether more letters of a listed name may follow."""
+        if place == _NOT_LISTED:
+            return False
+        first, end, _ = self._places[place]
+        return end - first > self._is_listed(place)
+
+    def _below(self, place: int) -> list[tuple[int, int]]:
+        """The letters that follow in listed names, each by its class, and the places behind them."""
+        if place == _NOT_LISTED:
+            return []
+        first, end, depth = self._places[place]
+        first += self._is_listed(place)
+        found = []
+        while first < end:
+            letter = self._listed[first][depth]
+            after = bisect_right(self._listed, letter, lo=first, hi=end, key=lambda name: name[depth])
+            found.append((self.branchings.partition.class_of(ord(letter)), self._place(first, after, depth + 1)))
+            first = after
+        return found
+
+    def _place(self, first: int, end: int, depth: int) -> int:
+        key = (first, end, depth)
+        number = self._place_numbers.get(key)
+        if number is None:
+            number = self._place_numbers[key] = len(self._places)
+            self._places.append(key)
+        return number
 
     def _number(self, situation: _Situation) -> int:
         number = self._numbers.get(situation)

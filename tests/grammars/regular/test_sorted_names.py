@@ -84,6 +84,14 @@ def test_patterns_of_the_same_sets_share_what_is_told_apart() -> None:
     assert names.grain_levels(walk(names, b"")) == 0
 
 
+def test_long_lists_and_long_names_take_no_more_than_what_is_followed() -> None:
+    listed = [f"n{number:06}" for number in range(50_000)] + ["m" * 200_000]
+    names = automaton(listed, ["^n0"])
+    for text, expected in (("n000007", None), ("n00000", 0), ("n1", 1), ("m" * 500, 1), ("k", 1)):
+        assert names.label(walk(names, text.encode())) == expected, text[:9]
+    assert names.num_states < 1000 * 8
+
+
 def test_no_listed_name_has_a_lone_surrogate() -> None:
     with pytest.raises(GrammarError, match="literal"):
         automaton(["\ud800"], [])
