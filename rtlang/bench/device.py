@@ -214,6 +214,7 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
 
     Raises:
         MemoryError: the pool does not hold it; rows would be preempted and computed again.
+        ArithmeticError: more tokens took no more time, so this is no time of a step.
     """
     needed, there = pages_needed(case, plan, runtime.config.page_size), runtime.stats()["num_pages"]
     if needed > there:
@@ -230,10 +231,14 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
         seconds = times[plan.long_tokens] - times[plan.short_tokens]
         steps.append(1e6 * seconds / (plan.long_tokens - plan.short_tokens))
     middle = statistics.median(steps)
-    spread = (max(steps) - min(steps)) / middle if middle else 0.0
+    if not middle > 0:
+        raise ArithmeticError(
+            f"{plan.long_tokens} tokens took no longer than {plan.short_tokens}: {middle:.0f} us/step"
+        )
     after = runtime.stats()
     replayed, eager = (after[name] - before[name] for name in ("num_steps_replayed", "num_steps_eager"))
-    return Line(case, middle, spread, 1e6 * case.num_rows / middle if middle else 0.0, floor, replayed, eager)
+    spread = (max(steps) - min(steps)) / middle
+    return Line(case, middle, spread, 1e6 * case.num_rows / middle, floor, replayed, eager)
 
 
 def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph, ...]:
@@ -352,10 +357,9 @@ def run(
 
 def text_of(line: Line) -> str:
     """A line of the table."""
-    reached = line.floor_us / line.step_us if line.step_us else 0.0
     return (
         f"{line.case.name:<32} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
-        f"floor {line.floor_us:>8.0f} us ({reached:.0%} of it reached)  "
+        f"floor {line.floor_us:>8.0f} us ({line.floor_us / line.step_us:.0%} of it reached)  "
         f"{line.num_replayed} steps replayed, {line.num_eager} not"
     )
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ def test_every_case_is_decoded(own_columns: None) -> None:
     told: list[str] = []
     with Output(say=told.append) as output:
         found = device.measure(
-            CONFIG, plan, 1e9, output, is_late=lambda: len(lines) == 2, clock=lambda: float(next(ticks))
+            CONFIG, plan, 1e9, output, is_late=lambda: len(lines) == 2, clock=lambda: float(next(ticks) ** 2)
         )
         for line in found:
             lines.append(line)
@@ -192,21 +193,42 @@ def test_the_pool_of_decoding_is_what_the_weights_leave(
     assert device._cache_bytes(CONFIG, model) == (int(device.CACHE_SHARE * left) if wanted is None else wanted)
 
 
+class Idle:
+    """A runtime with so many pages that nothing runs on."""
+
+    config = CONFIG
+
+    def __init__(self, num_pages: int) -> None:
+        self.num_pages = num_pages
+
+    def stats(self) -> dict[str, int]:
+        return {"num_pages": self.num_pages, "num_steps_replayed": 0, "num_steps_eager": 0}
+
+    def clear_cache(self) -> None:
+        """Nothing is cached."""
+
+
 def test_a_case_that_the_pool_does_not_hold_is_not_measured() -> None:
     case = Case("x", 5, 50, shared_tokens=33)
     plan = replace(FULL, long_tokens=20)
     assert device.pages_needed(case, plan, 16) == 2 + 5 * 3
     assert device.pages_needed(replace(case, prefix_sharing=False), plan, 16) == 5 * 5
 
-    class Small:
-        config = CONFIG
-
-        def stats(self) -> dict[str, int]:
-            return {"num_pages": 16}
-
-    runtime: Any = Small()
+    runtime: Any = Idle(16)
     with pytest.raises(MemoryError, match="17 pages of KV are needed, there is room for 16"):
         device._line(runtime, case, plan, 1.0, lambda: 0.0)
+
+
+def test_noise_is_no_time_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = iter([9.0, 2.0, 1.0, 2.0, 2.5, 2.0, 1.5])  # the warm-up, then the short and the long run in turn
+    monkeypatch.setattr(device, "_graphs", lambda *_: ())
+    monkeypatch.setattr(device, "run_on_target", lambda *_, clock: SimpleNamespace(total_s=next(took)))
+    runtime: Any = Idle(999)
+    with pytest.raises(ArithmeticError, match="144 tokens took no longer than 16: -3906 us/step"):
+        device._line(runtime, Case("x", 1, 9), FULL, 1.0, lambda: 0.0)
+    took = iter([9.0, 2.0, 2.128, 2.0, 2.256, 2.0, 2.384])
+    line = device._line(runtime, Case("x", 4, 9), FULL, 1.0, lambda: 0.0)
+    assert (line.step_us, line.spread, line.tokens_per_s) == pytest.approx((2000.0, 1.0, 2000.0))
 
 
 class Pretended:
