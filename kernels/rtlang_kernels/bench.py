@@ -302,7 +302,7 @@ def measure_gpu(options: argparse.Namespace, output: Output) -> None:
     measure = device_run.measured_on_device
 
     def is_late() -> bool:
-        return time.monotonic() - started > options.budget_s
+        return bool(time.monotonic() - started > options.budget_s)
 
     output.write(device_run.environment(device))
     if options.only is None:
