@@ -117,6 +117,7 @@ def main(arguments: Sequence[str], device: torch.device | None = None) -> int:
     """Make the checks from the number arguments[0] on; returns the exit status."""
     device = device or torch.device("cuda", torch.cuda.current_device())
     torch.zeros(1, device=device)
+    torch.set_float32_matmul_precision("highest")  # as `device_run.environment` does
     _tell({"is_ready": True})
     for name, check in list(device_checks.checks())[int(arguments[0]) :]:
         try:

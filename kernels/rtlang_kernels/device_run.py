@@ -89,8 +89,12 @@ def give_memory_back() -> None:
 
 
 def environment(device: torch.device) -> str:
-    """What a run is on: the device, and versions of what decides speed."""
+    """What a run is on: the device, and versions of what decides speed. From here on this process multiplies float32 in full."""
     import triton
+
+    torch.set_float32_matmul_precision(
+        "highest"
+    )  # an environment variable may say otherwise, and references are float32
 
     name = torch.cuda.get_device_name(device)
     host = "compiled" if IS_COMPILED else "NOT compiled (no numba here): the host's times are those of plain Python"

@@ -153,6 +153,9 @@ def test_ceilings_are_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_without_a_gpu_says_what_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", told.append)
     assert device_run.environment(DEVICE).startswith(f"a GPU, torch {torch.__version__}")
+    assert told == ["highest"]
     device_run.give_memory_back()
