@@ -66,10 +66,10 @@ _NUM_JOINTS = 12
 class CompletionSearch:
     """Finds ways to a complete text. Immutable; safe to use from several threads.
 
-    A matcher that offers `closing_bytes()`, some bytes that complete the text, is taken at its word. Otherwise this works with any
-    `GrammarMatcher`. One that offers `completes(token_ids)` (accepts them and is complete then) is asked that, others are
-    forked; one that offers `forced_bytes()` is asked for the bytes that must come next, `allowed(token_ids)` which of them may follow, and
-    `hints` for texts that match patterns of its grammar.
+    A matcher that offers `closing()`, some bytes that complete the text, or that they are too many, is taken at its word. Otherwise
+    this works with any `GrammarMatcher`. One that offers `completes(token_ids)` (accepts them and is complete then) is asked that, others
+    are forked; one that offers `forced_bytes()` is asked for the bytes that must come next, `allowed(token_ids)` which of them may follow,
+    and `hints` for texts that match patterns of its grammar.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -82,10 +82,9 @@ class CompletionSearch:
         self._letters = frozenset(ids[text] for text in _LETTERS if text in ids and text not in _VALUES)
         spelled = ((bridge, ClosingPath(bridge, self.table)) for bridge in _BRIDGES)
         self._bridges = [(bridge, path.token_ids()) for bridge, path in spelled if path.cost() < UNREACHABLE]
-        lengths = np.zeros(vocabulary.vocab_size, dtype=np.int32)
+        self._lengths: NDArray[np.int32] = np.zeros(vocabulary.vocab_size, dtype=np.int32)
         for text, token_id in ids.items():
-            lengths[token_id] = len(text)
-        self._lengths: NDArray[np.int32] = lengths
+            self._lengths[token_id] = len(text)
 
     def completes(self, matcher: GrammarMatcher, token_ids: list[int]) -> bool:
         """Whether the text is complete after `token_ids`. Does not change the matcher."""
@@ -138,19 +137,20 @@ class CompletionSearch:
         Grammars that show their masks have no dead ends, only long ways and loops. So one descent after the other takes the most promising
         token each time; the first begins at the start, the next ones where an earlier one could have gone to another kind of place.
         """
-        known: Any = getattr(matcher, "closing_bytes", None)
-        if known is not None:
-            data = known()
-            if data is not None:
-                path = ClosingPath(data, self.table, None if tail is None else _shared_end(data, tail[0]))
-                return (path if path.fits(limit) else None), False
+        known: Any = getattr(matcher, "closing", None)
+        data, is_far = (None, False) if known is None else known()
+        if data is not None:
+            path = ClosingPath(data, self.table, None if tail is None else _shared_end(data, tail[0]))
+            return (path if path.fits(limit) else None), False
+        if is_far:
+            return None, False
         hints, joints = self._hints_of(matcher), self._joints(tail, limit)
         effort = _Effort(limit, tail, num_states, 2 * limit + 8, hints, joints, is_unwanted)
         start = self._reach(matcher.fork(), b"", 0, None, effort)
         if start is None or start.path is not None:
             return (None, not effort.was_cut) if start is None else (start.path, False)
         waiting = deque([start])
-        known = {start.kind}
+        seen = {start.kind}
         while waiting:
             place: _Place | None = waiting.popleft()
             num_same = 0
@@ -164,10 +164,10 @@ class CompletionSearch:
                 if effort.num_left <= 0:
                     return None, False
                 for other in following[1:]:
-                    if other.kind in known:
+                    if other.kind in seen:
                         effort.was_cut = True
                     else:
-                        known.add(other.kind)
+                        seen.add(other.kind)
                         waiting.append(other)
                 best = following[0] if following else None
                 num_same = num_same + 1 if best is not None and best.signature == place.signature else 0

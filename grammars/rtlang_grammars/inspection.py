@@ -31,6 +31,8 @@ KINDS_BY_SUFFIX = {
 }
 
 _MAX_TOKENS = 60
+_MAX_LONGEST = 1 << 14
+"""Tokens of the longest way to the end that is looked for."""
 _LIKED = frozenset(b" abcdefghijklmnopqrstuvwxyz0123456789")
 
 
@@ -60,7 +62,7 @@ class Inspection:
         compile_ms: from the source to tables.
         num_states, num_rows, size_bytes: of the tables, after the samples.
         report: what became of every keyword; None for constraints without schemas.
-        shortest: a short text; not always the shortest.
+        shortest: a short text, not always the shortest; None where none was found.
         samples: other texts.
         masks: None where no text has a token.
     """
@@ -70,7 +72,7 @@ class Inspection:
     num_rows: int
     size_bytes: int
     report: Report | None
-    shortest: str
+    shortest: str | None
     samples: tuple[str, ...]
     masks: MaskFigures | None
 
@@ -124,7 +126,7 @@ def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int 
         num_rows=tables.num_rows,
         size_bytes=grammar.size_bytes,
         report=grammar.report,
-        shortest="" if shortest is None else shortest.decode(),
+        shortest=None if shortest is None else shortest.decode(),
         samples=samples,
         masks=walk.figures(),
     )
@@ -143,9 +145,9 @@ class _Walk:
         self._liked = np.array([bool(text) and _LIKED.issuperset(text) for text in vocabulary.token_bytes])
 
     def sample(self) -> str:
-        """One text of at most `_MAX_TOKENS` tokens, or a short one where that is too few."""
+        """One text of at most `_MAX_TOKENS` tokens, or a short one where that is too few; empty where all take too many."""
         matcher = self._grammar.matcher()
-        path = self._search.find(matcher, 1 << 20)
+        path = self._search.find(matcher, _MAX_LONGEST)
         if path is None:
             return ""
         most = max(_MAX_TOKENS, path.cost())
@@ -175,7 +177,7 @@ class _Walk:
         bits[list(self._vocabulary.eos_token_ids)] = False
         if not bits.any() or (matcher.is_accepting and self._rng.random() < 0.3):
             return None
-        if self._rng.random() < 0.5 and (path := matcher.shortest_completion(1 << 20)):
+        if self._rng.random() < 0.5 and (path := matcher.shortest_completion(_MAX_LONGEST)):
             drawn = path[0]
         else:
             liked = np.flatnonzero(bits & self._liked)

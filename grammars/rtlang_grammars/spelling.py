@@ -35,9 +35,11 @@ class ClosingPath:
         return self._known_costs()[offset]
 
     def fits(self, limit: int, offset: int = 0) -> bool:
-        """Whether data[offset:] takes at most `limit` tokens. Quick where there is room for a token a byte."""
+        """Whether data[offset:] takes at most `limit` tokens. Quick where a token a byte fits, and where the longest do not."""
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
+        if len(self.data) - offset > limit * self._table.max_length:
+            return False
         return self.cost(offset) <= limit
 
     def _known_costs(self) -> list[int]:
@@ -71,11 +73,12 @@ class TokenTable:
     Attributes:
         ids: the token that spells some bytes.
         has_every_byte: any bytes can be spelled, with a token for each.
+        max_length: bytes of the longest.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
-        self._max_length = max(map(len, self.ids), default=1)
+        self.max_length = max(map(len, self.ids), default=1)
         self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(256))
 
     def costs(self, data: bytes, tail: tuple[ClosingPath, int] | None) -> tuple[list[int], list[int]]:
@@ -88,7 +91,7 @@ class TokenTable:
         ids = self.ids
         for at in range(num_new - 1, -1, -1):
             best = UNREACHABLE
-            for end in range(at + 1, min(at + self._max_length, len(data)) + 1):
+            for end in range(at + 1, min(at + self.max_length, len(data)) + 1):
                 if costs[end] < best and data[at:end] in ids:
                     best, lengths[at] = costs[end], end - at
             costs[at] = min(best + 1, UNREACHABLE)

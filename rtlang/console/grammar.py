@@ -13,6 +13,8 @@ from rtlang_grammars.vocabulary import Vocabulary
 
 MAX_LINES = 40
 """Lines of a report that are shown without being asked for more."""
+MAX_LETTERS = 2000
+"""Characters of a text that are shown."""
 
 
 def check_grammar(
@@ -47,7 +49,7 @@ def check_grammar(
     yield f"compiled    in {seen.compile_ms:.1f} ms: {seen.num_states} states, {seen.num_rows} rows, {seen.size_bytes >> 10} KiB"
     if seen.report is not None:
         yield from _report_lines(seen.report, shows_all)
-    yield f"shortest    {_shown(seen.shortest)}"
+    yield "shortest    " + ("none was found" if seen.shortest is None else _shown(seen.shortest))
     for text in seen.samples:
         yield f"sample      {_shown(text)}"
     if seen.masks is not None:
@@ -73,7 +75,9 @@ def _report_lines(report: object, shows_all: bool) -> Iterator[str]:
 
 
 def _shown(text: str) -> str:
-    """One line."""
+    """One line, and the beginning of a long one."""
+    if len(text) > MAX_LETTERS:
+        return f"{_shown(text[:MAX_LETTERS])}... ({len(text)} characters)"
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 

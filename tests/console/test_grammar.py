@@ -69,6 +69,19 @@ def test_kinds_are_told_by_names(tmp_path: Path, name: str, text: str, sample: s
     assert lines_of(lines, "shortest") == lines_of(lines, "sample") == [sample]
 
 
+def test_long_texts_are_cut_and_ends_that_are_too_long_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text('{"type": "string", "minLength": 50000}')
+    _, lines, _ = invoke(path, "--samples", 0)
+    (shown,) = lines_of(lines, "shortest")
+    assert shown.startswith('"aaa')
+    assert shown.endswith("... (50002 characters)")
+    path.write_text('{"type": "array", "minItems": 1000000000}')
+    code, lines, _ = invoke(path, "--samples", 2)
+    assert code == 0
+    assert lines_of(lines, "shortest") == ["none was found"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "told"),
     [

@@ -49,6 +49,7 @@ from rtlang_grammars.machine.layout import (
     TARGET,
     UNKNOWN,
 )
+from rtlang_grammars.machine.long_texts import MAX_BYTES, MAX_KEPT_BYTES, LongTextError
 from rtlang_grammars.machine.members import Members
 from rtlang_grammars.machine.prelude import QUOTE
 from rtlang_grammars.machine.tables import Register
@@ -79,16 +80,24 @@ class Completion:
         self._wanted: set[int] = set()
         self._lacks = False  # a text that was asked for has not been worked out
         self._members: Members | None = None  # the last that were looked at
+        self._long: set[int] = set()  # starts of texts too long to be kept
+        self._num_kept = 0  # bytes of those that are
+        self._was_long = False  # the last search left an end out because it is too long
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
-    def find(self, configuration: Configuration) -> bytes | None:
-        """A short text that completes the one behind `configuration`; None where none was found within the bound of the search."""
+    def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
+        """A short text that completes the one behind `configuration`; None where none was found within the bound of the search.
+
+        Returns:
+            The text, and whether one was left out because it is too long (`long_texts`) where there is none.
+        """
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
             state, register, node = (int(x) for x in configuration[HEADS + 3 * i : HEADS + 3 * i + 3])
             heads.append((state, self._register(configuration, state, register), node))
         with self._lock:
-            return self._settled(heads, configuration)
+            found = self._settled(heads, configuration)
+            return found, found is None and self._was_long
 
     def _settled(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
         """Search; work out what was called on the way, and search again, until that changes nothing."""
@@ -107,19 +116,19 @@ class Completion:
         is_changed = True
         while is_changed and unknown:
             is_changed = False
-            for start in tuple(unknown):
+            for start in () if self._is_full else tuple(unknown):
                 self._wanted = set()
                 text = self._search([(start, 0, ROOT)], None)
                 self._call([called for called in self._wanted if called not in self._shortest], unknown)
                 if text is not None:
-                    self._shortest[start] = text
+                    self._keep(start, text)
                     unknown.remove(start)
                     is_changed = True
 
     def _call(self, starts: Iterable[int], unknown: list[int]) -> None:
         """Work out `starts` depth first; those without a text so far are added to `unknown`."""
         waiting, active = list(starts), set[int]()
-        while waiting:
+        while waiting and not self._is_full:
             start = waiting[-1]
             if start in self._shortest:
                 waiting.pop()
@@ -131,14 +140,32 @@ class Completion:
             if called:
                 waiting += called
                 continue
-            self._shortest[start] = text
+            self._keep(start, text)
             if text is None:
                 unknown.append(start)
 
+    def _keep(self, start: int, text: bytes | None) -> None:
+        """Know the text that the last search has found."""
+        if text is not None:
+            self._num_kept += len(text)
+            self._long.discard(start)
+        elif self._was_long:
+            self._long.add(start)
+        self._shortest[start] = text
+
+    @property
+    def _is_full(self) -> bool:
+        """So much is kept that no more is worked out."""
+        return self._num_kept > MAX_KEPT_BYTES
+
     def _text_of(self, start: int) -> bytes | None:
         """The shortest text of a called frame, as far as it is known."""
+        if self._is_full and start not in self._shortest:
+            self._was_long = True
+            return None
         self._wanted.add(start)
         self._lacks = self._lacks or start not in self._shortest
+        self._was_long = self._was_long or start in self._long
         return self._shortest.get(start)
 
     def _search(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
@@ -147,9 +174,13 @@ class Completion:
         back: dict[Place, tuple[Place | None, bytes]] = {}
         queue: list[tuple[int, int, Place]] = []
         tie, sign = 0, 1
+        self._was_long = False
 
         def reach(place: Place, cost: int, origin: Place | None, text: bytes) -> None:
             nonlocal tie
+            if cost > MAX_BYTES:
+                self._was_long = True
+                return
             known = best.get(place)
             if known is None or (cost < known and sign > 0):
                 best[place] = cost
@@ -187,7 +218,11 @@ class Completion:
             closer = self._tables.closers.get(state)
             if closer is not None:
                 self._lacks = False
-                text = closer.text(register, self._text_of)
+                try:
+                    text = closer.text(register, self._text_of)
+                except LongTextError:  # and so is every other end from here
+                    self._was_long = True
+                    continue
                 if text is None and self._lacks:  # once that is worked out, there is another search
                     continue
                 if text is not None:

@@ -22,6 +22,7 @@ from rtlang_grammars.machine.layout import (
     ROW,
     TARGET,
 )
+from rtlang_grammars.machine.long_texts import Room
 from rtlang_grammars.machine.prelude import add_pair
 from rtlang_grammars.machine.tables import Register
 from rtlang_grammars.schema.shapes import ArrayShape, ItemCase
@@ -51,20 +52,22 @@ class ArrayCloser:
     items: tuple[int, ...]
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
-        """The missing elements and the bracket."""
+        """The missing elements and the bracket. May raise LongTextError."""
         assert isinstance(register, int)
         done = self.done + register
-        parts = []
+        parts, room = [], Room()
         for index in range(done, min(self.min_items, len(self.prefix))):
             text = shortest_of(self.prefix[index], shortest)
             if text is None:
                 return None
+            room.take(len(text) + 1)
             parts.append(text)
         rest = self.min_items - max(done, len(self.prefix))
         if rest > 0:
             text = shortest_of(self.items, shortest)
             if text is None:
                 return None
+            room.take(rest * (len(text) + 1))
             parts += [text] * rest
         lead = b"," if done and parts else b""
         return lead + b",".join(parts) + b"]"

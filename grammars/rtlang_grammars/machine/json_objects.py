@@ -35,6 +35,7 @@ from rtlang_grammars.machine.layout import (
     NONE,
     TARGET,
 )
+from rtlang_grammars.machine.long_texts import Room
 from rtlang_grammars.machine.members import Members
 from rtlang_grammars.machine.prelude import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
 from rtlang_grammars.machine.tables import Register
@@ -64,9 +65,9 @@ class ObjectCloser:
     is_first: bool
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
-        """The missing members and the brace."""
+        """The missing members and the brace. May raise LongTextError."""
         have = Members(self.words, self.description, register)  # type: ignore[arg-type]
-        parts = []
+        parts, room = [], Room()
         is_lost, lacking, missing = False, have.num_lacking, _digits(have.missing)
         seen = _digits(have.seen) if lacking else ""
         for number, (name, starts) in enumerate(self.members):
@@ -76,6 +77,7 @@ class ObjectCloser:
             if is_missing or (lacking and seen[number : number + 1] != "1"):
                 text = shortest_of(starts, shortest)
                 if text is not None:
+                    room.take(len(name) + len(text) + 1)
                     parts.append(name + text)
                     lacking -= not is_missing
                 elif is_missing:
@@ -83,9 +85,11 @@ class ObjectCloser:
         if is_lost:
             return None
         if lacking:
+            room.take(lacking * len(b'"":0,'))
             others = list(islice(self._others(lacking, shortest), lacking))
             if len(others) < lacking:
                 return None
+            room.take(sum(map(len, others)))
             parts += others
         lead = b"" if self.is_first or not parts else b","
         return lead + b",".join(parts) + b"}"

@@ -33,6 +33,7 @@ from rtlang_grammars.machine.layout import (
     STATE_WORDS,
     WIDTH,
 )
+from rtlang_grammars.machine.long_texts import Room
 from rtlang_grammars.machine.prelude import COUNTED_SLICE, QUOTE, Prelude, add_body, prelude
 from rtlang_grammars.machine.tables import Tables
 from rtlang_grammars.machine.tries import LITERALS, NO_AUTOMATON, NO_ROWS, NO_STATES, NO_WORDS, build_trie
@@ -390,6 +391,8 @@ class CountedCloser:
     least: int
 
     def text(self, register: object, shortest: object) -> bytes | None:
-        """Plain letters, and the quote."""
+        """Plain letters, and the quote. May raise LongTextError."""
         assert isinstance(register, int)
-        return b"a" * max(0, self.least - register) + b'"'
+        missing = max(0, self.least - register)
+        Room().take(missing + 1)
+        return b"a" * missing + b'"'

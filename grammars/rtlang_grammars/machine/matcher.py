@@ -111,7 +111,11 @@ class MachineMatcher:
 
     def closing_bytes(self) -> bytes | None:
         """A short text that completes this one; None where none was found. Does not change the matcher."""
-        return b"" if self._has_ended else self._completion.find(self._path[-1])
+        return self.closing()[0]
+
+    def closing(self) -> tuple[bytes | None, bool]:
+        """The same, and whether there is none because all that were found are too long to be written out (`long_texts`)."""
+        return (b"", False) if self._has_ended else self._completion.find(self._path[-1])
 
     def shortest_completion(self, limit: int) -> list[int] | None:
         """See `GrammarMatcher.shortest_completion`."""
