@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -22,6 +22,7 @@ from rtlang_kernels import device_checks
 from rtlang_kernels.bench_output import Output
 
 LONGEST_S = 120.0  # from one line of the process to the next: its imports, or a kernel's compilation
+ENDING_S = 30.0  # that a process may take to be gone
 LOST = 4  # exit status of a process whose device does not answer any more
 COMMAND = (sys.executable, "-m", "rtlang_kernels.check_process")
 
@@ -82,7 +83,13 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
     """A process, which does not outlive this, and the lines that it writes; None behind the last."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=environment
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",  # a library may write anything
+        env=environment,
     )
     found: SimpleQueue[str | None] = SimpleQueue()
     assert process.stdout is not None
@@ -99,9 +106,10 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
         yield process, found
     finally:
         process.kill()
-        process.wait()
-        reader.join()
-        stream.close()
+        with suppress(subprocess.TimeoutExpired):  # a process that waits for a device may not even die
+            process.wait(ENDING_S)
+            reader.join()
+            stream.close()
 
 
 def _report(line: str) -> dict[str, Any] | None:

@@ -52,7 +52,7 @@ def said(script: str, *, is_late: int = 99) -> tuple[list[str], int]:
 
 
 def test_every_check_is_told_and_other_words_are_not() -> None:
-    script = "print('a library says hello')\ntell(is_ready=True)\nprint('[1]')\n"
+    script = "sys.stdout.buffer.write(b'hello \\xff\\n')\ntell(is_ready=True)\nprint('[1]')\n"
     script += "for name in 'abcd'[first:]: tell(name=name, error=0.25)"
     assert said(script) == ([f"check {name}: error 2.5e-01" for name in NAMES], 0)
 
