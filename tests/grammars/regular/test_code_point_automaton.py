@@ -84,3 +84,26 @@ def test_threads_may_share_it() -> None:
         assert automaton.is_accepting(_run(automaton, word)) == alone.is_accepting(_run(alone, word))
     assert len(ends) == 800
     assert automaton.num_states >= alone.num_states
+
+
+@pytest.mark.parametrize("pattern", ["a{2,4}b", "(ab|c)*", "x?[0-9]{3}(?:z|yy)", "[^a]*aa", r"\d{1,2}:\d\d"])
+def test_what_is_missing_is_the_length_of_a_shortest_text(pattern: str) -> None:
+    automaton = _automaton(pattern)
+    missing = automaton.missing(100, Budget())
+    assert missing is not None
+    assert set(missing) == set(range(automaton.num_states))
+    for state, count in missing.items():
+        end = automaton.nearest_end(state, 1000, Budget())
+        assert end is not None
+        assert len(end) == count
+    assert automaton.missing(len(missing), Budget()) == missing
+    assert automaton.missing(len(missing) - 1, Budget()) is None
+
+
+def test_what_is_missing_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    automaton = _automaton("a{1,20}")
+    first, few = automaton.missing(100, Budget()), automaton.missing(3, Budget())
+    assert few is None
+    monkeypatch.setattr(automaton, "moves", None)
+    assert automaton.missing(100, Budget()) is first
+    assert automaton.missing(3, Budget()) is None

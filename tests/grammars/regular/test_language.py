@@ -258,3 +258,14 @@ def test_exploring_ends() -> None:
     language.explore(50)
     assert language.accepts("a" * 25)
     compile_regex("a(?!)").explore(5)  # no text at all
+
+
+def test_the_same_bounds_give_the_same_language_and_few_are_remembered() -> None:
+    language = compile_regex("[ab]*")
+    assert language.bounded(1, 3) is language.bounded(1, 3)
+    first = language.bounded(0, 2)
+    for high in range(100, 200):
+        assert language.bounded(0, high).accepts("a" * high)
+        assert not language.bounded(0, high).accepts("a" * (high + 1))
+    assert language.bounded(0, 2) is not first
+    assert language.bounded(0, 2).is_equivalent(first)
