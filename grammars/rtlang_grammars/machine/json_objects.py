@@ -132,7 +132,10 @@ def names_of(language: Language, count: int) -> Iterator[str]:
 
 
 def _member(name: str) -> bytes:
-    return _encode(name).encode() + b":"
+    try:
+        return _encode(name).encode() + b":"
+    except UnicodeEncodeError:  # half a character, which only an escape can say
+        return json.dumps(name).encode() + b":"
 
 
 def add_object(build: ShapeTables, shape: ObjectShape, start: int) -> None:

@@ -11,6 +11,7 @@ import re
 from decimal import Decimal
 
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: spelled in one way
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # alone, it is no character: only escapes can say it
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash is taken with its own
 
 
@@ -23,7 +24,7 @@ def string_spellings(value: str) -> set[bytes]:
         _ESCAPE.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), text) for text in texts if "\\u" in text
     }
     texts |= {text.replace("/", "\\/") for text in texts if "/" in text}
-    return {text.encode("utf-8", "surrogatepass") for text in texts}
+    return {text.encode() for text in texts if not _SURROGATE.search(text)}
 
 
 def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
