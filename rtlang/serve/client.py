@@ -16,8 +16,8 @@ from websockets.typing import Subprotocol
 from rtlang.errors import ConfigError, ConnectionLostError, ProtocolError
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.messages import VERSION
-from rtlang.serve.remote import CLOSE_TIMEOUT_S, RemoteRuntime, closed_because
-from rtlang.serve.wire import error_from_wire, read_messages
+from rtlang.serve.remote import CLOSE_TIMEOUT_S, RemoteRuntime
+from rtlang.serve.wire import closed_because, error_from_wire, read_messages
 
 PATH = "/v1/stream"
 _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -28,18 +29,11 @@ from rtlang.serve.connection import CloseCode
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.generation import generation_graph
 from rtlang.serve.messages import MAX_ID, stream_of
-from rtlang.serve.wire import error_from_wire, event_from_wire, read_messages
+from rtlang.serve.wire import check_offset, closed_because, error_from_wire, event_from_wire, read_messages
 
 logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT_S = 2.0
-
-
-def closed_because(error: ConnectionClosed) -> str:
-    """What a close frame said, for a person."""
-    if error.rcvd is None:
-        return "the connection broke"
-    return f"the server closed the connection: {error.rcvd.reason or 'no reason given'} ({error.rcvd.code})"
 
 
 class _Answer:
@@ -103,7 +97,7 @@ class RemoteRuntime:
         self.url = url
         self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
-        self._websocket, self._exits, self._timeout_s = websocket, exits, timeout_s
+        self._websocket, self._exits, self._timeout_s, self._pid = websocket, exits, timeout_s, os.getpid()
         self._lock = threading.Lock()  # of everything below, and of the order of messages
         self._runs: dict[int, RemoteGraphRun] = {}
         self._last_id = self._last_request = 0
@@ -118,7 +112,12 @@ class RemoteRuntime:
     @property
     def is_alive(self) -> bool:
         """See `Target.is_alive`."""
-        return not self._is_closing and self._lost is None
+        return not self._is_closing and self._lost is None and not self._is_elsewhere
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """This is a fork of the process that connected: the socket is that one's, and nobody reads here."""
+        return self._pid != os.getpid()
 
     def __enter__(self) -> Self:
         return self
@@ -241,7 +240,9 @@ class RemoteRuntime:
         return future
 
     def close(self) -> None:
-        """End the connection; running graphs get GraphFailed(AbortedError). Idempotent."""
+        """End the connection; running graphs get GraphFailed(AbortedError). Idempotent. In a fork of the process it does nothing."""
+        if self._is_elsewhere:
+            return
         with self._lock:
             was_closing, self._is_closing = self._is_closing, True
             if not was_closing and self._lost is None:
@@ -254,6 +255,10 @@ class RemoteRuntime:
     # Writing. All of it under the lock.
 
     def _check_there(self) -> None:
+        if self._is_elsewhere:
+            raise ConnectionLostError(
+                f"{self.url}: process {self._pid} connected, of which this is a fork; connect here"
+            )
         if self._is_closing:
             raise ConnectionLostError(f"{self.url}: the connection was closed here")
         if self._lost is not None:
@@ -284,6 +289,8 @@ class RemoteRuntime:
         return batches
 
     def _send(self, *packed: bytes) -> None:
+        if self._is_elsewhere:
+            return
         # On a broken connection the reader ends all graphs; here there is nobody to tell twice.
         with contextlib.suppress(ConnectionClosed, OSError):
             for data in packed:
@@ -333,7 +340,7 @@ class RemoteRuntime:
         elif kind in ("delta", "event", "end"):
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
-                _check_offset(run, event, message)
+                check_offset(run.offsets, event, message)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
             _tell(run, event)
@@ -383,14 +390,6 @@ class RemoteRuntime:
             self._finish(run)
             if was_opened:
                 _tell(run, GraphFailed(run.graph_id, error))
-
-
-def _check_offset(run: RemoteGraphRun, event: TextDelta, message: Mapping[str, Any]) -> None:
-    key = (event.node_id, event.choice)
-    expected = run.offsets.get(key, 0)
-    if message.get("o") != expected:
-        raise ProtocolError(f"piece {message.get('o')!r} of node {event.node_id} where {expected} was due", param="o")
-    run.offsets[key] = expected + 1
 
 
 def _tell(run: RemoteGraphRun, event: Event) -> None:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from websockets.exceptions import ConnectionClosed
+
 from rtlang.errors import GraphError, OverloadError, ParameterError, ProtocolError, RtlangError, rebuild
 from rtlang.events import (
     Completion,
@@ -309,3 +311,23 @@ def _completion_from_wire(item: object) -> Completion:
         ) from None
     logprobs = optional(_logprobs_from_wire, item, "logprobs")
     return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs)
+
+
+def closed_because(error: ConnectionClosed) -> str:
+    """What a close frame said, for a person."""
+    if error.rcvd is None:
+        return "the connection broke"
+    return f"the server closed the connection: {error.rcvd.reason or 'no reason given'} ({error.rcvd.code})"
+
+
+def check_offset(offsets: dict[tuple[int, int], int], event: TextDelta, message: Mapping[str, Any]) -> None:
+    """See that a piece of text follows the one before it, by node and choice; `offsets` is moved on.
+
+    Raises:
+        ProtocolError: it does not.
+    """
+    key = (event.node_id, event.choice)
+    expected = offsets.get(key, 0)
+    if message.get("o") != expected:
+        raise ProtocolError(f"piece {message.get('o')!r} of node {event.node_id} where {expected} was due", param="o")
+    offsets[key] = expected + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -603,3 +604,29 @@ def test_a_slow_reader_is_told_so_and_others_go_on() -> None:
         assert not server.target.runs[1].was_cancelled
         server.target.finish()
         assert isinstance(ear.end(), GraphFinished)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_in_a_fork_a_connection_is_left_to_the_process_that_made_it() -> None:
+    with serving() as server, connect(server.url) as runtime:
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                runtime.submit(RequestGraph((Text(0, None, ("a",)),)), Ear())
+                said = "it was submitted"
+            except ConnectionLostError as error:
+                said = error.message
+            was_alive = runtime.is_alive
+            runtime.close()
+            os.write(theirs, f"{was_alive} {said}".encode())
+            os._exit(0)
+        os.close(theirs)
+        with os.fdopen(ours) as pipe:
+            said = pipe.read()
+        os.waitpid(child, 0)
+        assert said.startswith("False")
+        assert f"process {os.getpid()}" in said
+        assert runtime.is_alive
+        runtime.submit(RequestGraph((Text(0, None, ("a",)),)), Ear())  # which waits for the server's word
