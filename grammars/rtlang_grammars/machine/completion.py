@@ -56,6 +56,8 @@ from rtlang_grammars.machine.tables import Register
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
+_MAX_LOST = 64
+"""Places in strings whose ends are too far to be found at once, each of which takes milliseconds: others there are, too."""
 _MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
@@ -173,7 +175,7 @@ class Completion:
         best: dict[Place, int] = {}
         back: dict[Place, tuple[Place | None, bytes]] = {}
         queue: list[tuple[int, int, Place]] = []
-        tie, sign = 0, 1
+        tie, sign, num_lost = 0, 1, 0
         self._was_long = False
 
         def reach(place: Place, cost: int, origin: Place | None, text: bytes) -> None:
@@ -228,7 +230,9 @@ class Completion:
                 if text is not None:
                     reach((-1, 0, node), cost + len(text), place, text)
                     continue
-            if state in self._tables.embedded and (ends := self._ends_of_string(state)):
+            ends = self._ends_of_string(state) if num_lost < _MAX_LOST and state in self._tables.embedded else None
+            num_lost += ends == []
+            if ends:
                 for begin, at in ends:
                     for target, new_register, text in self._follow(at, register, QUOTE, self._value(at, QUOTE)):
                         reach((target, new_register, node), cost + len(begin) + len(text), place, begin + text)
