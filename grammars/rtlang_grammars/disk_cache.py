@@ -127,8 +127,8 @@ class DiskCache:
     def _settle_here(self) -> None:
         """In a fork of the process the writer is missing, and what it was to write is another's."""
         if self._pid != os.getpid():
-            self._pid, self._lock, self._writer = os.getpid(), threading.Lock(), None
-            self._queue = queue.Queue(_MAX_WAITING)
+            self._lock, self._writer, self._queue = threading.Lock(), None, queue.Queue(_MAX_WAITING)
+            self._pid = os.getpid()  # last: from now on other threads take what is here
 
     def reject(self, key: bytes, reason: str) -> None:
         """An entry was whole but is no good: remove it."""
@@ -155,7 +155,7 @@ class DiskCache:
     def _read(self, key: bytes) -> Entry | None:
         path = self._path(key)
         try:
-            with open(os.open(path, os.O_RDONLY | _NO_WAITING), "rb") as file:
+            with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING)) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     self._fail("read", f"{path} is no file")

@@ -232,6 +232,15 @@ def test_a_pipe_and_a_directory_in_place_of_a_file_are_misses(tmp_path: Path) ->
     assert cache.get(key(3)) is not None
 
 
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="nothing says which files are open")
+def test_what_is_no_file_is_not_left_open(tmp_path: Path) -> None:
+    cache = DiskCache(tmp_path)
+    entry_path(tmp_path, 1).mkdir()
+    before = len(os.listdir("/dev/fd"))
+    assert [cache.get(key(1)) for _ in range(20)] == [None] * 20
+    assert len(os.listdir("/dev/fd")) < before + 20
+
+
 def test_a_directory_that_is_removed_is_made_again(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache")
     store(cache, 1)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,15 @@ def write(path: Path, magic: bytes, arrays: Sequence[Array]) -> None:
     payload = b"".join(parts)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".kept-", delete=False) as file:
-            file.write(magic + hashlib.blake2b(payload, digest_size=_DIGEST_BYTES).digest() + payload)
-        os.replace(file.name, path)
+        file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=".kept-", delete=False)  # noqa: SIM115
     except OSError:
         return
+    try:
+        with file:
+            file.write(magic + hashlib.blake2b(payload, digest_size=_DIGEST_BYTES).digest() + payload)
+        os.replace(file.name, path)
+    except BaseException as error:  # a full disk, or an interrupt
+        with suppress(OSError):
+            os.unlink(file.name)
+        if not isinstance(error, OSError):
+            raise

@@ -96,9 +96,7 @@ class ByteAutomaton:
         self._inside: list[tuple[Place, tuple[int, ...] | int] | None] = []
         self._between: dict[int, int] = {NO_STATE: NO_STATE}
         self._within: dict[tuple[object, ...], int] = {}
-        self._blocks: dict[
-            int, int
-        ] = {}  # the first of the states of `continuations`, by the state behind the character
+        self._blocks: dict[int, int] = {}  # by the state behind a character: the first of `continuations` before it
         self._branchings = automaton.branchings
         self._max_codes = 2 * budget.limits.max_states
         self._high: dict[int, list[int]] = {}

@@ -48,6 +48,21 @@ def test_a_directory_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     assert kept_arrays.read(tmp_path / "file" / "arrays", MAGIC) is None
 
 
+def test_a_file_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "arrays"
+    path.mkdir()
+    kept_arrays.write(path, MAGIC, ARRAYS)
+    assert list(tmp_path.iterdir()) == [path]
+
+    def interrupt(*paths: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept_arrays.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        kept_arrays.write(tmp_path / "others", MAGIC, ARRAYS)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_engine_from_files_is_the_same(tmp_path: Path) -> None:
     first, second = Engine(small_vocabulary(), tmp_path), Engine(small_vocabulary(), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
