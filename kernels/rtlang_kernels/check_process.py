@@ -55,7 +55,11 @@ def run(
                     reason = f"it hangs: no answer for {longest_s:.0f} s"
                     break
                 if line is None:
-                    status = process.wait()
+                    try:
+                        status = process.wait(ENDING_S)
+                    except subprocess.TimeoutExpired:  # it waits for a device in the midst of its end
+                        reason = "its process has no more to say and does not end"
+                        break
                     reason = "" if status == LOST and number > begun else f"its process ended with status {status}"
                     break
                 report = _report(line)
@@ -96,8 +100,9 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
     stream = process.stdout
 
     def read() -> None:
-        for line in stream:
-            found.put(line)
+        with stream:
+            for line in stream:
+                found.put(line)
         found.put(None)
 
     reader = threading.Thread(target=read, daemon=True)
@@ -108,8 +113,7 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
         process.kill()
         with suppress(subprocess.TimeoutExpired):  # a process that waits for a device may not even die
             process.wait(ENDING_S)
-            reader.join()
-            stream.close()
+            reader.join(ENDING_S)  # longer only where a process that this one started still holds its output
 
 
 def _report(line: str) -> dict[str, Any] | None:

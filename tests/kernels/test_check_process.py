@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -120,6 +121,36 @@ def test_a_process_does_not_outlive_its_lines() -> None:
         assert found.get() == "begun\n"
         assert process.poll() is None
     assert process.returncode == -signal.SIGKILL
+
+
+def test_a_process_that_says_no_more_and_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_process, "ENDING_S", 0.1)
+    script = "import os\ntell(is_ready=True)\nfor name in 'abcd'[first:]:\n"
+    script += "    if name == 'b':\n        os.close(1)\n        time.sleep(1000)\n"
+    script += "    tell(name=name, error=0)"
+    lines, num_failed = said(script)
+    assert lines[:2] == [
+        "check a: error 0.0e+00",
+        "FAILED check b: its process has no more to say and does not end",
+    ]
+    assert lines[2:] == ["check c: error 0.0e+00", "check d: error 0.0e+00"]
+    assert num_failed == 1
+
+
+def test_a_process_whose_output_others_hold_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_process, "ENDING_S", 0.1)
+    script = "import subprocess, sys, time\n"
+    script += "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
+    script += "print(child.pid, flush=True)\ntime.sleep(1000)"
+    with check_process._lines((sys.executable, "-c", script)) as (process, found):
+        child = int(str(found.get()))
+    try:
+        assert process.stdout is not None
+        assert not process.stdout.closed  # somebody reads there still
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert found.get(timeout=60) is None
+    assert process.stdout.closed
 
 
 def test_where_no_other_process_can_use_the_gpu_this_one_does() -> None:
