@@ -114,9 +114,7 @@ class Runtime:
                     loop.start()
                     self._tenancy.begin()
                 except BaseException as error:
-                    self._is_closed = not isinstance(
-                        error, Exception
-                    )  # interrupted: the thread ends once the model is there
+                    self._is_closed = not isinstance(error, Exception)  # interrupted: see `_end`
                     loop.leave()
                     raise
                 self._loop = loop
@@ -339,6 +337,8 @@ class Runtime:
         error = AbortedError(_CLOSED) if cause is None else EngineDeadError(f"the engine has stopped: {cause}")
         for state in list(self._graphs.values()):
             state.fail(error)
+        if self._is_closed and self._loop is None:  # interrupted while it started: nobody else lets go of it
+            self._free()
 
     # -- any thread
 

@@ -15,6 +15,7 @@ import pytest
 from rtlang.engine import runtime as runtime_module
 from rtlang.engine.loop import EngineLoop
 from rtlang.engine.runtime import Runtime
+from rtlang.engine.tenancy import Tenancy
 from rtlang.errors import (
     AbortedError,
     ConfigError,
@@ -273,6 +274,29 @@ def test_an_interrupt_while_a_runtime_starts_ends_its_thread_and_closes_it(
     thread.join(LIMIT_S)
     assert not thread.is_alive()
     assert runtime._runner is None
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+def test_an_interrupt_once_the_model_is_there_frees_it(
+    runner: list[SlowRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+
+    def interrupt(self: Tenancy) -> None:
+        raise KeyboardInterrupt  # while garbage is collected, say
+
+    runtime = Runtime(page_size=4)
+    monkeypatch.setattr(Tenancy, "begin", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        runtime.start()
+    for thread in threading.enumerate():
+        if thread.name == "rtlang-engine":
+            thread.join(LIMIT_S)
+            assert not thread.is_alive()
+    assert runner
+    assert runtime._runner is None
+    assert not runtime.is_alive
+    runtime.close()
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
 
 
