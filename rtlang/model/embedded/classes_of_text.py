@@ -193,7 +193,7 @@ GOODS = {
         "[wooden/big] spoon|"
         "cake tin|pepper mill|baking tray|salad [plate/bowl]|[pan/pot/kettle] [made of steel/with lid]|"
         "[mug/spoon/knife] [for tea/for soup/for cake]||"
-        "steel pan|soup spoon|tea mug|cake knife"
+        "pan for soup|soup spoon|tea mug|cake knife"
     ),
     "electronics": phrases(
         "phone [charger/case]|gaming laptop|wireless [mouse/headphones]|digital camera|flat screen|radio with clock|"

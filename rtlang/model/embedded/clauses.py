@@ -29,6 +29,10 @@ class Clauses:
     cores: tuple[str, ...]
     adjuncts: tuple[str, ...]
 
+    def __add__(self, other: "Clauses") -> "Clauses":
+        """Both together."""
+        return Clauses(self.cores + other.cores, self.adjuncts + other.adjuncts)
+
 
 def sentence_of(draw: Draw, core: str, adjuncts: list[str]) -> str:
     """One sentence without its full stop: some of the adjuncts in front, the others behind, all in the order given."""

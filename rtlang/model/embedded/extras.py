@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from rtlang.model.embedded import extras_lead_ins, extras_yes_no
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw
@@ -13,7 +14,7 @@ Extra = Callable[[Draw], tuple[str, Value, str]]  # key, value, and the sentence
 
 def ways(text: str) -> tuple[str, ...]:
     """The sentences of a text, a line each."""
-    return words(text.strip(), "\n")
+    return tuple(line for line in words(text, "\n") if line)
 
 
 def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str) -> Extra:
@@ -53,7 +54,8 @@ We need it as soon as possible, [it is urgent/this is urgent/because it is urgen
 [Treat this/Handle this/Take it] as [a matter of hours/top priority/an emergency][./, please.]
 [Every minute counts/Time is short/The deadline is today/I need it right now/Drop everything else][./, so hurry./!]
 [High/Highest/Top] priority[./!/, please.]
-""",
+"""
+    + extras_yes_no.URGENT[0],
     """
 [This/It/The matter] is not [urgent/very urgent/urgent at all].
 There is no [hurry/rush/need to hurry].
@@ -64,7 +66,8 @@ No rush[ at all/, please/, we can wait/].
 [Low/Normal/No special] priority[./ here.]
 [Any day/Next month/Whenever it suits you] [is fine/will do/is early enough].
 [We have/There is/You have] [plenty of/lots of/enough] time[./ for this./, do not hurry.]
-""",
+"""
+    + extras_yes_no.URGENT[1],
     "Marked as urgent.\nTop urgency, please act at once.",
     "Not urgent in any way.\nNo need to rush.",
 )
@@ -80,7 +83,8 @@ Tel. {}
 [Questions?/Any questions?/More?] [Call/Dial/Ring us on] {}.
 [Reach us/You reach us/You can reach me] [on/at/by phone on] {}.
 The number to [call/dial/ring] is {}.
-""",
+"""
+    + extras_lead_ins.PHONE,
     "Reachable at {}.\nRing {}.",
 )
 EMAIL = told(
@@ -95,7 +99,8 @@ The email address is {} .
 [Questions/Answers/Details/Messages] [go/should go/please] to {} .
 [You can/Please/You may] mail {} [for details/any time/for questions].
 [Reply to/Answer to/Drop a line to] {} [please/, please/].
-""",
+"""
+    + extras_lead_ins.EMAIL,
     "Mail goes to {} please.\nE-mail {}",
 )
 WEBSITE = told(
@@ -109,7 +114,8 @@ Find out more on {} .
 [The/Our/My] [website/homepage/web address] is {}
 [You find us at/We are online at/On the web:] {}
 [Read more/Learn more]: {}
-""",
+"""
+    + extras_lead_ins.WEBSITE,
     "The web page is {}\nVisit {} .",
 )
 NOTE_CODE = told(
@@ -122,7 +128,8 @@ Please [quote/use/mention/give] {} as [the reference/reference/a reference].
 [It has/We use/It got] the reference {}.
 [The code/The number] {} is [the reference/your reference/our reference].
 [We filed it/It is stored/You find it] under the reference {}.
-""",
+"""
+    + extras_lead_ins.REFERENCE,
     "Refer to {}.\nRef. {}.",
 )
 WINDOW_SEAT = yes_no(
@@ -136,7 +143,8 @@ It is a window seat.
 [You can/One can/He can] look out of the window[./ from there./ all the way.]
 [Window/A place at the window/A window place] [was booked/was reserved/as wanted/please][./!]
 [The window/The view] is [yours/right beside the seat/on that side].
-""",
+"""
+    + extras_yes_no.WINDOW_SEAT[0],
     """
 It is not a window seat.
 [No window seat./Window seat: no./Not a window seat.]
@@ -146,7 +154,8 @@ It is not a window seat.
 [An aisle seat/A middle seat/The seat in the middle/Aisle][./, far from any window./ instead of the window.]
 [All window seats/The places at the window] [were taken/are gone/were sold].
 [Far from/A long way from/Not near/Nowhere near] the window.
-""",
+"""
+    + extras_yes_no.WINDOW_SEAT[1],
     "The seat is at the window.",
     "The seat is away from the window.",
 )
@@ -160,7 +169,8 @@ Breakfast is [included/part of the price/included in the price].
 [Breakfast/A morning meal] [comes with it/is in the price/costs nothing/is free/is on the house/is served at no charge].
 [You pay nothing for/We pay for/The hotel offers free/Enjoy free/The price has] breakfast[./ every day.]
 [Bread and coffee/Eggs and coffee/The morning meal] [are/is] [part of the rate/included].
-""",
+"""
+    + extras_yes_no.BREAKFAST[0],
     """
 Breakfast is not [included/part of the price].
 [Without breakfast./No breakfast./Breakfast: no.]
@@ -169,7 +179,8 @@ Breakfast is not [included/part of the price].
 [Breakfast/A morning meal] [has to be paid/is not in the price/is not offered/is not served/must be bought][./ separately.]
 [Room only/Just the room/Bed only/Only the bed][./, without a meal./, nothing to eat.]
 [There is/They serve/We offer/You get] no breakfast[./ here.]
-""",
+"""
+    + extras_yes_no.BREAKFAST[1],
     "The rate covers breakfast.",
     "Guests bring their own food, breakfast is extra.",
 )
@@ -183,7 +194,8 @@ You [can/may] work from home[./ if you like./ all week.]
 [You choose/We let you choose] where you work[./, at home or elsewhere.]
 [Home office/Work from anywhere/Working at home] is [possible/fine/allowed/no problem/part of the deal].
 [Your desk can be/The whole team works/Everybody works] at home.
-""",
+"""
+    + extras_yes_no.REMOTE[0],
     """
 [No remote work./Remote: no./Remote work is not possible./No work from home.]
 [The job/The work/The position] is not remote.
@@ -192,7 +204,8 @@ You [work/have to work/must work] [on site/in the office/in our office].
 [Home office/Working at home] is [not possible/not allowed/out of the question/no option].
 [Everybody/You/The whole team] [must be/has to be/sits] in the office[./ every day.]
 [We want/We need/They want] you [here/on site/at your desk in the office].
-""",
+"""
+    + extras_yes_no.REMOTE[1],
     "Home office is welcome.",
     "Presence in the office is a must.",
 )
@@ -208,7 +221,8 @@ The [invoice/bill/amount] has been paid[./ on time./ last week.]
 [Nothing is/There is nothing] [open/left to pay/owed][./ any more.]
 [The customer/The client/He/She] [has paid/paid in full/settled it/transferred the money].
 [Settled/Payment received/Payment done/Closed and paid][./!]
-""",
+"""
+    + extras_yes_no.PAID[0],
     """
 It [is not/has not been] paid [yet/so far].
 [Not paid so far./Paid: no./Status: not paid./Unpaid./Still not paid.]
@@ -219,7 +233,8 @@ The [invoice/bill/amount] has not been paid[ yet/ so far/].
 [We still wait/We are waiting/They wait] for [the money/the transfer/our money].
 [The customer/The client/He/She] [has not paid/still owes it/did not pay].
 [Open/Outstanding/Overdue/Awaiting payment/Payment open][./!]
-""",
+"""
+    + extras_yes_no.PAID[1],
     "The money has been sent, so it is paid.",
     "Payment is still missing.",
 )
@@ -233,7 +248,8 @@ In charge of {}.
 [Works in/Part of/A member of/Sits in] the {} department.
 [You find the desk in/The door says/The team is called] {}.
 The {} [department/team/unit] [is the right place/is in charge/will help].
-""",
+"""
+    + extras_lead_ins.DEPARTMENT,
     "Assigned to {}.\nThe unit in charge is {}.",
 )
 COLOR = told(
@@ -246,7 +262,8 @@ It [comes in/is/is sold in/is available in] {}.
 [Only/Now also/We have it] in {}.
 [The surface/The outside/All of it] is {}.
 [We painted it/They made it/You get it in] {}.
-""",
+"""
+    + extras_lead_ins.COLOR,
     "Painted {}.\nColored {}.",
 )
 IN_STOCK = yes_no(
@@ -261,7 +278,8 @@ We have [it/some/many] in stock.
 [Some/Many/A few/Enough/Plenty] [are left/of them are here/of them are on the shelf/remain].
 [You can/We can] [take it home/send it/ship it] [now/at once/today].
 [Available/On the shelf/Ready to ship/Still there][./ now./!]
-""",
+"""
+    + extras_yes_no.IN_STOCK[0],
     """
 It is [out of stock/not in stock/sold out][./ now.]
 [In stock: no./Out of stock./Sold out./Not in stock at the moment.]
@@ -271,7 +289,8 @@ We [do not have it/have none/have nothing] in stock.
 [None/Not one/No more] [are left/is left/remains][./ in the shop.]
 [The shelf is/Our shelves are/The box is] empty[./, come next week.]
 [Not available/Gone/None left/Currently gone][./ for now./!]
-""",
+"""
+    + extras_yes_no.IN_STOCK[1],
     "There are still some in stock.",
     "The stock is empty.",
 )
@@ -285,7 +304,8 @@ URGENT_OF_CASE = yes_no(
 [Every minute counts/Time is short/An emergency/Life is at stake][./!/, so hurry.]
 [High/Highest/Top] priority[./!/ for this case.]
 [See/Look at/Examine/Help] [the patient/this one] [right now/first/before all others].
-""",
+"""
+    + extras_yes_no.URGENT_OF_CASE[0],
     """
 [The case/This/It/The matter] is not [urgent/very urgent].
 [Urgent: no./Not an urgent case./No hurry./Not urgent.]
@@ -294,7 +314,8 @@ URGENT_OF_CASE = yes_no(
 [Low/Normal/No special] priority[./ for this case.]
 [Any day/Next month/Next week] [is fine/will do/is early enough].
 [We have/There is/You have] [plenty of/lots of/enough] time[./ for this.]
-""",
+"""
+    + extras_yes_no.URGENT_OF_CASE[1],
     "Treat it as urgent.",
     "There is nothing urgent about it.",
 )
@@ -307,7 +328,8 @@ The [publisher/publishing house] is {}.
 [Published/Sold/Brought to the shops] by {}.
 [It was/The title was] published [by/at/with] {}.
 {} [published it/is the publisher/prints and sells it].
-""",
+"""
+    + extras_lead_ins.PUBLISHER,
     "{} brought it out.\nPrinted at {}.",
 )
 FURNISHED = yes_no(
@@ -321,7 +343,8 @@ The [rooms/place/flat] [are/comes/is] furnished.
 [You need no furniture/No need to buy a bed/Just bring your clothes][./, all is there.]
 [Beds/A bed/A table] and [chairs/a sofa/lamps] [are there/are waiting/are included].
 [With/Including/Complete with] [furniture/all furniture/beds and chairs].
-""",
+"""
+    + extras_yes_no.FURNISHED[0],
     """
 It is not furnished[./ at all.]
 [Furnished: no./Unfurnished./Not furnished.]
@@ -331,7 +354,8 @@ The [rooms are/place is/flat is] [not furnished/unfurnished/empty, not furnished
 [You have to/You must/One has to] [buy/bring/get] [the furniture/beds and tables/your furniture].
 [Without/No/Lacking] [furniture/any furniture/beds or chairs].
 [Not one chair/Not a bed/No table] [is in it/is there/comes with it].
-""",
+"""
+    + extras_yes_no.FURNISHED[1],
     "Furniture is included, so it is furnished.",
     "You bring your own furniture, it is not furnished.",
 )
@@ -345,7 +369,8 @@ You may [bring/keep/have] pets.
 [Dogs/Cats/Animals/Dogs and cats] [are allowed/may live here/are fine/are no problem/may come].
 [We like/The owner likes/We love] [animals/dogs/cats/pets][./, so bring yours.]
 [You can/Feel free to] bring [your dog/your cat/animals/a pet].
-""",
+"""
+    + extras_yes_no.PETS[0],
     """
 Pets are [not allowed/not accepted/forbidden].
 [No pets./Pets: no./Sorry, no pets./Pets? No.]
@@ -354,7 +379,8 @@ You [may not/cannot] [bring/keep/have] pets.
 [Dogs/Cats/Animals/Dogs and cats] [are not allowed/must stay out/may not live here/are forbidden/cannot come].
 [Nobody/No one] [may/can] [bring/have] [animals/a dog/a cat/pets].
 [Without animals/No animals/No dogs or cats/Leave your dog at home][./, please.]
-""",
+"""
+    + extras_yes_no.PETS[1],
     "Pets are welcome.",
     "We do not accept pets.",
 )

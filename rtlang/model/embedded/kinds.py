@@ -9,8 +9,8 @@ from rtlang.model.embedded.extras import Extra, Record
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.words import Draw
 
-CLAUSES_SHARE = 0.35  # of the texts of a kind that has clauses
-SENTENCES_SHARE = 0.35  # of the texts of a kind that has sentences
+CLAUSES_SHARE = 0.25  # of the texts of a kind that has clauses
+SENTENCES_SHARE = 0.25  # of the texts of a kind that has sentences
 FIRST_PERSON_SHARE = 0.35  # of the texts made of sentences, where a kind has some in the first person
 SLOT = re.compile(r"{(\w+)}")
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values

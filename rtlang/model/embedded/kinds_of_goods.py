@@ -1,10 +1,13 @@
 """Kinds of records about things: products, results of matches, books, and houses for rent."""
 
+from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_goods import BOOK, HOUSE, MATCH, PRODUCT
 from rtlang.model.embedded.extras import COLOR, EMAIL, FURNISHED, IN_STOCK, PETS, PHONE, PUBLISHER, WEBSITE
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_goods import MATCH_TEXTS, PRODUCT_TEXTS
+from rtlang.model.embedded.texts_of_homes import BOOK_TEXTS, HOUSE_TEXTS
 from rtlang.model.embedded.words import Draw, article
 
 
@@ -49,7 +52,7 @@ A {brand} {product} costs {price} {money}. [People like it/It sells well], becau
 grams. The code [is/reads] {code}.
 With its {weight} grams, the {product} from {brand} is easy to [carry/send]. [Material/Made of]: {material}. We sell it as {code} for \
 {price} {money}.
-{code} | {product} | {brand} | {material} | {weight} g | {price} {money}"""),
+{code} | {product} | {brand} | {material} | {weight} g | {price} {money}""") + PRODUCT_TEXTS,
     lines("""
 Discover {code}, {a_product} that {brand} crafts from {material}; at {weight} grams it goes for {price} {money}.
 On the scales the {product} of {brand} shows {weight} grams; {material} inside, {price} {money} on the tag, {code} on the label.
@@ -89,7 +92,7 @@ The {product} [has the code/is number/is listed as/carries the code] {code}.
 [Article/Code/Number] {code} costs {price} {money}.
 [Article/Code/Number] {code} [is/stands for] {a_product}."""),
     aliases={"a_product": "product", "money": ""},
-    clauses=PRODUCT,
+    clauses=PRODUCT + clauses_more_of_life.PRODUCT,
 )  # fmt: skip
 
 
@@ -132,7 +135,7 @@ Defeat for {loser}! {winner} took the {sport} game on {date}. [Points/Score] of 
 loser: {loser_score}.
 [Dear fans/Hello], on {date} our {winner} celebrated a win in {sport}. We got {winner_score}, and poor {loser} got {loser_score}.
 Loser: {loser}, {loser_score}. Winner: {winner}, {winner_score}. Played: {sport}, {date}.
-{sport} | {date} | winner {winner} | loser {loser} | {winner_score} to {loser_score}"""),
+{sport} | {date} | winner {winner} | loser {loser} | {winner_score} to {loser_score}""") + MATCH_TEXTS,
     lines("""
 {winner} celebrated a {winner_score} to {loser_score} {sport} triumph at the expense of {loser} on {date}.
 {loser} had to admit defeat in {sport} on {date}: {loser_score} points against the {winner_score} of {winner}.
@@ -172,7 +175,7 @@ Only {loser_score} for {loser} on {date}; in this game of {sport}, {winner} got 
 {winner} [won/is the winner/was stronger] in {sport}.
 {loser} [lost/was defeated/was the loser] on {date}.
 {loser} [lost/is the loser/was weaker] in {sport}."""),
-    clauses=MATCH,
+    clauses=MATCH + clauses_more_of_life.MATCH,
 )  # fmt: skip
 
 
@@ -213,7 +216,7 @@ On my [desk/shelf] lies "{title}". It is {pages} pages long, from the year {year
 This {genre} has {pages} pages. It [bears/has] the title "{title}", [is the work of/was written by] {author}, and was released in {year}.
 The year was {year}. {author} had just [finished/written] "{title}", {pages} pages in all. [The genre is {genre}/It is {a_genre}].
 {title} | {author} | {genre} | {year} | {pages} pages
-In {year}, {author} [publishes/releases] {title} ({genre}, {pages} pages)"""),
+In {year}, {author} [publishes/releases] {title} ({genre}, {pages} pages)""") + BOOK_TEXTS,
     lines("""
 Readers know {author} for "{title}", {pages} pages of {genre} printed in {year}.
 "{title}" filled {pages} pages when {author} released this {genre} in {year}.
@@ -250,7 +253,7 @@ This book made {author} [famous/happy/known to everybody].
 The {genre} has {pages} pages.
 [The {genre} is by/The author of this {genre} is/This {genre} is the work of] {author}."""),
     aliases={"a_genre": "genre"},
-    clauses=BOOK,
+    clauses=BOOK + clauses_more_of_life.BOOK,
 )  # fmt: skip
 
 
@@ -295,7 +298,7 @@ How much is the {kind} in {city}? The rent of {address} is {rent} a month, [and/
 {rooms} rooms are [waiting/free] in {city}: {a_kind} at {address} with {area} square meters. It [costs/is] {rent} monthly.
 Move in [today/soon/next month]: {a_kind}, {area} square meters in size. {rooms} rooms, {rent} per month, {address}, {city}.
 [Visit/See] {address} in {city}. The {kind} there measures {area} square meters. Number of rooms: {rooms}. [Rent/Price] per month: {rent}.
-{kind} | {city} | {address} | {area} square meters | {rooms} rooms | {rent} per month"""),
+{kind} | {city} | {address} | {area} square meters | {rooms} rooms | {rent} per month""") + HOUSE_TEXTS,
     lines("""
 Move into {a_kind} in {city}: {address} offers {area} square meters split into {rooms} rooms for {rent} monthly.
 {rent} per month buys you this {kind} ({rooms} rooms, {area} square meters) located at {address}, {city}.
@@ -338,5 +341,5 @@ The {kind} [costs/is/goes for] {rent} [a month/per month/monthly].
 [Rent {a_kind}/Have a look at {a_kind}] in {city}.
 [{area} square meters/All {area} square meters] for {rent} [a month/per month/monthly]."""),
     aliases={"a_kind": "kind"},
-    clauses=HOUSE,
+    clauses=HOUSE + clauses_more_of_life.HOUSE,
 )  # fmt: skip

@@ -1,11 +1,13 @@
 """Kinds of records of occasions: an event, and a recipe."""
 
+from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_occasions import EVENT, RECIPE
 from rtlang.model.embedded.extras import EMAIL, PHONE, WEBSITE, Record
 from rtlang.model.embedded.extras_more import AUTHOR, DIFFICULTY, FREE, GUESTS, VEGAN
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_occasions import EVENT_TEXTS, RECIPE_TEXTS
 from rtlang.model.embedded.words import Draw, article, listing
 
 
@@ -61,7 +63,7 @@ In the {place}, {host} [will lead/leads/runs/hosts] {an_event}; it is [planned/s
 {event} / {place} / {date} / {time} / {host}
 {host} [says/tells us] the {event} is on {date}. It is [held at/in/at] the {place} from {time} on.
 [Bring a friend to/Come and see/We look forward to] the {event}! {host} [has planned it/planned it/has set it] for {date} at {time}, \
-[in/at] the {place}."""),
+[in/at] the {place}.""") + EVENT_TEXTS,
     lines("""
 Everybody is welcome when {host} puts on {an_event}: {place}, {date}, doors at {time}.
 Mark your calendar for {date}; at {time} the {event} kicks off in the {place} under the lead of {host}.
@@ -129,7 +131,7 @@ This is {host}, and I [plan/host/invite you to/lead] {an_event}.
 My {event} [is/takes place] [in/at] the {place}.
 My {event} [starts/begins] at {time}."""),
     aliases={"an_event": "event"},
-    clauses=EVENT,
+    clauses=EVENT + clauses_more_of_life.EVENT,
 )  # fmt: skip
 
 
@@ -192,7 +194,8 @@ A table of {servings} [wants/asks for/gets] {dish}. The kitchen [takes/uses/buys
 It takes {minutes} minutes to [cook/prepare/make] {dish} [out of/from/with] {needs}. [Serves/Feeds] {servings}.
 [We are/There are] {servings} at the table, so I [make/cook/prepare] {dish}. {needs} are [on the list/in the kitchen/all I need]. \
 {minutes} minutes and it is ready.
-[Do you have/Have you got] {minutes} minutes? Then [cook/make/try] {dish} for {servings} people, with {needs}."""),
+[Do you have/Have you got] {minutes} minutes? Then [cook/make/try] {dish} for {servings} people, with {needs}.""") + \
+RECIPE_TEXTS,
     lines("""
 A pot of {dish} fills {servings} plates. Combine {needs} and leave it on the stove for {minutes} minutes.
 Within {minutes} minutes, {needs} turn into {dish} for a table of {servings}.
@@ -230,5 +233,5 @@ Who mixes {needs} has {dish} on {servings} plates {minutes} minutes later."""),
 {needs} [are enough for/feed/make a meal for] {servings} people.
 This {dish} [serves/feeds] {servings} and [takes/is ready after] {minutes} minutes."""),
     aliases={"needs": "ingredients", "comma": "ingredients", "Dish": "dish"},
-    clauses=RECIPE,
+    clauses=RECIPE + clauses_more_of_life.RECIPE,
 )  # fmt: skip

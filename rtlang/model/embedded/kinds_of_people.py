@@ -1,11 +1,13 @@
 """Kinds of records about people: a person, and the ticket of somebody with a problem."""
 
+from rtlang.model.embedded import clauses_more_of_life
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_people import PERSON, TICKET
 from rtlang.model.embedded.extras import EMAIL, PHONE, URGENT, Record
 from rtlang.model.embedded.extras_more import EMPLOYER, MARRIED, RESOLVED
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_people import PERSON_TEXTS, TICKET_TEXTS
 from rtlang.model.embedded.words import Draw, article
 
 
@@ -62,7 +64,8 @@ I [became/am/was hired as] {a_job} in {city}, I am {age} years old and I [love/l
 {name} - {age} - {job} - {city} - {hobby}
 Ask {name} about {hobby}! I hear that {first} is {a_job}, {age} years old, and [comes from/lives in/is from] {city}.
 [Everybody/Anyone] who [asks for/looks for] {a_job} in {city} finds {name}. {first}, {age}, has one [hobby/passion]: {hobby}.
-{name} says {hobby} [keeps you young/is the best hobby/is good for you]. At {age}, {first} still works as {a_job} in {city}."""),
+{name} says {hobby} [keeps you young/is the best hobby/is good for you]. At {age}, {first} still works as {a_job} in \
+{city}.""") + PERSON_TEXTS,
     lines("""
 Born {age} years ago, {name} earns a living as {a_job} in {city}; {hobby} fills the evenings.
 Ask anyone in {city} about {name}: {age} years of age, {a_job} by trade, and mad about {hobby}.
@@ -81,7 +84,7 @@ Fond of {hobby} and {age} by now, {name} is employed in {city}; the profession i
 [Age/Years/Years of age]: {age}[./]
 [The age is/The age of {first} is/Aged/At the age of] {age}.
 {first} [turned/turns/became] {age} this [year/week/month].
-{first} was born {age} years ago.
+{first} came into the world {age} years ago.
 {age} years [old/of age].
 {first} [works as/is/makes a living as/earns money as/is employed as/has a job as] {a_job}.
 [Job/Work/Occupation/Profession/Trade]: {job}[./]
@@ -136,7 +139,7 @@ I am {a_job} in {city}.
 I'm {age} and [love/like/enjoy] {hobby}.
 I am {name} and I work as {a_job}."""),
     aliases={"a_job": "job", "first": ""},
-    clauses=PERSON,
+    clauses=PERSON + clauses_more_of_life.PERSON,
 )  # fmt: skip
 
 
@@ -206,7 +209,8 @@ With {priority} priority we [logged/filed/opened] [case/ticket] {ticket}: {devic
 {ticket}. Its priority is {priority}.
 I [work/sit/am] in room {room} and my {device} {problem}. [My name is/I am/This is] {reporter}. You [filed/logged] it as {ticket}, \
 [which has/of/and that is of] {priority} priority.
-[Room/Office] {room} has a {device} which {problem}. The [case/ticket] {ticket} by {reporter} is of {priority} priority."""),
+[Room/Office] {room} has a {device} which {problem}. The [case/ticket] {ticket} by {reporter} is of {priority} \
+priority.""") + TICKET_TEXTS,
     lines("""
 Logged as {ticket} with {priority} priority: {reporter} complains that the {device} in room {room} {problem}.
 Somebody should visit room {room}, where the {device} {problem}; {reporter} filed it as {ticket}, priority {priority}.
@@ -278,5 +282,5 @@ I am {reporter} in room {room}.
 {reporter} speaking, my {device} {problem}.
 My {device}, which is in room {room}, {problem}."""),
     aliases={"Priority": "priority"},
-    clauses=TICKET,
+    clauses=TICKET + clauses_more_of_life.TICKET,
 )  # fmt: skip

@@ -1,11 +1,13 @@
 """Kinds of records of trade: an order of one article, and a basket of several."""
 
+from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_trade import BASKET, ORDER
 from rtlang.model.embedded.extras import EMAIL, NOTE_CODE, PHONE, URGENT, Record
 from rtlang.model.embedded.extras_more import EXPRESS, GIFT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_trade import BASKET_TEXTS, ORDER_TEXTS
 from rtlang.model.embedded.words import Draw, listing, plural
 
 
@@ -80,7 +82,7 @@ one/a single one]. [City/Destination/Delivery]: {city}.
 I [sold/have sold/am selling] {customer} {quantity} {items}. [The price for one/One of them/A piece] is {price} {money}. [They must/They \
 should/They have to] reach {city} [soon/this week/next week].
 After [some thought/a long talk/two calls], {customer} [decided on/settled on/went for] {quantity} {items} at {price} {money} [each/per \
-piece]. The [delivery address/address/destination] is in {city}."""),
+piece]. The [delivery address/address/destination] is in {city}.""") + ORDER_TEXTS,
     lines("""
 Our client {customer} is based in {city} and has requested {quantity} {items}, priced at {price} {money} per unit.
 Dear shop, {quantity} {items} should reach {city} soon. Bill {price} {money} for every single one to {customer}.
@@ -158,7 +160,7 @@ This is {customer} [from/in/calling from] {city}.
 I [take/want/would like] {quantity} {items} at {price} {money} each.
 My name is {customer} and I [need/want to buy/would like to have/am ordering] {items}."""),
     aliases={"items": "item", "money": ""},
-    clauses=ORDER,
+    clauses=ORDER + clauses_more.ORDER,
 )  # fmt: skip
 
 
@@ -209,7 +211,8 @@ in/everything to] {city}.
 {city}. [Signed/Regards/Cheers], {customer}
 [What is in the cart/What did the customer order]? {goods}. [Who is it for/Who ordered]? {customer}. [Where to/Where does it go]? {city}.
 {goods} for {customer} in {city}[, please/, thank you/].
-{customer} [wrote from/called from/phoned us from/sits in] {city} and [asked for/ordered/put on the list] {goods}."""),
+{customer} [wrote from/called from/phoned us from/sits in] {city} and [asked for/ordered/put on the list] \
+{goods}.""") + BASKET_TEXTS,
     lines("""
 The shopping cart of {customer} holds {goods}; destination {city}.
 {city} is where {customer} is waiting for {goods}.
@@ -253,5 +256,5 @@ This is {customer} [from/in/calling from] {city}.
 [Send/Ship/Deliver] {goods} to {city}[, please/].
 I am {customer} and I [need/want/would like/am ordering] {goods}."""),
     aliases={"goods": "items"},
-    clauses=BASKET,
+    clauses=BASKET + clauses_more.BASKET,
 )  # fmt: skip

@@ -1,10 +1,13 @@
 """Kinds of records about travel: flights, stays in hotels, and the weather."""
 
+from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_travel import FLIGHT, HOTEL, WEATHER
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_travel import FLIGHT_TEXTS, HOTEL_TEXTS
+from rtlang.model.embedded.texts_of_weather import WEATHER_TEXTS
 from rtlang.model.embedded.words import Draw
 
 
@@ -56,7 +59,7 @@ I [fly/am flying] to {destination} on {date}, [and/but] the plane leaves from {o
 {origin} to {destination}: flight {flight} on {date}. [The seat of {passenger} is {seat}/{passenger} has seat {seat}/Seat {seat} is for \
 {passenger}].
 [Ticket/Booking] details. Who: {passenger}. When: {date}. From {origin} to {destination}. Number of the flight: {flight}. Place: \
-{seat}."""),
+{seat}.""") + FLIGHT_TEXTS,
     lines("""
 Boarding pass of {passenger}: {seat} aboard {flight}, departing {origin} on {date}, landing in {destination}.
 With {flight} our guest {passenger} heads for {destination} on {date}, taking off in {origin} and sitting on {seat}.
@@ -119,7 +122,7 @@ On {date}, {passenger} [flies/goes/travels] to {destination}."""),
 [I fly/I travel/I am flying] to {destination} on {date}.
 [I leave/I depart from/I take off in] {origin} on {date}.
 [I sit in seat/I booked seat/My seat is] {seat} on flight {flight}."""),
-    clauses=FLIGHT,
+    clauses=FLIGHT + clauses_more.FLIGHT,
 )  # fmt: skip
 
 
@@ -172,7 +175,8 @@ cost/at] {price} {money} each.
 The travel [desk/office] [found/has put down] {guest} for a room in {city}. It [is at/belongs to] {hotel}, costs {price} {money} per \
 night, and is booked for {nights} nights from {check_in}.
 {guest} | {hotel} | {city} | {check_in} | {nights} nights | {price} {money} per night
-[Confirmed/Booked]: {hotel}, {city}. {guest} [arriving/arrives] {check_in}, {nights} nights, nightly price {price} {money}."""),
+[Confirmed/Booked]: {hotel}, {city}. {guest} [arriving/arrives] {check_in}, {nights} nights, nightly price {price} \
+{money}.""") + HOTEL_TEXTS,
     lines("""
 The room at {hotel} ({city}) is kept for {guest}: arriving {check_in}, staying {nights} nights, paying {price} {money} nightly.
 {guest} checks in on {check_in}; {hotel} in {city} charges {price} {money} for each of the {nights} nights.
@@ -234,7 +238,7 @@ The stay of {guest} [is for/lasts] {nights} nights and [starts/begins] on {check
 [I stay/I booked/I reserved] {nights} nights [from/starting on] {check_in}.
 [I booked/I reserved/I need] {nights} nights at {price} {money} each."""),
     aliases={"money": ""},
-    clauses=HOTEL,
+    clauses=HOTEL + clauses_more.HOTEL,
 )  # fmt: skip
 
 
@@ -281,7 +285,7 @@ We [had/have] {condition} weather here in {city} on {day}, [with a breeze of/and
 degrees, [minimum/coldest] {low} degrees.
 [Take care/Be prepared], {city}! Gusts up to {wind} km/h on {day}. It stays {condition}, the low being {low} and the high {high}.
 {day}: {condition} and wind of {wind} km/h. The [highest/top] temperature in {city} is {high} degrees, and the night [brings/has] \
-{low}."""),
+{low}.""") + WEATHER_TEXTS,
     lines("""
 Looking at {day}, {city} climbs from {low} to {high} degrees while the wind blows at {wind} km/h; the sky: {condition}.
 The mercury in {city} will hit {high} on {day} after {low} in the night, {condition}, gusts of {wind} km/h.
@@ -322,5 +326,5 @@ On {day} it [is/will be/stays/remains] {condition}.
 On {day} the wind [reaches/blows with/gets up to] {wind} km/h.
 On {day} the [high/top temperature/maximum] is {high} and the [low/lowest temperature/minimum] is {low}.
 [People in/Everybody in] {city} [can expect/will get/has] {condition} weather on {day}."""),
-    clauses=WEATHER,
+    clauses=WEATHER + clauses_more.WEATHER,
 )  # fmt: skip

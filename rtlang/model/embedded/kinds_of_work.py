@@ -1,10 +1,13 @@
 """Kinds of records about work: job ads, invoices, contacts, and visits to a doctor."""
 
+from rtlang.model.embedded import clauses_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.clauses_of_work import CONTACT, INVOICE, VACANCY, VISIT
 from rtlang.model.embedded.extras import DEPARTMENT, EMAIL, PAID, PHONE, REMOTE, URGENT_OF_CASE, WEBSITE, Value
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.texts_of_contacts import CONTACT_TEXTS, VISIT_TEXTS
+from rtlang.model.embedded.texts_of_work import INVOICE_TEXTS, VACANCY_TEXTS
 from rtlang.model.embedded.words import Draw, article, listing
 
 
@@ -51,7 +54,7 @@ Who knows {needs}? That person can earn {salary} with {company}. The place of wo
 [Looking for work/Tired of your old job]? Move to {city} and work for {company} as {a_job}. {salary} per year, skills: {comma}.
 {title} | {company} | {city} | {salary} per year | {comma}
 Skills in {needs} [are what we want/count most]. If you have them, {company} makes you {a_job}, [gives/pays] you {salary} a year, and \
-welcomes you in {city}."""),
+welcomes you in {city}.""") + VACANCY_TEXTS,
     lines("""
 Work with us at {company}: as {a_job} in {city} you bring {needs} and take home {salary}.
 Vacant in {city}: {title}. The employer {company} grants {salary} to those who master {needs}.
@@ -90,7 +93,7 @@ Hired by {company} as {a_job}, you would earn {salary} and need {needs}. The wor
 [{title} wanted/Wanted: {title}] in {city}.
 [Open position/Vacant/New job] at {company}: {title}."""),
     aliases={"a_job": "title", "needs": "skills", "comma": "skills"},
-    clauses=VACANCY,
+    clauses=VACANCY + clauses_more.VACANCY,
 )  # fmt: skip
 
 
@@ -136,7 +139,7 @@ How much do we owe {company} in {city}? It is {total} {currency}, [due on/until]
 On {due} invoice {number} is due. The vendor is {company}, {city}, and [it comes to/the sum is] {total} {currency}.
 I [got/received] a bill over {total} {currency}. It [is/comes] from {company} in {city}, [has the number/its number is] {number}, and I \
 must settle it by {due}.
-{company} | {city} | {number} | {total} {currency} | due {due}"""),
+{company} | {city} | {number} | {total} {currency} | due {due}""") + INVOICE_TEXTS,
     lines("""
 With {number} the firm {company} of {city} charges us {total} {currency}, payable no later than {due}.
 Kindly settle {number} by {due}; {company}, located in {city}, is waiting for {total} {currency}.
@@ -172,7 +175,7 @@ Invoice {number} is [due on/payable by/to be paid by] {due}.
 {total} {currency} [must be paid by/are due on/should be sent by] {due}.
 [Bill/Invoice] {number} is [billed/to be paid] in {currency}."""),
     aliases={"company": "vendor", "city": "vendor"},
-    clauses=INVOICE,
+    clauses=INVOICE + clauses_more.INVOICE,
 )  # fmt: skip
 
 
@@ -215,7 +218,7 @@ At {street}, {zip} {city} you find {company}. {name} works there; the phone numb
 {street}, {zip} {city}.
 {name} | {company} | {street} | {zip} {city} | {phone} | {email}
 Whoever rings {phone} gets {name} on the line. The firm is called {company}, its mail is {email} , and its [house/office] is {street}, \
-{zip} {city}."""),
+{zip} {city}.""") + CONTACT_TEXTS,
     lines("""
 The card says {name}, {company}, and below {street}, {zip} {city}; dial {phone} or try {email}
 Visit {name} at {street} in {zip} {city}, home of {company}, after ringing {phone} or mailing {email}
@@ -271,7 +274,7 @@ Letters to {name}: {street}, {zip} {city}, the home of {company}. By phone try {
 [I am/My name is] {name} [and I work for/from/and I am with] {company}.
 [Call me on/Reach me at/My contact data are] {phone} or {email} ."""),
     aliases={"street": "address", "zip": "address", "city": "address"},
-    clauses=CONTACT,
+    clauses=CONTACT + clauses_more.CONTACT,
 )  # fmt: skip
 
 
@@ -314,7 +317,7 @@ years old.
 The [office/team] of {doctor} notes: on {date} {patient} ([aged/age] {age}) came in with {symptom} and left with {medicine}.
 I am {doctor}. My patient {patient}, who is {age}, [reported/told me about] {symptom} on {date}, [so/and] I chose {medicine}.
 After [a short talk/some questions] on {date}, {doctor} gave {patient} {medicine}. At {age}, the patient [often has/is troubled by] \
-{symptom}."""),
+{symptom}.""") + VISIT_TEXTS,
     lines("""
 Suffering from {symptom}, {patient} ({age}) turned to {doctor}, who chose {medicine} on {date}.
 Seen on {date} by {doctor}: {patient}, {age} years of age, troubled by {symptom}, now on {medicine}.
@@ -337,7 +340,7 @@ With {medicine} from {doctor}, {patient} went home on {date}. Aged {age}, this p
 [The doctor wrote this on/This is a note of/The appointment took place on] {date}.
 [The complaint is/The complaint was/The reason of the visit is/It is about] {complaint}.
 [Complaint/Reason/Reason of the visit/Trouble/Problem]: {complaint}.
-[The patient has/The patient suffers from/The patient is troubled by/The patient reports/The patient complains of] {symptom}.
+[The patient has had/The patient suffers from/The patient is troubled by/The patient reports/The patient complains of] {symptom}.
 [The medicine is/The doctor prescribed/The treatment is/The doctor chose/It is treated with] {medicine}.
 [Medicine/Treatment/Prescribed/To take/Now on]: {medicine}.
 [Please take/The patient now takes/The patient got/The patient should take/The patient went home with] {medicine}[./ every day./ in the \
@@ -376,5 +379,5 @@ It was {symptom} that brought [the patient here/the patient in]."""),
 [I have/I had] {symptom} and [take/got/was given] {medicine}.
 [I saw/I went to] {doctor} because of {symptom}."""),
     aliases={"symptom": "complaint"},
-    clauses=VISIT,
+    clauses=VISIT + clauses_more.VISIT,
 )  # fmt: skip

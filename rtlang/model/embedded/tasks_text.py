@@ -213,11 +213,29 @@ def choose(draw: Draw, family: Family, wordings: Phrases) -> Labelled:
         return Labelled(shots, tuple(labels))
     text = message(draw, family, label)
     if chance < 0.25:
-        return lettered(draw, f"{draw.pick((f'Which {family.noun} fits?', 'Choose.'))}\n{text}", labels, label)
+        return lettered(draw, f"{draw.pick(letter_questions(family))}\n{text}", labels, label)
     if chance < 0.33:
         return Labelled(by_system(draw, labels, text, label), tuple(labels))
     ask = asked(draw, wordings, labels, text, family.noun)
     return Labelled([("user", ask), ("assistant", label)], tuple(labels))
+
+
+def letter_questions(family: Family) -> tuple[str, str]:
+    """What is asked before the lettered labels of a family."""
+    return f"Which {family.noun} fits?", "Choose."
+
+
+def lettered_choice(draw: Draw) -> Messages:
+    """A label of a family, or a sentiment, by its letter; a letter says little, so these are drawn apart, too."""
+    if draw.chance(0.3):
+        labels = draw.shuffled(draw.pick(SENTIMENT_LABELS))
+        label = draw.pick(labels)
+        return lettered(draw, f"What is the sentiment?\n{opinion(draw, label)}", labels, label).messages
+    family = draw.pick((TEAMS, INTENTS, TOPICS, *FAMILIES))
+    labels = draw.sample(tuple(family.labels), draw.number(2, min(7, len(family.labels))))
+    label = draw.pick(labels)
+    question = f"{draw.pick(letter_questions(family))}\n{message(draw, family, label)}"
+    return lettered(draw, question, labels, label).messages
 
 
 def routing(draw: Draw) -> Messages:

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtlang.model.embedded import lexicon as lex
-from rtlang.model.embedded import tools_catalogue, tools_catalogue_more, tools_catalogue_reference
+from rtlang.model.embedded import (
+    tools_catalogue,
+    tools_catalogue_more,
+    tools_catalogue_reference,
+    tools_phrasings_home,
+    tools_phrasings_money,
+    tools_phrasings_office,
+    tools_phrasings_travel,
+)
 from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import type_name
 from rtlang.model.embedded.kinds import lines
@@ -103,6 +111,14 @@ class Call:
     request: str
 
 
+# More requests of each tool, by its name.
+PHRASINGS: dict[str, tuple[str, ...]] = {
+    name: tuple(requests)
+    for module in (tools_phrasings_home, tools_phrasings_office, tools_phrasings_money, tools_phrasings_travel)
+    for name, *requests in (block.split("\n") for block in words(module.REQUESTS.strip(), "\n\n"))
+}
+
+
 def tool(block: str) -> Tool:
     """A tool from its lines: `name/other(parameter/other:fill, ...): what it does`, requests, `held: ` held-out requests."""
     head, *requests = block.split("\n")
@@ -115,7 +131,7 @@ def tool(block: str) -> Tool:
         name,
         tuple((key[0], fill) for key, (_, fill) in zip(keys, parts, strict=True)),
         about,
-        tuple(request for request in requests if not request.startswith("held: ")),
+        (*(request for request in requests if not request.startswith("held: ")), *PHRASINGS.get(name, ())),
         tuple(request.removeprefix("held: ") for request in requests if request.startswith("held: ")),
         tuple(other_names),
         tuple(tuple(key[1:]) for key in keys),
@@ -138,7 +154,7 @@ THEMES: tuple[tuple[Tool, ...], ...] = tuple(
 )
 TOOLS = tuple(each for theme in THEMES for each in theme)
 HELD_RUNS = set[Run]().union(*(runs_of(request) for each in TOOLS for request in each.held))
-COMPOSED_SHARE = 0.6  # of the requests in training
+COMPOSED_SHARE = 0.45  # of the requests in training
 LEADS = lines("""
 [Hi/Hello/Hey/Good morning/Good evening]!
 [Hi/Hello] there.

@@ -51,7 +51,7 @@ with: to {company}|of {amount}|, {amount}|for {company}|, the amount is {amount}
 request_money
 do: ask {person} for {amount}|[get/claim/collect] {amount} from {person}|remind {person} of the {amount} I lent|
 write {person} that I want {amount}|ask {person} to pay
-noun: {amount} from {person}|my money back from {person}|my {amount} from {person}|{person} to pay me {amount}
+noun: {amount} from {person}|what I lent to {person}|my {amount} from {person}|{person} to pay me {amount}
 say: {person} has not paid me.|{person} still owes me {amount}.|I paid {amount} for {person}, ask for it.|{person} got {amount} from me.|
 The debt of {person} is {amount}.|I gave {amount} to {person} and want it back.
 with: from {person}|, {amount}|for {amount}|of {amount}
@@ -128,7 +128,7 @@ with: because {reason}|since {reason}|as {reason}|: {reason}|, my reason: {reaso
 
 return_item
 do: [return/send back/give back] the {item}|take the {item} back|return the {item} of [order /]{code}|send {code} back
-noun: to [return/send back] the {item}|to give back the {item}|my money back for the {item}|a return of the {item}
+noun: to [return/send back] the {item}|to give back the {item}|what I paid for the {item}|a return of the {item}
 say: The {item} [is broken/does not work/is too small/is too big/is the wrong one].|I do not [like/want] the {item} of {code}.|
 I ordered a {item} but it is not right.|Order {code} had the wrong {item}.|My {item} is broken.
 with: of order {code}|from {code}|, order {code}|in order {code}|that came with {code}|, {code}|of {code}
@@ -161,7 +161,7 @@ How [cold/warm/hot] is {city} on {day}?|Is an umbrella needed in {city} on {day}
 with: in {city}|for {city}|on {day}|for {day}|of {day}|, {city}|, {day}
 
 find_route
-do: [show/tell/find/give] me the [way/route/road]|[guide/lead/take/bring] me to {end}|plan a [route/trip]|get me from {start} to {end}|
+do: [show/tell/find/give] me the [way/route/road]|[guide/lead/bring] me to {end}|plan a [route/trip]|get me from {start} to {end}|
 find the way from {start} to {end}
 noun: the [way/route/road/directions]|a route to {end}|a map of the way|directions to {end}
 say: How do I [get/drive/come] from {start} to {end}?|I am in {start} and [must/want to] go to {end}.|Which [way/road] goes to {end}?|

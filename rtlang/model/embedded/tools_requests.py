@@ -7,8 +7,9 @@ its description for that. No run of five words of a held-out request is made.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
-from rtlang.model.embedded import tools_clauses, tools_clauses_more
+from rtlang.model.embedded import tools_clauses, tools_clauses_more, tools_clauses_wider, tools_clauses_wider_more
 from rtlang.model.embedded.clauses import sentence_of
 from rtlang.model.embedded.kinds import SLOT, lines
 from rtlang.model.embedded.lexicon import words
@@ -52,7 +53,16 @@ somebody [should/must] {}
 the plan is to {}
 I forgot to {}
 it would be [nice/good/great] to {}
-do not forget to {}""")
+do not forget to {}
+[my wife/my boss/my mother/the team/everybody] [wants/asks/expects] you to {}
+[let us/let me] {}
+[would it be a lot of work/how hard is it/is it too late/do you have time] to {}?
+I [trust/count on/pay/beg] you to {}
+you are [the one/free/asked/here] to {}
+all I [ask/want] of you is to {}
+[before we go/while you are at it/when you can/as soon as you can/if you do not mind], {}
+the next [step/thing/point on my list] is to {}
+[hey/listen/okay/right/well], {}""")
 NOUN_FRAMES = lines("""
 {}
 {}, please
@@ -71,7 +81,13 @@ do you have {} for me?
 [time for/and now/one more thing,] {}
 nothing but {}
 I am in need of {}
-who can [get/give] me {}?""")
+who can [get/give] me {}?
+[bring on/here is what I want:/it is all about] {}
+[my boss/my wife/everybody/the team] [wants/needs/asks for] {}
+[what about/any chance of/could there be] {}?
+I [long for/dream of/would pay for/cannot do without/count on] {}
+without {} I cannot [go on/sleep/be happy]
+{} is what [I/we] [need/want/ask for]""")
 BY_NAME = words(
     "[run/call/use/start/execute/invoke/launch/apply] {name}|[run/call/use/start] the [tool/function] {name}|"
     "make a call [of/to] {name}|do a {name}|perform {name}|get {name} going|have {name} run|choose {name}|"
@@ -123,9 +139,19 @@ def wording(block: str) -> tuple[str, Wording]:
     return name, Wording(parts["do"], parts["noun"], parts["say"], parts["with"])
 
 
-WORDINGS = dict(
-    wording(block) for module in (tools_clauses, tools_clauses_more) for block in words(module.CLAUSES.strip(), "\n\n")
-)
+def wordings_of(*modules: ModuleType) -> dict[str, Wording]:
+    """The wordings of each tool, from all blocks of it in these modules together."""
+    found: dict[str, Wording] = {}
+    for module in modules:
+        for name, more in (wording(block) for block in words(module.CLAUSES.strip(), "\n\n")):
+            known = found.get(name, Wording((), (), (), ()))
+            found[name] = Wording(
+                known.do + more.do, known.noun + more.noun, known.say + more.say, known.adjuncts + more.adjuncts
+            )
+    return found
+
+
+WORDINGS = wordings_of(tools_clauses, tools_clauses_more, tools_clauses_wider, tools_clauses_wider_more)
 
 
 def runs(text: str) -> set[Run]:
