@@ -5,7 +5,7 @@ over sets that exceed the L2 cache several times, so reads come from memory. Pre
 time is an argument, so all of this is tested in triton's interpreter; `device_run` has the clock, the order and the ceilings.
 
 Peers (`device_peers`): SDPA on contiguous KV, the same with the gather from pages counted, the same kernel without sharing, FlashInfer
-where it is installed, and torch's own softmax and draw for sampling.
+where it is installed, compiled FlexAttention for the shape of the target, and torch's own softmax and draw for sampling.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ TREES = [
     )
 ]
 EXTEND = [TreeShape((1,), (8192,), 8192), TreeShape((1, 64), (4096, 128), 128)]
+FLEX_SHAPE = TreeShape((32,), (4096,))  # of the target; to compile it for each shape would take most of a run
 SHAPES = {"decode": DECODE, "trees": TREES, "extend": EXTEND}
 HEADS: tuple[Heads, ...] = ((32, 8, 128), (14, 2, 64), (32, 32, 128))
 SAMPLING = [(rows, vocab) for rows in (1, 32, 128) for vocab in (32000, 131072, 151936)]
@@ -234,6 +235,8 @@ def attention_lines(
             peers["unshared"] = measure(case.calls(case.unshared()))[0]
         if shape.new_tokens == 1 and shape.nodes[-1] * sum(shape.tokens) <= 1 << 20:
             peers |= device_peers.sdpa(case, measure)
+        if shape == FLEX_SHAPE and dtype == torch.bfloat16:
+            peers |= device_peers.flex(case, measure, TOLERANCE[dtype])
         if shape.new_tokens == 1 and dtype != torch.float32:
             peers |= device_peers.flashinfer(case, measure, TOLERANCE[dtype])
         group = "extend" if shape.new_tokens > 1 else "trees" if len(shape.nodes) > 1 else "decode"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from rtlang_kernels import ops
@@ -55,6 +56,47 @@ def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
     return tried("SDPA", laid_out) | tried(
         "gather+SDPA", lambda: measure([partial(gathered, pool) for pool in case.pools])[0]
     )
+
+
+def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
+    """Compiled FlexAttention on contiguous KV, each row on its own: microseconds by name. A peer whose result is not ours is left out."""
+
+    def measured() -> float:
+        attend = torch.compile(flex_attention, dynamic=False)
+        table = torch.from_numpy(case.plan_args["page_table"]).long()
+        page_size = case.plan_args["page_size"]
+        position = torch.arange(sum(case.shape.tokens))
+        slots = (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+        q = case.q[:, :, None]  # [rows, num_q_heads, 1, head_dim]
+
+        def laid_out(pool: Tensor) -> Callable[[], Tensor]:
+            k, v = (part[slots].transpose(1, 2).contiguous() for part in pool)
+            return lambda: attend(q, k, v, enable_gqa=True)
+
+        calls = [laid_out(pool) for pool in case.pools]
+        first, scale = case.pools[0], case.q.shape[2] ** -0.5
+        want = ops.paged_attention(case.q, first[0], first[1], case.plan(), scale=scale).float()
+        _agree(calls[0]()[:, :, 0], want, tolerance)
+        return measure(calls)[0]
+
+    return tried("compiled FlexAttention", measured)
+
+
+def compiled(definition: Callable[..., object], sets: Sequence[Sequence[Tensor]], measure: Measure) -> dict[str, float]:
+    """What `torch.compile` makes of a definition, on sets of its arguments in turn: microseconds by name."""
+
+    def measured() -> float:
+        made = torch.compile(definition, dynamic=False)
+        return measure([partial(made, *tensors) for tensors in sets])[0]
+
+    return tried("torch.compile", measured)
+
+
+def _agree(got: Tensor, want: Tensor, tolerance: float) -> None:
+    """Raise ArithmeticError where a peer's result is not ours."""
+    error = float((got.float() - want).norm() / want.norm())
+    if not error < tolerance:
+        raise ArithmeticError(f"its result is not ours, error {error:.1e}")
 
 
 def plain_sampling(sets: Sequence[Tensor], temperature: float, measure: Measure) -> dict[str, float]:
@@ -127,9 +169,7 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
 
     def checked(make: Callable[[], Any]) -> float:
         wrapper = make()
-        error = float((wrapper.run(q, paged(case.pools[0])).float() - want).norm() / want.norm())
-        if not error < tolerance:
-            raise ArithmeticError(f"its result is not ours, error {error:.1e}")
+        _agree(wrapper.run(q, paged(case.pools[0])), want, tolerance)
         return measure([partial(wrapper.run, q, paged(pool)) for pool in case.pools])[0]
 
     peers: dict[str, float] = {}

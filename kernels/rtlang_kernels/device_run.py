@@ -16,6 +16,7 @@ from functools import cache, partial
 import torch
 
 from rtlang_kernels import device_bench as bench
+from rtlang_kernels import device_layers
 from rtlang_kernels.bench_output import Output
 from rtlang_kernels.bench_table import Line, formatted
 from rtlang_kernels.cpu.host_code import IS_COMPILED
@@ -132,7 +133,7 @@ def tasks(
 ) -> Iterator[Task]:
     """All lines, or those of one group, what matters most first; with `is_quick` a few of each.
 
-    That is bfloat16 with the commonest heads, then sampling, then prompts, other heads and other types.
+    That is bfloat16 with the commonest heads, then sampling, then prompts, the small kernels of a layer, other heads and other types.
     """
     few = slice(None, 3) if is_quick else slice(None)
 
@@ -151,6 +152,11 @@ def tasks(
             line = partial(bench.sampling_line, *case, torch.bfloat16, device, ceilings, measure)
             yield Task(title, partial(_one, line))
     yield from attention(torch.bfloat16, bench.HEADS[0], "extend")
+    if only in (None, "layers"):
+        sizes = device_layers.LayerShape()
+        for rows in device_layers.ROWS:
+            lines = partial(device_layers.layer_lines, rows, sizes, torch.bfloat16, device, ceilings, measure)
+            yield Task(f"layers of {rows} rows", lines)
     yield from attention(torch.float32, bench.HEADS[0], "trees")
     for heads in () if is_quick else bench.HEADS[1:]:
         for name in bench.SHAPES:

@@ -106,6 +106,32 @@ def test_plain_sampling_draws_from_the_softmax(monkeypatch: pytest.MonkeyPatch) 
     assert torch.allclose(shares, weights, atol=0.02)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention_is_asked_for_the_same_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **options: function)
+    case = device_bench.attention_case(
+        device_bench.tree("1,2,4_32,16,21"), (4, 2, 16), torch.float32, torch.device("cpu"), l2_bytes=1
+    )
+    with column("reference"):
+        assert device_peers.flex(case, pretended, tolerance=1e-5) == {"compiled FlexAttention": 10.0}
+        assert device_peers.flex(case, pretended, tolerance=0.0) == {}
+
+
+def test_a_definition_is_compiled_and_runs_on_each_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def compile_(function: Callable[..., object], **options: object) -> Callable[..., object]:
+        asked.append(function)
+        return function
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    sets = [(torch.tensor([1.0]),), (torch.tensor([2.0]),)]
+    seen: list[torch.Tensor] = []
+    assert device_peers.compiled(seen.append, sets, pretended) == {"torch.compile": 10.0}
+    assert [float(tensor) for tensor in seen] == [1.0, 2.0]
+    assert asked == [seen.append]
+
+
 def test_a_peer_that_raises_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
     def out_of_memory(functions: object) -> tuple[float, float]:
         raise torch.OutOfMemoryError("61 GiB")
