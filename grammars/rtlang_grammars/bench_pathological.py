@@ -143,18 +143,17 @@ def table(vocabulary: Vocabulary, names: list[str] | None = None) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     context = multiprocessing.get_context("fork")
-    process.begin()  # as a runtime does
     for name in names or list(CASES):
         receiver, sender = context.Pipe(duplex=False)
         child = context.Process(target=lambda name=name, sender=sender: sender.send(_line(backend, vocabulary, name)))
         child.start()
         lines.append(receiver.recv())
         child.join()
-    process.end()
     return lines
 
 
 def _line(backend: GrammarBackend, vocabulary: Vocabulary, name: str) -> str:
+    process.begin()  # as a runtime does; here, since a fork begins without it
     before = _memory("VmRSS")
     constraint = CASES[name]()
     stop, waits = threading.Event(), list[int]()

@@ -216,6 +216,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--suite", type=Path, nargs="*", default=[], help="files of the JSON Schema Test Suite")
     parser.add_argument("--markdown", action="store_true", help="only tables, with that of the keywords")
     given = parser.parse_args(arguments)
+    missing = [str(path) for path in (*given.schemas, *given.suite) if not path.is_file()]
+    if missing:
+        parser.error(f"there is no file {', '.join(missing)}")
     judge = Judge()
     tallies = {path.parent.name or path.name: judge_file(path, judge) for path in (*given.schemas, *given.suite)}
     parts = [markdown(tallies)] if tallies else []

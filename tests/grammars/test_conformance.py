@@ -75,6 +75,12 @@ def sampled(path: Path, every: int) -> Tally:
     return judged(*[entry for index, entry in enumerate(entries(path)) if index % every == 0])
 
 
+def test_the_command_refuses_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--schemas", str(tmp_path / "none.jsonl")])
+    assert "there is no file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_instance_of_the_benchmark_is_decided_wrongly(every: int) -> None:
     found = sampled(BENCH, every)
