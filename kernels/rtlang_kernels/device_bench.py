@@ -133,6 +133,11 @@ class AttentionCase:
         return [partial(ops.paged_attention, self.q, pool[0], pool[1], plan, scale=scale) for pool in self.pools]
 
 
+def num_sets(num_bytes: int, l2_bytes: int) -> int:
+    """How many sets of inputs of so many bytes calls take in turn to come from memory: four times the L2 cache, if calls suffice."""
+    return max(1, min(CALLS_PER_GRAPH, math.ceil(4 * l2_bytes / num_bytes)))
+
+
 def attention_case(
     shape: TreeShape, heads: Heads, dtype: torch.dtype, device: torch.device, l2_bytes: int
 ) -> AttentionCase:
@@ -166,7 +171,7 @@ def attention_case(
     }
     generator = torch.Generator(device).manual_seed(0)
     shape_of_pool = (2, used * PAGE_SIZE, num_kv_heads, head_dim)
-    copies = max(1, min(CALLS_PER_GRAPH, math.ceil(4 * l2_bytes / (math.prod(shape_of_pool) * dtype.itemsize))))
+    copies = num_sets(math.prod(shape_of_pool) * dtype.itemsize, l2_bytes)
     pools = [torch.randn(shape_of_pool, generator=generator, device=device, dtype=dtype) for _ in range(copies)]
     q = torch.randn((rows * new, num_q_heads, head_dim), generator=generator, device=device, dtype=dtype)
     return AttentionCase(shape, q, pools, plan_args)
@@ -280,7 +285,7 @@ def sampling_line(
 
     generator = torch.Generator(device).manual_seed(0)
     num_bytes = rows * vocab_size * dtype.itemsize
-    copies = max(1, min(CALLS_PER_GRAPH, math.ceil(4 * ceilings.l2_bytes / num_bytes)))
+    copies = num_sets(num_bytes, ceilings.l2_bytes)
     shape = (rows, vocab_size)
     sets = [torch.randn(shape, generator=generator, device=device).mul_(3).to(dtype) for _ in range(copies)]
     masks = np.random.default_rng(0).integers(-(2**31), 2**31, (1, -(-vocab_size // 32))).astype(np.int32)

@@ -6,7 +6,6 @@ by `torch.compile`. A floor is bytes over the copy rate. Shapes are those of a d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +16,7 @@ from torch import Tensor
 from rtlang_kernels import device_peers, ops
 from rtlang_kernels.bench_table import Line
 from rtlang_kernels.columns import REFERENCE
-from rtlang_kernels.device_bench import CALLS_PER_GRAPH, TOLERANCE, Ceilings, Measure
+from rtlang_kernels.device_bench import TOLERANCE, Ceilings, Measure, num_sets
 
 ROWS = (1, 32, 128)
 EPS = 1e-6
@@ -119,8 +118,7 @@ def layer_lines(
         error = error_of(case)
         if not error < TOLERANCE[dtype]:
             raise ArithmeticError(f"layers {label}: error {error:.1e}")
-        copies = max(1, min(CALLS_PER_GRAPH, math.ceil(4 * ceilings.l2_bytes / case.num_bytes)))
-        sets = [case.tensors() for _ in range(copies)]
+        sets = [case.tensors() for _ in range(num_sets(case.num_bytes, ceilings.l2_bytes))]
         ours, spread = measure([partial(case.ours, *tensors) for tensors in sets])
         peers = device_peers.compiled(case.definition, sets, measure)
         yield Line("layers", label, ours, spread, 0.0, 1e6 * case.num_bytes / ceilings.bytes_per_s, peers, error)

@@ -37,11 +37,8 @@ def tried(name: str, measured: Callable[[], float]) -> dict[str, float]:
 
 def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
     """SDPA on contiguous KV, and with the gather from pages counted: microseconds by name."""
-    table = torch.from_numpy(case.plan_args["page_table"]).long()
-    page_size = case.plan_args["page_size"]
-    rows, length = len(table), sum(case.shape.tokens)
-    position = torch.arange(length)
-    slots = (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+    slots = _slots(case)
+    rows = len(slots)
 
     def contiguous(k: Tensor, v: Tensor) -> Tensor:
         q = case.q.view(rows, 1, *case.q.shape[1:]).transpose(1, 2)
@@ -63,10 +60,7 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
 
     def measured() -> float:
         attend = torch.compile(flex_attention, dynamic=False)
-        table = torch.from_numpy(case.plan_args["page_table"]).long()
-        page_size = case.plan_args["page_size"]
-        position = torch.arange(sum(case.shape.tokens))
-        slots = (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+        slots = _slots(case)
         q = case.q[:, :, None]  # [rows, num_q_heads, 1, head_dim]
 
         def laid_out(pool: Tensor) -> Callable[[], Tensor]:
@@ -74,9 +68,7 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
             return lambda: attend(q, k, v, enable_gqa=True)
 
         calls = [laid_out(pool) for pool in case.pools]
-        first, scale = case.pools[0], case.q.shape[2] ** -0.5
-        want = ops.paged_attention(case.q, first[0], first[1], case.plan(), scale=scale).float()
-        _agree(calls[0]()[:, :, 0], want, tolerance)
+        _agree(calls[0]()[:, :, 0], _ours(case), tolerance)
         return measure(calls)[0]
 
     return tried("compiled FlexAttention", measured)
@@ -90,6 +82,19 @@ def compiled(definition: Callable[..., object], sets: Sequence[Sequence[Tensor]]
         return measure([partial(made, *tensors) for tensors in sets])[0]
 
     return tried("torch.compile", measured)
+
+
+def _slots(case: AttentionCase) -> Tensor:
+    """Where the keys of each row lie in the pool, in order: [rows, length]."""
+    table = torch.from_numpy(case.plan_args["page_table"]).long()
+    page_size, position = case.plan_args["page_size"], torch.arange(sum(case.shape.tokens))
+    return (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+
+
+def _ours(case: AttentionCase) -> Tensor:
+    """What our kernel computes on the first pool, float32."""
+    k, v = case.pools[0]
+    return ops.paged_attention(case.q, k, v, case.plan(), scale=case.q.shape[2] ** -0.5).float()
 
 
 def _agree(got: Tensor, want: Tensor, tolerance: float) -> None:
@@ -124,7 +129,7 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
     args, q, device, page_size = case.plan_args, case.q, case.q.device, case.plan_args["page_size"]
     table = torch.from_numpy(args["page_table"])
     heads = (args["num_q_heads"], args["num_kv_heads"], args["head_dim"], page_size)
-    want = ops.paged_attention(q, case.pools[0][0], case.pools[0][1], case.plan(), scale=q.shape[2] ** -0.5).float()
+    want = _ours(case)
 
     def paged(pool: Tensor) -> tuple[Tensor, Tensor]:
         k, v = (part.view(-1, page_size, *part.shape[1:]) for part in pool)

@@ -29,6 +29,19 @@ def key(number: int) -> bytes:
     return number.to_bytes(KEY_BYTES, "big")
 
 
+def busy(cache: DiskCache) -> threading.Event:
+    """Keep the writer waiting in the entry of key 0 until the event that is returned is set."""
+    gate, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        gate.wait()
+
+    cache.offer(key(0), wait)
+    begun.wait()
+    return gate
+
+
 def store(cache: DiskCache, number: int, size: int = 50) -> None:
     cache.offer(key(number), lambda: ({"number": number}, [np.full(size, number, dtype=np.int32)]))
     cache.flush()
@@ -310,14 +323,8 @@ def test_what_cannot_be_removed_counts_and_what_is_no_file_does_not(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_has_a_writer_of_its_own(tmp_path: Path) -> None:
-    cache, gate, begun = DiskCache(tmp_path), threading.Event(), threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        gate.wait()
-
-    cache.offer(key(0), wait)
-    begun.wait()
+    cache = DiskCache(tmp_path)
+    gate = busy(cache)
     cache.offer(key(1), lambda: (PLAIN, ARRAYS))  # waits for its turn, and goes on waiting in the parent alone
     child = os.fork()
     if not child:
@@ -405,14 +412,8 @@ def test_what_cannot_be_made_is_counted_and_the_next_is_written(tmp_path: Path) 
 
 
 def test_what_comes_faster_than_it_is_written_is_dropped(tmp_path: Path) -> None:
-    cache, gate, begun = DiskCache(tmp_path), threading.Event(), threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        gate.wait()
-
-    cache.offer(key(0), wait)
-    begun.wait()
+    cache = DiskCache(tmp_path)
+    gate = busy(cache)
     for number in range(1, 40):
         cache.offer(key(number), lambda: (PLAIN, ARRAYS))
     gate.set()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import pytest
 import torch
@@ -14,16 +12,9 @@ from rtlang_kernels import bench_table, device_bench, ops
 from rtlang_kernels.device_bench import Ceilings, TreeShape
 from rtlang_kernels.triton_ops import sampling
 from tests.support.gpu import DEVICE
+from tests.support.pretended_clock import CEILINGS, pretended
 
-CEILINGS = Ceilings(1e12, 1e14, 2.0, 1 << 16)
 HEADS = (4, 2, 16)
-
-
-def pretended(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    """Runs each function, and says it took 10 us."""
-    for function in functions:
-        function()
-    return 10.0, 0.01
 
 
 @pytest.fixture(autouse=True)

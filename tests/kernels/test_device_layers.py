@@ -11,18 +11,10 @@ import torch
 pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang_kernels import device_layers, device_run, ops
-from rtlang_kernels.device_bench import Ceilings
 from tests.support.gpu import DEVICE, TOLERANCE
+from tests.support.pretended_clock import CEILINGS, pretended
 
-CEILINGS = Ceilings(1e12, 1e14, 2.0, 1 << 16)
 SHAPE = device_layers.LayerShape(hidden_size=48, mlp_size=40, num_q_heads=4, num_kv_heads=2, head_dim=16)
-
-
-def pretended(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    """Runs each function, and says it took 10 us."""
-    for function in functions:
-        function()
-    return 10.0, 0.01
 
 
 @pytest.fixture(autouse=True)

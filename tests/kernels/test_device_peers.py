@@ -13,6 +13,7 @@ import torch
 
 from rtlang_kernels import device_bench, device_peers
 from tests.support.attention_cases import column
+from tests.support.pretended_clock import pretended
 
 Level = tuple[
     torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor
@@ -53,12 +54,6 @@ class BatchDecodeWithPagedKVCacheWrapper(Wrapper):
 class MultiLevelCascadeAttentionWrapper(Wrapper):
     def plan(self, rows: Any, starts: Any, pages: Any, last: Any, *heads: int, **_: Any) -> None:
         self.levels = list(zip(rows, starts, pages, last, strict=True))
-
-
-def pretended(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    for function in functions:
-        function()
-    return 10.0, 0.0
 
 
 @pytest.fixture

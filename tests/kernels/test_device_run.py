@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
 import pytest
@@ -13,18 +13,11 @@ pytest.importorskip("triton")  # there is none for some platforms
 from rtlang_kernels import device_bench, device_run
 from rtlang_kernels.bench_output import Output
 from rtlang_kernels.bench_table import Line
-from rtlang_kernels.device_bench import Ceilings
 from rtlang_kernels.device_run import Task
 from tests.support.gpu import DEVICE
+from tests.support.pretended_clock import CEILINGS, pretended
 
-CEILINGS = Ceilings(1e12, 1e14, 2.0, 1 << 16)
 LINE = Line("decode", "one", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
-
-
-def pretended(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
-    for function in functions:
-        function()
-    return 10.0, 0.01
 
 
 def test_a_group_may_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:

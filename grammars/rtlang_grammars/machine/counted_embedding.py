@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rtlang_grammars.machine.embedding import ByteAutomaton, QuotedEmbedding, add_continuations
+from rtlang_grammars.machine.embedding import ByteAutomaton, QuotedEmbedding, continuation_state
 from rtlang_grammars.machine.layout import AT_LEAST, AT_MOST, COUNT, NONE, PARAM, ROW, SLICE, WIDTH
 from rtlang_grammars.machine.prelude import QUOTE, TWIN_SLICE
 from rtlang_grammars.machine.tables import Tables
-from rtlang_grammars.regular.branching import continuations
 
 MAX_COUNTED = 1000
 """States of a language whose texts are counted: of each it has to be known how near its end is."""
@@ -38,10 +37,8 @@ class CountedEmbedding:
 
     def _state(self, local: int) -> int:
         found = self._states.get(local)
-        if found is None and (ends := self._automaton.continuation(local)) is not None:
-            first = add_continuations(self._tables, self._state(ends[0]))
-            self._states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
-            return self._states[local]
+        if found is None:
+            found = continuation_state(self._tables, self._automaton, local, self._state, self._states)
         if found is None:
             tables = self._tables
             found = self._states[local] = tables.leave_open(self._maker)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,6 +77,25 @@ def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
     return first
 
 
+def continuation_state(
+    tables: Tables, automaton: ByteAutomaton, local: int, state: Callable[[int], int], states: dict[int, int]
+) -> int | None:
+    """The machine's number of a state where all ways to end the character lead to one state, made with those beside it.
+
+    Args:
+        state: the number of another state of the automaton.
+        states: all numbers known; gets those that are made.
+    Returns:
+        None where the character may end in several states.
+    """
+    ends = automaton.continuation(local)
+    if ends is None:
+        return None
+    first = add_continuations(tables, state(ends[0]))
+    states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
+    return states[local]
+
+
 class Embedding:
     """One automaton within the tables. Its texts end the frame by what follows them."""
 
@@ -98,10 +117,8 @@ class Embedding:
     def state(self, local: int) -> int:
         """The machine's number of a state of the automaton."""
         found = self._states.get(local)
-        if found is None and (ends := self._automaton.continuation(local)) is not None:
-            first = add_continuations(self._tables, self.state(ends[0]))
-            self._states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
-            return self._states[local]
+        if found is None:
+            found = continuation_state(self._tables, self._automaton, local, self.state, self._states)
         if found is None:
             acc = self._acc if self._automaton.is_accepting(local) else OPEN
             is_sliced = self._is_everything and self._automaton.is_between_characters(local)
