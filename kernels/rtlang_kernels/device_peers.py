@@ -88,7 +88,8 @@ def _slots(case: AttentionCase) -> Tensor:
     """Where the keys of each row lie in the pool, in order: [rows, length]."""
     table = torch.from_numpy(case.plan_args["page_table"]).long()
     page_size, position = case.plan_args["page_size"], torch.arange(sum(case.shape.tokens))
-    return (table[:, position // page_size] * page_size + position % page_size).to(case.q.device)
+    slots: Tensor = table[:, position // page_size] * page_size + position % page_size
+    return slots.to(case.q.device)
 
 
 def _ours(case: AttentionCase) -> Tensor:
