@@ -120,7 +120,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         f"rtlang/model/embedded/{name}.py": (f"tests/model/embedded/{test}.py", why)
         for names, test, why in (
             ("extras extras_more", "test_tasks_extraction", "texts of that task"),
-            ("extras_lead_ins extras_yes_no extras_yes_no_more", "test_tasks_extraction", "texts of that task"),
+            ("extras_lead_ins", "test_tasks_extraction", "texts of that task"),
             ("instructions", "test_tasks_extraction", "wordings of that task"),
             ("kinds kinds_more", "test_tasks_extraction", "records of that task"),
             ("kinds_of_goods kinds_of_occasions kinds_of_people", "test_tasks_extraction", "records of that task"),
@@ -129,9 +129,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
             ("clauses_of_people clauses_of_trade", "test_tasks_extraction", "texts of that task"),
             ("clauses_of_travel clauses_of_work", "test_tasks_extraction", "texts of that task"),
             ("clauses_more clauses_more_of_life", "test_tasks_extraction", "texts of that task"),
-            ("texts_of_contacts texts_of_goods texts_of_homes", "test_tasks_extraction", "texts of that task"),
-            ("texts_of_occasions texts_of_people texts_of_trade", "test_tasks_extraction", "texts of that task"),
-            ("texts_of_travel texts_of_weather texts_of_work", "test_tasks_extraction", "texts of that task"),
             (
                 "tools_catalogue tools_catalogue_more tools_catalogue_reference",
                 "test_tasks_tools",
@@ -139,8 +136,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
             ),
             ("tools_clauses tools_clauses_more tools_requests", "test_tasks_tools", "requests of that task"),
             ("tools_clauses_wider tools_clauses_wider_more", "test_tasks_tools", "requests of that task"),
-            ("tools_phrasings_home tools_phrasings_money", "test_tasks_tools", "requests of that task"),
-            ("tools_phrasings_office tools_phrasings_travel", "test_tasks_tools", "requests of that task"),
             ("lexicon", "test_words", "lists that it draws from"),
             ("relations", "test_tasks_facts", "wordings of that task"),
             ("spelling", "test_words", "random words that it draws"),

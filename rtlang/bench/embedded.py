@@ -4,7 +4,7 @@
 
 Every question is one small program on the runtime, answered greedily, first freely and then, where an answer has a form, held to it:
 records by a JSON schema of their keys and types, labels and yes or no by `select`, numbers and steps by a pattern. All questions of a
-task run in one batch. Word problems of four to six steps are answered once more by a vote of `VOTES` samples.
+task run in one batch. Word problems of four to six steps are answered once more by votes of `VOTES` samples, at several temperatures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rtlang.errors import ConfigError, ModelLoadError
 logger = logging.getLogger(__name__)
 
 VOTES = 9
-VOTE_TEMPERATURE = 1.0  # the distribution of the model itself
+VOTE_TEMPERATURES = (0.7, 1.0, 1.3)  # 1.0 is the distribution of the model itself
 VOTE_SEED = 17
 ROLES = {"system": rt.system, "user": rt.user, "assistant": rt.assistant}
 
@@ -115,41 +115,59 @@ def _show_wrong(task: Task, asked: Sequence[Question], given: Sequence[str], sho
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
-    """Hard word problems: one greedy answer, one sample, and a vote over several samples of the same temperature."""
+class Vote:
+    """One sample of each question, and a vote over several samples of the same temperature."""
 
-    greedy: Score
+    temperature: float
     one_sample: Score
     vote: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Hard word problems: one greedy answer, and votes at several temperatures."""
+
+    greedy: Score
+    by_temperature: tuple[Vote, ...]
     num_samples: int
-    temperature: float
 
     def __str__(self) -> str:
-        return (
-            f"Word problems of four to six steps, all held out: one greedy answer {self.greedy} %, one sample at temperature "
-            f"{self.temperature} {self.one_sample} %, a vote of {self.num_samples} such samples {self.vote} %."
+        rows = [f"| {voted.temperature} | {voted.one_sample} | {voted.vote} |" for voted in self.by_temperature]
+        return "\n".join(
+            (
+                f"Word problems of four to six steps, all held out: one greedy answer {self.greedy} %; one sample, and a vote of "
+                f"{self.num_samples} such samples:",
+                "",
+                "| temperature | one sample | vote |",
+                "|---:|---:|---:|",
+                *rows,
+            )
         )
 
 
 def votes(runtime: rt.Target, count: int) -> Votes:
-    """The same problems answered once and by a vote."""
+    """The same problems answered once and by a vote, at each of the temperatures."""
     task = next(task for task in TASKS if task.ask is HARD)
     asked = questions(task, ALL, count)
     greedy = score(task, asked, answers(runtime, task, asked, is_constrained=False))
+    by_temperature = tuple(_voted(runtime, task, asked, temperature) for temperature in VOTE_TEMPERATURES)
+    return Votes(greedy, by_temperature, VOTES)
+
+
+def _voted(runtime: rt.Target, task: Task, asked: Sequence[Question], temperature: float) -> Vote:
     inputs = [
         {
             "question": question,
             "max_tokens": task.max_tokens,
-            "temperature": VOTE_TEMPERATURE,
-            "seed": VOTE_SEED + VOTES * index,
+            "temperature": temperature,
+            "seed": VOTE_SEED + VOTES * index,  # the same at every temperature
         }
         for index, question in enumerate(asked)
     ]
     drawn = [_text(result, [""] * VOTES) for result in samples.run_batch(inputs, runtime=runtime)]
-    one = score(task, asked, [texts[0] for texts in drawn])
     wanted = [result_of(question.expected) for question in asked]
     num_right = sum(vote(texts) == result for texts, result in zip(drawn, wanted, strict=True))
-    return Votes(greedy, one, Score(num_right, count), VOTES, VOTE_TEMPERATURE)
+    return Vote(temperature, score(task, asked, [texts[0] for texts in drawn]), Score(num_right, len(asked)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +194,10 @@ def evaluate(runtime: rt.Runtime, tasks: Sequence[Task], count: int, show: int =
     for task in tasks:
         rows += rows_of(runtime, task, count, show)
     voted = votes(runtime, count) if any(task.ask is HARD for task in tasks) else None
-    if voted is not None:
-        logger.info("%s", voted)
+    for row in voted.by_temperature if voted is not None else ():
+        logger.info(
+            "word problems at temperature %s: one sample %s   vote %s", row.temperature, row.one_sample, row.vote
+        )
     config = runtime.config
     return Evaluation(
         checkpoint=Path(config.model).name,

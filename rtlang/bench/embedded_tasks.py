@@ -282,9 +282,7 @@ TASKS = (
         asking(tasks_reasoning.next_steps, regex(rf"{STEP}|answer: \d+"), one_step),
         Judge.EXACT,
     ),
-    Task("judge-step", "is a proposed step right", asking(tasks_reasoning.judged_step, yes_no), Judge.EXACT),
     Task("sum", "sum, product or quotient", asking(tasks_arithmetic.arithmetic, regex(r"\d+"), is_number), Judge.EXACT),
-    Task("judge-sum", "is an equation right", asking(tasks_arithmetic.judging, yes_no, says_yes_or_no), Judge.EXACT),
     Task("compare", "order and parity of numbers", asking(tasks_arithmetic.comparison), Judge.EXACT),
     Task("told", "what was told in the chat", asking(tasks_chat.told), Judge.EXACT),
     Task("copy", "repeat a text", asking(tasks_chat.copy), Judge.EXACT),
@@ -292,6 +290,7 @@ TASKS = (
     Task("rewriting", "rewrite a sentence", asking(tasks_chat.rewriting, keep=is_determined), Judge.EXACT),
     Task("lists", "lists and tips without repetition", asking(list_or_tips), Judge.LIST),
     Task("story", "story: whole, about its hero, nothing twice", asking(stories.story), Judge.STORY, max_tokens=300),
+    Task("letters", "label by its letter", labelled(tasks_text.labelled_lettered_choice), Judge.EXACT),
 )
 
 

@@ -67,19 +67,22 @@ def test_the_rows_of_a_task_repeat(runtime: rt.Runtime) -> None:
 
 def test_a_vote_is_compared_with_a_sample_of_the_same_temperature(runtime: rt.Runtime) -> None:
     voted = embedded.votes(runtime, 2)
-    assert (voted.greedy.num_asked, voted.one_sample.num_asked, voted.vote.num_asked) == (2, 2, 2)
+    assert voted.greedy.num_asked == 2
+    assert tuple(row.temperature for row in voted.by_temperature) == embedded.VOTE_TEMPERATURES
+    assert all((row.one_sample.num_asked, row.vote.num_asked) == (2, 2) for row in voted.by_temperature)
     assert voted == embedded.votes(runtime, 2)
     assert f"a vote of {embedded.VOTES} such samples" in str(voted)
+    assert str(voted).count("\n| ") == 1 + len(embedded.VOTE_TEMPERATURES)
 
 
 def test_the_command_prints_the_table_and_writes_all_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "figures.json"
-    embedded.main(["--count", "2", "--tasks", "judge-sum", "--threads", "1", "--markdown", "--json", str(file)])
+    embedded.main(["--count", "2", "--tasks", "sum", "--threads", "1", "--markdown", "--json", str(file)])
     printed = capsys.readouterr().out
     figures = json.loads(file.read_text())
-    assert printed.count("| is an equation right |") == 2 == len(figures["rows"])
+    assert printed.count("| sum, product or quotient |") == 2 == len(figures["rows"])
     assert figures["count"] == figures["rows"][0]["free"]["num_asked"] == 2
     assert figures["checkpoint"] == "rtlang:tiny"
     assert figures["votes"] is None

@@ -1,7 +1,8 @@
 """More families of labelled phrases: feelings, urgency, languages, goods, genres, kinds of sentences; and the list of all families."""
 
 from rtlang.model.embedded.classes import ASSISTANT, BARE, COMMAND, REPORT, REQUEST, SENTENCE, TEAM, TOPIC, Family
-from rtlang.model.embedded.phrases import phrases
+from rtlang.model.embedded.phrases import Phrases, phrases
+from rtlang.model.embedded.text_files import blocks_of
 
 EMOTION = {
     "joy": phrases(
@@ -356,18 +357,30 @@ DANGER = {
     ),
 }
 
+MORE = blocks_of("labels")
+
+
+def with_more(noun: str, frames: Phrases, labels: dict[str, Phrases]) -> Family:
+    """The family with the phrases of labels.txt among the known ones."""
+    return Family(
+        noun,
+        frames,
+        {label: Phrases(options.known + MORE[f"{noun}: {label}"], options.held) for label, options in labels.items()},
+    )
+
+
 FAMILIES = (
-    Family("team", REQUEST, TEAM),
-    Family("intent", COMMAND, ASSISTANT),
-    Family("topic", REPORT, TOPIC),
-    Family("emotion", SENTENCE, EMOTION),
-    Family("urgency", REQUEST, URGENCY),
-    Family("type", SENTENCE, SPAM),
-    Family("language", BARE, LANGUAGE),
-    Family("category", BARE, GOODS),
-    Family("genre", REPORT, GENRE),
-    Family("kind of sentence", BARE, ACT),
-    Family("time", BARE, DIRECTION),
-    Family("safety", REPORT, DANGER),
+    with_more("team", REQUEST, TEAM),
+    with_more("intent", COMMAND, ASSISTANT),
+    with_more("topic", REPORT, TOPIC),
+    with_more("emotion", SENTENCE, EMOTION),
+    with_more("urgency", REQUEST, URGENCY),
+    with_more("type", SENTENCE, SPAM),
+    with_more("language", BARE, LANGUAGE),
+    with_more("category", BARE, GOODS),
+    with_more("genre", REPORT, GENRE),
+    with_more("kind of sentence", BARE, ACT),
+    with_more("time", BARE, DIRECTION),
+    with_more("safety", REPORT, DANGER),
 )
 TEAMS, INTENTS, TOPICS = FAMILIES[0], FAMILIES[1], FAMILIES[2]

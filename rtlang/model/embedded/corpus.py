@@ -36,25 +36,23 @@ CHAT_TEMPLATE = (
 
 # Task functions with their share of the corpus, in percent of conversations.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 36),
+    (tasks_extraction.extraction, 40),
     (tasks_sheet.sheet, 2),
-    (tasks_tools.tool_call, 14),
-    (tasks_text.sentiment, 3),
-    (tasks_text.routing, 7),
-    (tasks_text.lettered_choice, 2),
-    (tasks_text.choice, 5),
+    (tasks_tools.tool_call, 15),
+    (tasks_text.sentiment, 4),
+    (tasks_text.routing, 6),
+    (tasks_text.lettered_choice, 1),
+    (tasks_text.choice, 3),
     (tasks_lookup.lookup, 3),
-    (tasks_facts.facts, 4),
-    (tasks_catalogue.catalogue, 8),
+    (tasks_facts.facts, 3),
+    (tasks_catalogue.catalogue, 7),
     (tasks_arithmetic.arithmetic, 1),
     (tasks_arithmetic.drill, 1),
-    (tasks_arithmetic.judging, 1),
     (tasks_arithmetic.comparison, 1),
     (tasks_reasoning.chained, 5),
     (tasks_reasoning.next_steps, 1),
-    (tasks_reasoning.judged_step, 1),
-    (stories.story, 2),
-    (tasks_chat.chat, 3),
+    (stories.story, 3),
+    (tasks_chat.chat, 4),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
 LONG_CHAT_SHARE = 0.05

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 
-from rtlang.model.embedded import extras_lead_ins, extras_yes_no
+from rtlang.model.embedded import extras_lead_ins
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw
 
 Value = str | int | float | bool | list[str] | list[dict[str, str | int]] | dict[str, str | int] | None
 Record = dict[str, Value]
 Extra = Callable[[Draw], tuple[str, Value, str]]  # key, value, and the sentence that tells it
+MORE = blocks_of("yes_no")
 
 
 def ways(text: str) -> tuple[str, ...]:
@@ -17,10 +19,10 @@ def ways(text: str) -> tuple[str, ...]:
     return tuple(line for line in words(text, "\n") if line)
 
 
-def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str) -> Extra:
-    """An extra field that is true or false; the sentences of each, a line each."""
+def yes_no(key: str, yes: str, no: str, held_yes: str, held_no: str, block: str) -> Extra:
+    """An extra field that is true or false; the sentences of each, a line each; those of a block of yes_no.txt too."""
     known, held = (
-        {True: ways(yes), False: ways(no)},
+        {True: ways(yes) + MORE[f"{block} yes"], False: ways(no) + MORE[f"{block} no"]},
         {True: ways(held_yes), False: ways(held_no)},
     )
 
@@ -54,8 +56,7 @@ We need it as soon as possible, [it is urgent/this is urgent/because it is urgen
 [Treat this/Handle this/Take it] as [a matter of hours/top priority/an emergency][./, please.]
 [Every minute counts/Time is short/The deadline is today/I need it right now/Drop everything else][./, so hurry./!]
 [High/Highest/Top] priority[./!/, please.]
-"""
-    + extras_yes_no.URGENT[0],
+""",
     """
 [This/It/The matter] is not [urgent/very urgent/urgent at all].
 There is no [hurry/rush/need to hurry].
@@ -66,10 +67,10 @@ No rush[ at all/, please/, we can wait/].
 [Low/Normal/No special] priority[./ here.]
 [Any day/Next month/Whenever it suits you] [is fine/will do/is early enough].
 [We have/There is/You have] [plenty of/lots of/enough] time[./ for this./, do not hurry.]
-"""
-    + extras_yes_no.URGENT[1],
+""",
     "Marked as urgent.\nTop urgency, please act at once.",
     "Not urgent in any way.\nNo need to rush.",
+    block="urgent",
 )
 PHONE = told(
     "phone",
@@ -143,8 +144,7 @@ It is a window seat.
 [You can/One can/He can] look out of the window[./ from there./ all the way.]
 [Window/A place at the window/A window place] [was booked/was reserved/as wanted/please][./!]
 [The window/The view] is [yours/right beside the seat/on that side].
-"""
-    + extras_yes_no.WINDOW_SEAT[0],
+""",
     """
 It is not a window seat.
 [No window seat./Window seat: no./Not a window seat.]
@@ -154,10 +154,10 @@ It is not a window seat.
 [An aisle seat/A middle seat/The seat in the middle/Aisle][./, far from any window./ instead of the window.]
 [All window seats/The places at the window] [were taken/are gone/were sold].
 [Far from/A long way from/Not near/Nowhere near] the window.
-"""
-    + extras_yes_no.WINDOW_SEAT[1],
+""",
     "The seat is at the window.",
     "The seat is away from the window.",
+    block="window_seat",
 )
 BREAKFAST = yes_no(
     "breakfast",
@@ -169,8 +169,7 @@ Breakfast is [included/part of the price/included in the price].
 [Breakfast/A morning meal] [comes with it/is in the price/costs nothing/is free/is on the house/is served at no charge].
 [You pay nothing for/We pay for/The hotel offers free/Enjoy free/The price has] breakfast[./ every day.]
 [Bread and coffee/Eggs and coffee/The morning meal] [are/is] [part of the rate/included].
-"""
-    + extras_yes_no.BREAKFAST[0],
+""",
     """
 Breakfast is not [included/part of the price].
 [Without breakfast./No breakfast./Breakfast: no.]
@@ -179,10 +178,10 @@ Breakfast is not [included/part of the price].
 [Breakfast/A morning meal] [has to be paid/is not in the price/is not offered/is not served/must be bought][./ separately.]
 [Room only/Just the room/Bed only/Only the bed][./, without a meal./, nothing to eat.]
 [There is/They serve/We offer/You get] no breakfast[./ here.]
-"""
-    + extras_yes_no.BREAKFAST[1],
+""",
     "The rate covers breakfast.",
     "Guests bring their own food, breakfast is extra.",
+    block="breakfast",
 )
 REMOTE = yes_no(
     "remote",
@@ -194,8 +193,7 @@ You [can/may] work from home[./ if you like./ all week.]
 [You choose/We let you choose] where you work[./, at home or elsewhere.]
 [Home office/Work from anywhere/Working at home] is [possible/fine/allowed/no problem/part of the deal].
 [Your desk can be/The whole team works/Everybody works] at home.
-"""
-    + extras_yes_no.REMOTE[0],
+""",
     """
 [No remote work./Remote: no./Remote work is not possible./No work from home.]
 [The job/The work/The position] is not remote.
@@ -204,10 +202,10 @@ You [work/have to work/must work] [on site/in the office/in our office].
 [Home office/Working at home] is [not possible/not allowed/out of the question/no option].
 [Everybody/You/The whole team] [must be/has to be/sits] in the office[./ every day.]
 [We want/We need/They want] you [here/on site/at your desk in the office].
-"""
-    + extras_yes_no.REMOTE[1],
+""",
     "Home office is welcome.",
     "Presence in the office is a must.",
+    block="remote",
 )
 PAID = yes_no(
     "paid",
@@ -221,8 +219,7 @@ The [invoice/bill/amount] has been paid[./ on time./ last week.]
 [Nothing is/There is nothing] [open/left to pay/owed][./ any more.]
 [The customer/The client/He/She] [has paid/paid in full/settled it/transferred the money].
 [Settled/Payment received/Payment done/Closed and paid][./!]
-"""
-    + extras_yes_no.PAID[0],
+""",
     """
 It [is not/has not been] paid [yet/so far].
 [Not paid so far./Paid: no./Status: not paid./Unpaid./Still not paid.]
@@ -233,10 +230,10 @@ The [invoice/bill/amount] has not been paid[ yet/ so far/].
 [We still wait/We are waiting/They wait] for [the money/the transfer/our money].
 [The customer/The client/He/She] [has not paid/still owes it/did not pay].
 [Open/Outstanding/Overdue/Awaiting payment/Payment open][./!]
-"""
-    + extras_yes_no.PAID[1],
+""",
     "The money has been sent, so it is paid.",
     "Payment is still missing.",
+    block="paid",
 )
 DEPARTMENT = told(
     "department",
@@ -278,8 +275,7 @@ We have [it/some/many] in stock.
 [Some/Many/A few/Enough/Plenty] [are left/of them are here/of them are on the shelf/remain].
 [You can/We can] [take it home/send it/ship it] [now/at once/today].
 [Available/On the shelf/Ready to ship/Still there][./ now./!]
-"""
-    + extras_yes_no.IN_STOCK[0],
+""",
     """
 It is [out of stock/not in stock/sold out][./ now.]
 [In stock: no./Out of stock./Sold out./Not in stock at the moment.]
@@ -289,10 +285,10 @@ We [do not have it/have none/have nothing] in stock.
 [None/Not one/No more] [are left/is left/remains][./ in the shop.]
 [The shelf is/Our shelves are/The box is] empty[./, come next week.]
 [Not available/Gone/None left/Currently gone][./ for now./!]
-"""
-    + extras_yes_no.IN_STOCK[1],
+""",
     "There are still some in stock.",
     "The stock is empty.",
+    block="in_stock",
 )
 URGENT_OF_CASE = yes_no(
     "urgent",
@@ -304,8 +300,7 @@ URGENT_OF_CASE = yes_no(
 [Every minute counts/Time is short/An emergency/Life is at stake][./!/, so hurry.]
 [High/Highest/Top] priority[./!/ for this case.]
 [See/Look at/Examine/Help] [the patient/this one] [right now/first/before all others].
-"""
-    + extras_yes_no.URGENT_OF_CASE[0],
+""",
     """
 [The case/This/It/The matter] is not [urgent/very urgent].
 [Urgent: no./Not an urgent case./No hurry./Not urgent.]
@@ -314,10 +309,10 @@ URGENT_OF_CASE = yes_no(
 [Low/Normal/No special] priority[./ for this case.]
 [Any day/Next month/Next week] [is fine/will do/is early enough].
 [We have/There is/You have] [plenty of/lots of/enough] time[./ for this.]
-"""
-    + extras_yes_no.URGENT_OF_CASE[1],
+""",
     "Treat it as urgent.",
     "There is nothing urgent about it.",
+    block="urgent_of_case",
 )
 PUBLISHER = told(
     "publisher",
@@ -343,8 +338,7 @@ The [rooms/place/flat] [are/comes/is] furnished.
 [You need no furniture/No need to buy a bed/Just bring your clothes][./, all is there.]
 [Beds/A bed/A table] and [chairs/a sofa/lamps] [are there/are waiting/are included].
 [With/Including/Complete with] [furniture/all furniture/beds and chairs].
-"""
-    + extras_yes_no.FURNISHED[0],
+""",
     """
 It is not furnished[./ at all.]
 [Furnished: no./Unfurnished./Not furnished.]
@@ -354,10 +348,10 @@ The [rooms are/place is/flat is] [not furnished/unfurnished/empty, not furnished
 [You have to/You must/One has to] [buy/bring/get] [the furniture/beds and tables/your furniture].
 [Without/No/Lacking] [furniture/any furniture/beds or chairs].
 [Not one chair/Not a bed/No table] [is in it/is there/comes with it].
-"""
-    + extras_yes_no.FURNISHED[1],
+""",
     "Furniture is included, so it is furnished.",
     "You bring your own furniture, it is not furnished.",
+    block="furnished",
 )
 PETS = yes_no(
     "pets",
@@ -369,8 +363,7 @@ You may [bring/keep/have] pets.
 [Dogs/Cats/Animals/Dogs and cats] [are allowed/may live here/are fine/are no problem/may come].
 [We like/The owner likes/We love] [animals/dogs/cats/pets][./, so bring yours.]
 [You can/Feel free to] bring [your dog/your cat/animals/a pet].
-"""
-    + extras_yes_no.PETS[0],
+""",
     """
 Pets are [not allowed/not accepted/forbidden].
 [No pets./Pets: no./Sorry, no pets./Pets? No.]
@@ -379,8 +372,8 @@ You [may not/cannot] [bring/keep/have] pets.
 [Dogs/Cats/Animals/Dogs and cats] [are not allowed/must stay out/may not live here/are forbidden/cannot come].
 [Nobody/No one] [may/can] [bring/have] [animals/a dog/a cat/pets].
 [Without animals/No animals/No dogs or cats/Leave your dog at home][./, please.]
-"""
-    + extras_yes_no.PETS[1],
+""",
     "Pets are welcome.",
     "We do not accept pets.",
+    block="pets",
 )

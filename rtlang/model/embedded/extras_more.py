@@ -1,6 +1,6 @@
 """More optional fields: those of orders, events, people, tickets and recipes."""
 
-from rtlang.model.embedded import extras_lead_ins, extras_yes_no_more
+from rtlang.model.embedded import extras_lead_ins
 from rtlang.model.embedded.extras import told, yes_no
 from rtlang.model.embedded.words import Draw
 
@@ -16,8 +16,7 @@ Express [shipping/delivery] was [chosen/booked/paid for].
 [It should/It must/It has to] [arrive tomorrow/come overnight/go the fast way/be sent by express].
 [Express/Express service/Overnight/The fast one][./, please./!]
 [Send/Ship] it [overnight/the fast way/as an express parcel].
-"""
-    + extras_yes_no_more.EXPRESS[0],
+""",
     """
 [Normal/Standard/Regular] delivery is fine.
 No express [shipping/delivery][ needed/, please/ was chosen].
@@ -27,10 +26,10 @@ Standard [shipping/delivery], not express.
 [Normal/Standard/Regular/Usual/Slow] [shipping/mail/post/speed][./, please./ is enough.]
 [It may/It can] [take a week/take its time/come slowly/go the slow way].
 [We do not/I do not/They do not] [need/want/pay for] [express/the fast way].
-"""
-    + extras_yes_no_more.EXPRESS[1],
+""",
     "It should go by express mail.",
     "Regular mail will do, no express.",
+    block="express",
 )
 GIFT = yes_no(
     "gift",
@@ -44,8 +43,7 @@ Please wrap it [as a gift/in gift paper, it is a gift].
 [A present/A birthday present/A surprise for my mother/For a birthday][./!/, so wrap it.]
 [Please add/Put in/Add] a [card/ribbon/bow][./, it is a present./ for the birthday.]
 [We/I] [give/will give] it [to a friend/to my father/away] [as a present/for a birthday].
-"""
-    + extras_yes_no_more.GIFT[0],
+""",
     """
 [It/This] is not a gift[./, by the way.]
 No gift [wrapping/paper][, please/ needed/].
@@ -56,10 +54,10 @@ Not [meant as/sent as/bought as] a gift.
 [No/Without a] [card/ribbon/bow][ needed/, it is not a present/, please].
 [I will use it/We need it/It stays with us/It is for me] [myself/ourselves/at home/only].
 [Not a present/For own use/Not for a birthday/No present][./!]
-"""
-    + extras_yes_no_more.GIFT[1],
+""",
     "It will be given as a gift.",
     "It is no gift.",
+    block="gift",
 )
 FREE = yes_no(
     "free",
@@ -73,8 +71,7 @@ It is free[ of charge/ for everybody/].
 [Come in/Everybody gets in/Guests come in/We let you in] [for nothing/at no cost/without paying/free of charge].
 [The price/Entry/Admission] is [zero/nothing/on us].
 [We ask for/It takes/There is] no [money/entry fee/fee].
-"""
-    + extras_yes_no_more.FREE[0],
+""",
     """
 [Entry/Admission] is not free[./, sorry.]
 There is [an entry fee/a fee/a charge at the door].
@@ -86,10 +83,10 @@ It is not free[ of charge/].
 [Bring money/Bring some coins/Buy a ticket first/Get a ticket][./, there is a fee.]
 [We ask for/They take/They charge] [money/an entry fee/a fee][./ at the door.]
 [Not for free/Paid entry/For paying guests only/Paid tickets only][./!]
-"""
-    + extras_yes_no_more.FREE[1],
+""",
     "Nobody has to pay.",
     "Visitors have to pay.",
+    block="free",
 )
 GUESTS = told(
     "guests",
@@ -117,8 +114,7 @@ The [family/marital] status is married.
 [Wears a ring/Said yes last year/Tied the knot in May/The wedding was last year][./, now married.]
 [Married/Happily married/Long married/Married since May/Married, two children][./!]
 [Is married/Has been a husband/Has been a wife][./ for a long time.]
-"""
-    + extras_yes_no_more.MARRIED[0],
+""",
     """
 [Not married./Not married yet./Not yet married.]
 [Unmarried./Single./Still single, not married.]
@@ -130,10 +126,10 @@ The [family/marital] status is [single/unmarried].
 [Single/A bachelor/Unmarried/Not married so far/Divorced/Single for now][./!]
 [No wedding/No ring/No husband/No wife] [so far/yet/until now].
 [Has not/Did not] [married yet/been married/say yes yet].
-"""
-    + extras_yes_no_more.MARRIED[1],
+""",
     "Has been married for years.",
     "Never married.",
+    block="married",
 )
 EMPLOYER = told(
     "employer",
@@ -161,8 +157,7 @@ It [has been/is/was] [resolved/solved/fixed][./ now./ this morning.]
 [We/They/Somebody] [fixed/repaired/solved/closed] it[./ today./ already.]
 [Closed/Solved/Fixed/Done/Case closed/Repaired][./ today./ already./!]
 [No more trouble/The trouble is over/Nothing left to do][./ with it.]
-"""
-    + extras_yes_no_more.RESOLVED[0],
+""",
     """
 It is not [solved/resolved/fixed] yet.
 [Still not resolved./Still not solved./Not fixed so far.]
@@ -173,10 +168,10 @@ The [problem/case/trouble] [remains open/is still open/is not solved].
 [We/They/Nobody] [have not fixed/could not fix/still try to solve/did not repair] it[./ yet.]
 [Open/Still open/Unsolved/Not done/Pending/In progress][./ so far./!]
 [The trouble/The problem] [goes on/is still there/has not gone away].
-"""
-    + extras_yes_no_more.RESOLVED[1],
+""",
     "All fine again by now, resolved.",
     "Nobody has resolved it so far.",
+    block="resolved",
 )
 VEGAN = yes_no(
     "vegan",
@@ -188,8 +183,7 @@ VEGAN = yes_no(
 [Vegans/Vegan friends/People who live vegan] [can eat it/may eat it/will like it/love it].
 [Only plants/Plants only/Only vegetables] [go in/are in it/are used].
 [Made/Cooked] without [meat or milk/anything from animals].
-"""
-    + extras_yes_no_more.VEGAN[0],
+""",
     """
 [The dish/The meal/The recipe/It] is not vegan.
 [Vegan: no./Not vegan./No vegan dish./Not for vegan friends.]
@@ -197,10 +191,10 @@ VEGAN = yes_no(
 [It has/There is/It contains/You need] [meat/milk/butter/egg/cheese][ in it/], so it is not vegan.
 [Vegans/Vegan friends/People who live vegan] [cannot eat it/may not eat it/should not eat it].
 [Not only plants/Not just vegetables] [go in/are in it/are used].
-"""
-    + extras_yes_no_more.VEGAN[1],
+""",
     "Suits vegan guests.",
     "Unfit for vegan guests.",
+    block="vegan",
 )
 AUTHOR = told(
     "author",

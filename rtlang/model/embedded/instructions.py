@@ -8,7 +8,10 @@ from functools import cache
 from rtlang.model.embedded.extras import Value
 from rtlang.model.embedded.kinds import lines
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, listing
+
+MORE = blocks_of("asks")
 
 VERBS = words(
     "Extract|Pull out|Find|Get|Read|Collect|Give me|Return|Write down|Note|Output|Take|Identify|List|Show|Gather|Provide|"
@@ -27,7 +30,8 @@ DESCRIPTIONS = {
     "email": "email address", "urgent": "whether it is urgent", "reference": "reference code", "color": "the color",
 }  # fmt: skip
 
-ASKS = lines("""
+ASKS = (
+    lines("""
 {verb} {keys} {json}.
 {verb} [the fields/the values of/these fields:/the keys] {keys} {json}.
 {verb} the {kind} {json} with [the fields /the keys /]{keys}.
@@ -91,6 +95,8 @@ The facts [I want/needed/to find] are {keys}. Answer {json}.
 [Who, what, when? I mean/I ask for/I look for/I am interested in] {keys}, {json}.
 One JSON object[, please/]; its keys are {keys}.
 [In the {label} you find/The {label} tells/Somewhere in the {label} stand] {keys}. {verb} them {json}.""")
+    + MORE["fields"]
+)
 HELD_ASKS = lines("""
 I need the following as structured data: {keys}.
 Look at what follows and tell me {keys}, please use JSON.
@@ -100,7 +106,8 @@ My program expects {keys}, so hand them over {json}.
 Scan this {label}; afterwards print {keys} {json}.
 Would you mind entering {keys} into a JSON object for me?
 Let's have {keys} as machine-readable JSON.""")
-BLOCK_ASKS = lines("""
+BLOCK_ASKS = (
+    lines("""
 {verb} [these/the following/the] fields {json}:
 {verb} the {kind} {json}. [Fields/Keys/Template/Structure]:
 Return JSON with [these keys/these fields/the following keys]:
@@ -124,12 +131,15 @@ A record of the {kind} [consists of/has these parts]. {verb} it {json}:
 What the [answer/record/object] [has to hold/should hold/consists of]:
 [Machine-readable/Structured] {kind}, {json}:
 [Could/Would] you {vb} [this/the following] {json}?""")
+    + MORE["heading"]
+)
 HELD_BLOCK_ASKS = lines("""
 What I expect back is one JSON object holding:
 Structured data, please:
 The record to build consists of:
 Populate this template:""")
-BARE_ASKS = lines("""
+BARE_ASKS = (
+    lines("""
 {verb} [the/this] {kind} {json}.
 [Turn/Make/Change] this {kind} into JSON.
 Give me the {kind} {json}.
@@ -147,6 +157,8 @@ Parse the {label} to JSON.
 [Express/Say/Repeat] [it/that] {json}.
 [Could you parse/Please parse] the {kind}? I [want/expect] JSON.
 A [program/machine] has to read this {kind}, so answer {json}.""")
+    + MORE["bare"]
+)
 HELD_BARE_ASKS = lines("""
 Make this machine-readable.
 Express the facts of this {label} {json}.

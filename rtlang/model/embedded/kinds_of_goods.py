@@ -6,8 +6,7 @@ from rtlang.model.embedded.clauses_of_goods import BOOK, HOUSE, MATCH, PRODUCT
 from rtlang.model.embedded.extras import COLOR, EMAIL, FURNISHED, IN_STOCK, PETS, PHONE, PUBLISHER, WEBSITE
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_goods import MATCH_TEXTS, PRODUCT_TEXTS
-from rtlang.model.embedded.texts_of_homes import BOOK_TEXTS, HOUSE_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw, article
 
 
@@ -52,7 +51,7 @@ A {brand} {product} costs {price} {money}. [People like it/It sells well], becau
 grams. The code [is/reads] {code}.
 With its {weight} grams, the {product} from {brand} is easy to [carry/send]. [Material/Made of]: {material}. We sell it as {code} for \
 {price} {money}.
-{code} | {product} | {brand} | {material} | {weight} g | {price} {money}""") + PRODUCT_TEXTS,
+{code} | {product} | {brand} | {material} | {weight} g | {price} {money}""") + lines_of("product"),
     lines("""
 Discover {code}, {a_product} that {brand} crafts from {material}; at {weight} grams it goes for {price} {money}.
 On the scales the {product} of {brand} shows {weight} grams; {material} inside, {price} {money} on the tag, {code} on the label.
@@ -135,7 +134,7 @@ Defeat for {loser}! {winner} took the {sport} game on {date}. [Points/Score] of 
 loser: {loser_score}.
 [Dear fans/Hello], on {date} our {winner} celebrated a win in {sport}. We got {winner_score}, and poor {loser} got {loser_score}.
 Loser: {loser}, {loser_score}. Winner: {winner}, {winner_score}. Played: {sport}, {date}.
-{sport} | {date} | winner {winner} | loser {loser} | {winner_score} to {loser_score}""") + MATCH_TEXTS,
+{sport} | {date} | winner {winner} | loser {loser} | {winner_score} to {loser_score}""") + lines_of("match"),
     lines("""
 {winner} celebrated a {winner_score} to {loser_score} {sport} triumph at the expense of {loser} on {date}.
 {loser} had to admit defeat in {sport} on {date}: {loser_score} points against the {winner_score} of {winner}.
@@ -216,7 +215,7 @@ On my [desk/shelf] lies "{title}". It is {pages} pages long, from the year {year
 This {genre} has {pages} pages. It [bears/has] the title "{title}", [is the work of/was written by] {author}, and was released in {year}.
 The year was {year}. {author} had just [finished/written] "{title}", {pages} pages in all. [The genre is {genre}/It is {a_genre}].
 {title} | {author} | {genre} | {year} | {pages} pages
-In {year}, {author} [publishes/releases] {title} ({genre}, {pages} pages)""") + BOOK_TEXTS,
+In {year}, {author} [publishes/releases] {title} ({genre}, {pages} pages)""") + lines_of("book"),
     lines("""
 Readers know {author} for "{title}", {pages} pages of {genre} printed in {year}.
 "{title}" filled {pages} pages when {author} released this {genre} in {year}.
@@ -298,7 +297,7 @@ How much is the {kind} in {city}? The rent of {address} is {rent} a month, [and/
 {rooms} rooms are [waiting/free] in {city}: {a_kind} at {address} with {area} square meters. It [costs/is] {rent} monthly.
 Move in [today/soon/next month]: {a_kind}, {area} square meters in size. {rooms} rooms, {rent} per month, {address}, {city}.
 [Visit/See] {address} in {city}. The {kind} there measures {area} square meters. Number of rooms: {rooms}. [Rent/Price] per month: {rent}.
-{kind} | {city} | {address} | {area} square meters | {rooms} rooms | {rent} per month""") + HOUSE_TEXTS,
+{kind} | {city} | {address} | {area} square meters | {rooms} rooms | {rent} per month""") + lines_of("house"),
     lines("""
 Move into {a_kind} in {city}: {address} offers {area} square meters split into {rooms} rooms for {rent} monthly.
 {rent} per month buys you this {kind} ({rooms} rooms, {area} square meters) located at {address}, {city}.

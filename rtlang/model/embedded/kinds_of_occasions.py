@@ -7,7 +7,7 @@ from rtlang.model.embedded.extras import EMAIL, PHONE, WEBSITE, Record
 from rtlang.model.embedded.extras_more import AUTHOR, DIFFICULTY, FREE, GUESTS, VEGAN
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_occasions import EVENT_TEXTS, RECIPE_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw, article, listing
 
 
@@ -63,7 +63,7 @@ In the {place}, {host} [will lead/leads/runs/hosts] {an_event}; it is [planned/s
 {event} / {place} / {date} / {time} / {host}
 {host} [says/tells us] the {event} is on {date}. It is [held at/in/at] the {place} from {time} on.
 [Bring a friend to/Come and see/We look forward to] the {event}! {host} [has planned it/planned it/has set it] for {date} at {time}, \
-[in/at] the {place}.""") + EVENT_TEXTS,
+[in/at] the {place}.""") + lines_of("event"),
     lines("""
 Everybody is welcome when {host} puts on {an_event}: {place}, {date}, doors at {time}.
 Mark your calendar for {date}; at {time} the {event} kicks off in the {place} under the lead of {host}.
@@ -195,7 +195,7 @@ It takes {minutes} minutes to [cook/prepare/make] {dish} [out of/from/with] {nee
 [We are/There are] {servings} at the table, so I [make/cook/prepare] {dish}. {needs} are [on the list/in the kitchen/all I need]. \
 {minutes} minutes and it is ready.
 [Do you have/Have you got] {minutes} minutes? Then [cook/make/try] {dish} for {servings} people, with {needs}.""") + \
-RECIPE_TEXTS,
+lines_of("recipe"),
     lines("""
 A pot of {dish} fills {servings} plates. Combine {needs} and leave it on the stove for {minutes} minutes.
 Within {minutes} minutes, {needs} turn into {dish} for a table of {servings}.

@@ -7,7 +7,7 @@ from rtlang.model.embedded.extras import EMAIL, PHONE, URGENT, Record
 from rtlang.model.embedded.extras_more import EMPLOYER, MARRIED, RESOLVED
 from rtlang.model.embedded.kinds import Drawn, Kind, lines
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_people import PERSON_TEXTS, TICKET_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw, article
 
 
@@ -65,7 +65,7 @@ I [became/am/was hired as] {a_job} in {city}, I am {age} years old and I [love/l
 Ask {name} about {hobby}! I hear that {first} is {a_job}, {age} years old, and [comes from/lives in/is from] {city}.
 [Everybody/Anyone] who [asks for/looks for] {a_job} in {city} finds {name}. {first}, {age}, has one [hobby/passion]: {hobby}.
 {name} says {hobby} [keeps you young/is the best hobby/is good for you]. At {age}, {first} still works as {a_job} in \
-{city}.""") + PERSON_TEXTS,
+{city}.""") + lines_of("person"),
     lines("""
 Born {age} years ago, {name} earns a living as {a_job} in {city}; {hobby} fills the evenings.
 Ask anyone in {city} about {name}: {age} years of age, {a_job} by trade, and mad about {hobby}.
@@ -210,7 +210,7 @@ With {priority} priority we [logged/filed/opened] [case/ticket] {ticket}: {devic
 I [work/sit/am] in room {room} and my {device} {problem}. [My name is/I am/This is] {reporter}. You [filed/logged] it as {ticket}, \
 [which has/of/and that is of] {priority} priority.
 [Room/Office] {room} has a {device} which {problem}. The [case/ticket] {ticket} by {reporter} is of {priority} \
-priority.""") + TICKET_TEXTS,
+priority.""") + lines_of("ticket"),
     lines("""
 Logged as {ticket} with {priority} priority: {reporter} complains that the {device} in room {room} {problem}.
 Somebody should visit room {room}, where the {device} {problem}; {reporter} filed it as {ticket}, priority {priority}.

@@ -7,7 +7,7 @@ from rtlang.model.embedded.extras import EMAIL, NOTE_CODE, PHONE, URGENT, Record
 from rtlang.model.embedded.extras_more import EXPRESS, GIFT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_trade import BASKET_TEXTS, ORDER_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw, listing, plural
 
 
@@ -82,7 +82,7 @@ one/a single one]. [City/Destination/Delivery]: {city}.
 I [sold/have sold/am selling] {customer} {quantity} {items}. [The price for one/One of them/A piece] is {price} {money}. [They must/They \
 should/They have to] reach {city} [soon/this week/next week].
 After [some thought/a long talk/two calls], {customer} [decided on/settled on/went for] {quantity} {items} at {price} {money} [each/per \
-piece]. The [delivery address/address/destination] is in {city}.""") + ORDER_TEXTS,
+piece]. The [delivery address/address/destination] is in {city}.""") + lines_of("order"),
     lines("""
 Our client {customer} is based in {city} and has requested {quantity} {items}, priced at {price} {money} per unit.
 Dear shop, {quantity} {items} should reach {city} soon. Bill {price} {money} for every single one to {customer}.
@@ -212,7 +212,7 @@ in/everything to] {city}.
 [What is in the cart/What did the customer order]? {goods}. [Who is it for/Who ordered]? {customer}. [Where to/Where does it go]? {city}.
 {goods} for {customer} in {city}[, please/, thank you/].
 {customer} [wrote from/called from/phoned us from/sits in] {city} and [asked for/ordered/put on the list] \
-{goods}.""") + BASKET_TEXTS,
+{goods}.""") + lines_of("basket"),
     lines("""
 The shopping cart of {customer} holds {goods}; destination {city}.
 {city} is where {customer} is waiting for {goods}.

@@ -6,8 +6,7 @@ from rtlang.model.embedded.clauses_of_travel import FLIGHT, HOTEL, WEATHER
 from rtlang.model.embedded.extras import BREAKFAST, EMAIL, NOTE_CODE, PHONE, WINDOW_SEAT
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_travel import FLIGHT_TEXTS, HOTEL_TEXTS
-from rtlang.model.embedded.texts_of_weather import WEATHER_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw
 
 
@@ -59,7 +58,7 @@ I [fly/am flying] to {destination} on {date}, [and/but] the plane leaves from {o
 {origin} to {destination}: flight {flight} on {date}. [The seat of {passenger} is {seat}/{passenger} has seat {seat}/Seat {seat} is for \
 {passenger}].
 [Ticket/Booking] details. Who: {passenger}. When: {date}. From {origin} to {destination}. Number of the flight: {flight}. Place: \
-{seat}.""") + FLIGHT_TEXTS,
+{seat}.""") + lines_of("flight"),
     lines("""
 Boarding pass of {passenger}: {seat} aboard {flight}, departing {origin} on {date}, landing in {destination}.
 With {flight} our guest {passenger} heads for {destination} on {date}, taking off in {origin} and sitting on {seat}.
@@ -176,7 +175,7 @@ The travel [desk/office] [found/has put down] {guest} for a room in {city}. It [
 night, and is booked for {nights} nights from {check_in}.
 {guest} | {hotel} | {city} | {check_in} | {nights} nights | {price} {money} per night
 [Confirmed/Booked]: {hotel}, {city}. {guest} [arriving/arrives] {check_in}, {nights} nights, nightly price {price} \
-{money}.""") + HOTEL_TEXTS,
+{money}.""") + lines_of("hotel"),
     lines("""
 The room at {hotel} ({city}) is kept for {guest}: arriving {check_in}, staying {nights} nights, paying {price} {money} nightly.
 {guest} checks in on {check_in}; {hotel} in {city} charges {price} {money} for each of the {nights} nights.
@@ -285,7 +284,7 @@ We [had/have] {condition} weather here in {city} on {day}, [with a breeze of/and
 degrees, [minimum/coldest] {low} degrees.
 [Take care/Be prepared], {city}! Gusts up to {wind} km/h on {day}. It stays {condition}, the low being {low} and the high {high}.
 {day}: {condition} and wind of {wind} km/h. The [highest/top] temperature in {city} is {high} degrees, and the night [brings/has] \
-{low}.""") + WEATHER_TEXTS,
+{low}.""") + lines_of("weather"),
     lines("""
 Looking at {day}, {city} climbs from {low} to {high} degrees while the wind blows at {wind} km/h; the sky: {condition}.
 The mercury in {city} will hit {high} on {day} after {low} in the night, {condition}, gusts of {wind} km/h.

@@ -6,8 +6,7 @@ from rtlang.model.embedded.clauses_of_work import CONTACT, INVOICE, VACANCY, VIS
 from rtlang.model.embedded.extras import DEPARTMENT, EMAIL, PAID, PHONE, REMOTE, URGENT_OF_CASE, WEBSITE, Value
 from rtlang.model.embedded.kinds import Drawn, Kind, lines, money
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.texts_of_contacts import CONTACT_TEXTS, VISIT_TEXTS
-from rtlang.model.embedded.texts_of_work import INVOICE_TEXTS, VACANCY_TEXTS
+from rtlang.model.embedded.text_files import lines_of
 from rtlang.model.embedded.words import Draw, article, listing
 
 
@@ -54,7 +53,7 @@ Who knows {needs}? That person can earn {salary} with {company}. The place of wo
 [Looking for work/Tired of your old job]? Move to {city} and work for {company} as {a_job}. {salary} per year, skills: {comma}.
 {title} | {company} | {city} | {salary} per year | {comma}
 Skills in {needs} [are what we want/count most]. If you have them, {company} makes you {a_job}, [gives/pays] you {salary} a year, and \
-welcomes you in {city}.""") + VACANCY_TEXTS,
+welcomes you in {city}.""") + lines_of("vacancy"),
     lines("""
 Work with us at {company}: as {a_job} in {city} you bring {needs} and take home {salary}.
 Vacant in {city}: {title}. The employer {company} grants {salary} to those who master {needs}.
@@ -139,7 +138,7 @@ How much do we owe {company} in {city}? It is {total} {currency}, [due on/until]
 On {due} invoice {number} is due. The vendor is {company}, {city}, and [it comes to/the sum is] {total} {currency}.
 I [got/received] a bill over {total} {currency}. It [is/comes] from {company} in {city}, [has the number/its number is] {number}, and I \
 must settle it by {due}.
-{company} | {city} | {number} | {total} {currency} | due {due}""") + INVOICE_TEXTS,
+{company} | {city} | {number} | {total} {currency} | due {due}""") + lines_of("invoice"),
     lines("""
 With {number} the firm {company} of {city} charges us {total} {currency}, payable no later than {due}.
 Kindly settle {number} by {due}; {company}, located in {city}, is waiting for {total} {currency}.
@@ -218,7 +217,7 @@ At {street}, {zip} {city} you find {company}. {name} works there; the phone numb
 {street}, {zip} {city}.
 {name} | {company} | {street} | {zip} {city} | {phone} | {email}
 Whoever rings {phone} gets {name} on the line. The firm is called {company}, its mail is {email} , and its [house/office] is {street}, \
-{zip} {city}.""") + CONTACT_TEXTS,
+{zip} {city}.""") + lines_of("contact"),
     lines("""
 The card says {name}, {company}, and below {street}, {zip} {city}; dial {phone} or try {email}
 Visit {name} at {street} in {zip} {city}, home of {company}, after ringing {phone} or mailing {email}
@@ -317,7 +316,7 @@ years old.
 The [office/team] of {doctor} notes: on {date} {patient} ([aged/age] {age}) came in with {symptom} and left with {medicine}.
 I am {doctor}. My patient {patient}, who is {age}, [reported/told me about] {symptom} on {date}, [so/and] I chose {medicine}.
 After [a short talk/some questions] on {date}, {doctor} gave {patient} {medicine}. At {age}, the patient [often has/is troubled by] \
-{symptom}.""") + VISIT_TEXTS,
+{symptom}.""") + lines_of("visit"),
     lines("""
 Suffering from {symptom}, {patient} ({age}) turned to {doctor}, who chose {medicine} on {date}.
 Seen on {date} by {doctor}: {patient}, {age} years of age, troubled by {symptom}, now on {medicine}.

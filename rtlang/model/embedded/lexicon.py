@@ -4,10 +4,20 @@
 the documents of a seed.
 """
 
+from rtlang.model.embedded.text_files import blocks_of
+
 
 def words(text: str, separator: str | None = None) -> tuple[str, ...]:
     """The words of a list that is written as one string."""
     return tuple(part.strip() for part in text.split(separator))
+
+
+more = blocks_of("words")
+
+
+def further(name: str) -> tuple[str, ...]:
+    """The words of a list of words.txt; `|` parts them."""
+    return words("|".join(more[name]), "|")
 
 
 FIRST_NAMES = words("""
@@ -24,7 +34,7 @@ Leonard Lindsey Louise Magnus Malik Marcus Margaret Mariam Matthew Mei Michael M
 Nathan Nicholas Oliver Olivia Pablo Patricia Patrick Philip Rachel Rafael Raj Rebecca Ricardo Robert Roger Samuel
 Sandra Sanjay Sebastian Sergei Shanice Siobhan Sophie Stefan Stephanie Susan Svetlana Sven Takeshi Teresa Thomas
 Timothy Valeria Vanessa Veronica Vincent Wei William Xavier Yasmin Yolanda Zainab
-""")
+""") + further("first_names")
 HELD_FIRST_NAMES = words("""
 Bianca Cedric Dmitri Esther Gideon Ingrid Joel Keiko Lorenzo Marta Nikhil Ophelia Adelaide Bartholomew Callum Delphine
 Emmanuel Freya Giselle Humphrey Imogen Jacinta Kwame Lakshmi Mortimer Nanette Oswald Penelope Quentin Rosalind
@@ -41,7 +51,7 @@ Sharma Gupta Mehta Reddy Iyer Khan Ahmad Hussain Malik Rahman Haddad Mansour Nas
 Diallo Nkosi Abebe Hansen Johansen Larsen Andersen Nilsson Svensson Lindberg Korhonen Virtanen Laine Dubois Laurent
 Moreau Lefebvre Girard Fontaine Janssen Bakker Visser Dekker Peeters Murphy Kelly Byrne Ryan Walsh McCarthy Campbell
 Stewart Fraser Ferguson MacLeod Whitfield Ashworth Bennett Coleman Fletcher Gallagher Harrington Kensington Lockwood
-""")
+""") + further("family_names")
 HELD_FAMILY_NAMES = words("""
 Abernathy Bellweather Castellanos Dvorak Eriksson Fitzgerald Goldsmith Hawthorne Iglesias Jankowski Kaminski Lindqvist
 Montgomery Nakamura Ostrowski Papadopoulos Quigley Rasmussen Sutherland Takahashi Underwood Valentino Winterbourne
@@ -58,7 +68,7 @@ Manila Marseille Melbourne Memphis Miami Milan Minsk Mombasa Monterrey Montevide
 Nottingham Orlando Ottawa Palermo Panama Perth Phoenix Pittsburgh Portland Rabat Reykjavik Riga Rotterdam Salzburg
 Santiago Sapporo Sarajevo Seattle Shanghai Sheffield Singapore Sofia Stockholm Strasbourg Stuttgart Tallinn Tampa
 Tehran Toulouse Valencia Vancouver Venice Vilnius Wellington Zagreb Zurich
-""")
+""") + further("cities")
 HELD_CITIES = words("""
 Krakow Seville Montreal Tunis Bergen Osaka Aberdeen Bilbao Charleston Dortmund Eindhoven Fukuoka  Guadalajara Hyderabad
 Innsbruck Jacksonville Kampala Liverpool Maastricht Newcastle Odessa Philadelphia Rochester Sacramento Thessaloniki
@@ -72,7 +82,7 @@ COLORS = words("red blue green black white yellow brown gray orange purple")
 ADJECTIVES = words("""
 red blue green black white yellow brown gray orange purple small large old new wooden steel glass cotton leather plastic
 silver golden round heavy light pink beige striped folding portable ceramic woolen linen bamboo copper tall wide narrow
-""")
+""") + further("adjectives")
 ITEMS = words("""
 chair table lamp mug kettle notebook pen backpack jacket scarf umbrella clock mirror pillow blanket bottle candle basket
 hammer ladder bicycle helmet keyboard monitor speaker camera tent rope bowl plate vase rug desk sofa guitar drum flute
@@ -87,7 +97,7 @@ pot printer projector pump racket rake razor recorder ruler saddle sandal saw sc
 shovel sink skateboard slipper sock sponge stapler sticker stool stove strap suitcase sweater switch
 teapot thermometer tie tile tire toothbrush torch tray tripod trumpet tumbler tyre valve violin wagon
 wardrobe washer wheelbarrow whiteboard wrench zipper router tablet laptop phone webcam
-""")
+""") + further("items")
 HELD_ITEMS = words("""
 telescope wallet toaster hammock compass lantern nutcracker oboe pincushion bugle accordion
 binocular chandelier doorbell earring footstool goblet
@@ -100,7 +110,7 @@ LONG_ITEMS = words(
     "coffee grinder|rain coat|water bottle|phone case|garden hose|bread board|office chair|travel mug|running shoe|bike light|"
     "wall clock|camping stove|shower curtain|baking tray|hair dryer|mouse pad|laptop stand|book stand|wine glass|cutting board",
     "|",
-)
+) + further("long_items")
 HELD_LONG_ITEMS = words("velvet curtain|waffle iron|yoga mat|salt mill|ironing board|piggy bank|door mat", "|")
 MONTHS = words("January February March April May June July August September October November December")
 DAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
@@ -112,7 +122,7 @@ training course|town meeting|science fair|bake sale|art auction|board game night
 parade|hackathon|puppet show|choir rehearsal|garden tour|cooking class|flea market
 """,
     "|",
-)
+) + further("events")
 HELD_EVENTS = words("masquerade|retreat|bonfire|symposium|regatta|debate night|carnival|potluck", "|")
 VENUES = words(
     """
@@ -122,7 +132,7 @@ rooftop bar|conference room|bookshop|winery|farm|concert hall|cinema|youth cente
 science center|old factory
 """,
     "|",
-)
+) + further("venues")
 HELD_VENUES = words("planetarium|greenhouse|lighthouse|boathouse|monastery|aquarium|ballroom|observatory", "|")
 JOBS = words(
     """
@@ -137,7 +147,7 @@ sculptor|secretary|social worker|software developer|soldier|surgeon|surveyor|tec
 train conductor|translator|truck driver|veterinarian|waiter|web designer|welder|zookeeper
 """,
     "|",
-)
+) + further("jobs")
 HELD_JOBS = words(
     "beekeeper|upholsterer|sommelier|glassblower|midwife|auctioneer|cartographer|diplomat|jeweler|puppeteer|stonemason|"
     "typesetter|umpire|watchmaker|yoga instructor",
@@ -153,7 +163,7 @@ pottery|quilting|rowing|rugby|sailing|sewing|skateboarding|skiing|snowboarding|s
 table tennis|theater|travel|volleyball|walking|weightlifting|woodworking|writing|yoga
 """,
     "|",
-)
+) + further("hobbies")
 HELD_HOBBIES = words(
     "beekeeping|falconry|paragliding|scrapbooking|croquet|lacrosse|taxidermy|spearfishing|whittling|orienteering|"
     "bookbinding|curling|candle making|squash|geocaching",
@@ -162,7 +172,7 @@ HELD_HOBBIES = words(
 DEVICES = words(
     "laptop printer phone router tablet screen scanner keyboard server camera projector headset microphone monitor mouse "
     "modem speaker webcam copier charger switch heater elevator alarm thermostat intercom desktop notebook"
-)
+) + further("devices")
 HELD_DEVICES = words("turntable shredder smartwatch turnstile dehumidifier plotter defibrillator oscilloscope")
 PROBLEMS = words(
     "does not turn on|is very slow|makes a loud noise|keeps restarting|shows a blank screen|will not connect|overheats|"
@@ -170,14 +180,14 @@ PROBLEMS = words(
     "cannot find the network|has a cracked case|drains its battery|does not wake up|beeps all the time|"
     "prints only blank pages|lost its settings|is stuck on the logo|has no sound|asks for a password|disconnects at night",
     "|",
-)
+) + further("problems")
 HELD_PROBLEMS = words(
     "leaks water|flickers at random|hums when idle|refuses to update|jams twice a day|displays the wrong language", "|"
 )
 DISHES = words(
     "soup salad stew bread pie cake pasta curry omelet pancakes risotto lasagna chili dumplings noodles tacos pizza muffins "
     "cookies casserole goulash paella ramen burritos meatballs sandwiches waffles pudding porridge quiche"
-)
+) + further("dishes")
 HELD_DISHES = words(
     "moussaka strudel gnocchi tagine ceviche pierogi chowder focaccia ratatouille empanadas borscht crumble"
 )
@@ -186,44 +196,48 @@ flour sugar butter rice beans tomatoes onions carrots potatoes milk cheese mushr
 pepper honey salt cream basil chicken beef salmon tuna bacon ham lentils chickpeas cabbage celery corn cucumber eggplant
 ginger kale leeks lettuce mint mustard oats olives oregano parsley peanuts pears peas plums pumpkin raisins rosemary
 saffron sausages shrimp thyme tofu turkey vanilla vinegar walnuts yeast yogurt zucchini almonds cinnamon cocoa coconut
-""")
+""") + further("ingredients")
 HELD_INGREDIENTS = words("asparagus artichokes tarragon hazelnuts cranberries paprika mozzarella quinoa turnips nutmeg")
 ANIMALS = words("fox cat dog owl bear rabbit mouse turtle frog duck horse bird wolf goat bee whale dragon robot")
 THINGS = words("apples coins books cards stones shells marbles stamps pencils cookies")
 MATERIALS = words(
     "oak steel glass cotton leather plastic bamboo ceramic aluminum wool linen marble rubber paper silk copper"
-)
+) + further("materials")
 CURRENCIES = words("dollars euros pounds francs yen crowns pesos rupees")
 DEPARTMENTS = words(
     "sales|marketing|finance|human resources|support|engineering|research|logistics|legal|design|IT|purchasing", "|"
-)
+) + further("departments")
 SKILLS = words(
     "Python|Java|Excel|Spanish|French|German|welding|bookkeeping|first aid|Photoshop|SQL|Linux|teamwork|copywriting|"
     "project management|public speaking|data entry|negotiation|statistics|customer service|C++|Docker|cooking|driving",
     "|",
+) + further("skills")
+SPORTS = words("football basketball hockey tennis volleyball handball rugby baseball cricket badminton") + further(
+    "sports"
 )
-SPORTS = words("football basketball hockey tennis volleyball handball rugby baseball cricket badminton")
 TEAM_WORDS = words(
     "Tigers Lions Eagles Bears Wolves Sharks Rovers United Rangers Hawks Giants Comets Stars Kings Panthers City"
-)
+) + further("team_words")
 GENRES = words(
     "thriller|comedy|drama|romance|mystery|fantasy|horror|biography|adventure|science fiction|western|history", "|"
-)
+) + further("genres")
 COMPANY_LAST = words(
     "Ltd Inc Group Labs Systems Foods Partners Works Media Logistics GmbH Studio Energy Bank Motors & Co"
-)
+) + further("company_last")
 STREET_LAST = words("Street Avenue Road Lane Drive Court Way Square Boulevard Alley Place Terrace")
 CONDITIONS = words(
     "sunny|cloudy|rainy|windy|foggy|snowy|stormy|clear|overcast|humid|light rain|heavy snow|partly cloudy|drizzle|hail",
     "|",
-)
+) + further("conditions")
 SYMPTOMS = words(
     "a headache|a sore throat|back pain|a fever|a cough|dizziness|a rash|stomach pain|a swollen knee|trouble sleeping|"
     "chest pain|an earache|a toothache|blurred vision|tired legs|a stiff neck|nausea|itchy eyes",
     "|",
-)
-MEDICINES = words("ibuprofen aspirin paracetamol amoxicillin insulin antacid cortisone melatonin codeine lozenges")
+) + further("symptoms")
+MEDICINES = words(
+    "ibuprofen aspirin paracetamol amoxicillin insulin antacid cortisone melatonin codeine lozenges"
+) + further("medicines")
 TITLE_WORDS = words(
     "Silent River Night Garden Winter Shadow Golden Lost House Mirror Letters Stone Summer Island Broken Clock Last Train "
     "Red Sky Forgotten Song Empty City Hidden Light Paper Moon Iron Bridge Distant Shore Burning Field Sleeping Giant"
-)
+) + further("title_words")

@@ -5,7 +5,10 @@ A part of every list, and a fifth of the composed phrases, is held back for the 
 
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.phrases import is_held, phrases, say
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw
+
+MORE = blocks_of("opinions")
 
 OPINIONS = {
     "positive": phrases(
@@ -47,7 +50,8 @@ OPINIONS = {
         "we are very happy with it|I would recommend it to all my friends|it looks even better at home|I love every part|"
         "the best film of the year|kind people and delicious food|it works like new|a perfect gift|good and fast service|"
         "I am glad I came|no problems at all|it made my family happy|I will buy it again soon|worth all the money|"
-        "we enjoyed the view and the food|it was never boring"
+        "we enjoyed the view and the food|it was never boring",
+        MORE["positive"],
     ),
     "negative": phrases(
         "I hate it|it broke after a day|the quality is terrible|I am very disappointed|a waste of money|it was useless|"
@@ -92,7 +96,8 @@ OPINIONS = {
         "I did not enjoy a minute of it|I want my money back|it is loud and ugly|a cheap and weak thing|"
         "we will not visit again|"
         "the food smelled bad|it crashes every day|it was a waste of time|nothing worked|we were very disappointed|"
-        "I regret coming here|it is not good and too expensive"
+        "I regret coming here|it is not good and too expensive",
+        MORE["negative"],
     ),
     "neutral": phrases(
         "it is okay|it does the job|nothing special|it is average|it is what I expected|not good and not bad|"
@@ -125,7 +130,8 @@ OPINIONS = {
         "an [ordinary/average] [film/place/thing], [no more/nothing to add]||"
         "it is neither great nor terrible|it is okay for the price|it comes in a brown box|I have not used it yet|"
         "one finds better ones|it is an average film|I bought it last week|it is like my old one|I might try it again|"
-        "it is just fine|nothing new|we stayed for two hours|it is a normal one|it has three buttons|not much to say about it"
+        "it is just fine|nothing new|we stayed for two hours|it is a normal one|it has three buttons|not much to say about it",
+        MORE["neutral"],
     ),
 }
 ASPECTS = {
@@ -150,20 +156,23 @@ GOOD = phrases(
     "better than expected|not bad at all|just right|brilliant|a delight|really good|beyond praise|so good|so nice|"
     "marvelous|splendid|delightful|terrific|charming|first class|flawless|"
     "a dream|a joy|a treat|top|heavenly|great fun|above average|worth it|better than ever||"
-    "really excellent|not so bad|so lovely|very nice|just perfect|better than I thought"
+    "really excellent|not so bad|so lovely|very nice|just perfect|better than I thought",
+    MORE["positive words"],
 )
 BAD = phrases(
     "terrible|awful|bad|horrible|poor|disappointing|very bad|really poor|dreadful|annoying|a disaster|unacceptable|"
     "worse than expected|not good at all|far too bad|a joke|a shame|really bad|below average|so bad|not good|"
     "pathetic|useless|lousy|miserable|"
     "ghastly|a pain|a mess|a nightmare|unbearable|full of faults|third class|hopeless|shabby|worthless|worse than ever||"
-    "really terrible|so poor|very disappointing|not great at all|really awful|worse than I feared"
+    "really terrible|so poor|very disappointing|not great at all|really awful|worse than I feared",
+    MORE["negative words"],
 )
 PLAIN = phrases(
     "okay|average|fine|ordinary|normal|acceptable|as expected|so so|nothing special|neither good nor bad|standard|"
     "all right|not special|medium|as described|just okay|usual|in the middle|"
     "passable|moderate|typical|one of many|so so at most|no surprise|neither great nor awful||"
-    "only okay|just average|fine but not special|rather usual"
+    "only okay|just average|fine but not special|rather usual",
+    MORE["neutral words"],
 )
 JUDGEMENTS = {"positive": GOOD, "negative": BAD, "neutral": PLAIN}
 FRAMES = {
@@ -173,7 +182,8 @@ FRAMES = {
         "the {} is worth the money|I enjoyed the {}|[we/I] [liked/loved/enjoyed] the {} [very much/most/so much]|"
         "[happy/glad] [with/about] the {}|[what a/such a] [lovely/good/perfect] {}|"
         "the {} [made us smile/works great/is my favorite]|[really nice/great/I enjoyed it]: the {}||I really enjoyed the {}|"
-        "what a nice {}|I am happy with the {}"
+        "what a nice {}|I am happy with the {}",
+        MORE["positive frames"],
     ),
     "negative": phrases(
         "I hate the {}|I do not like the {}|the {} made me angry|what a terrible {}|I am not happy with the {}|"
@@ -181,7 +191,8 @@ FRAMES = {
         "the {} is not worth the money|the {} [made us sad/never worked/is a waste]|[what a/such a] [bad/poor/weak] {}|"
         "[unhappy/angry] [with/about] the {}|"
         "[we/I] [hated/disliked/regret] the {} [very much/most/from the start]|[so awful/bad/I hate it]: the {}|"
-        "I did not enjoy the {}||I really hate the {}|what an awful {}|I regret the {}"
+        "I did not enjoy the {}||I really hate the {}|what an awful {}|I regret the {}",
+        MORE["negative frames"],
     ),
     "neutral": phrases(
         "the {} is like any other|I did not notice the {}|about the {} I have no opinion|the {} is what you would expect|"
@@ -189,7 +200,8 @@ FRAMES = {
         "the {} does the job|[I/we] have no [strong/clear] [view/feeling] on the {}|"
         "[there is/I have] [nothing/not much] to [say/add] on the {}|"
         "[so so/rather average/not much to say]: the {}|the {} is [neither good nor bad/quite okay]|"
-        "[an ordinary/a normal/a standard] {}||I have no strong opinion about the {}|there is not much to say about the {}"
+        "[an ordinary/a normal/a standard] {}||I have no strong opinion about the {}|there is not much to say about the {}",
+        MORE["neutral frames"],
     ),
 }
 OPPOSITE = {"positive": "negative", "negative": "positive"}
@@ -198,7 +210,8 @@ TURNS = phrases(
     "first {other}, then I saw that {own}|{other}, yet overall {own}|"
     "[/yes, /at first ]{other}, [but/and yet] [now/by now/all in all] {own}|"
     "[even if/though/while] {other}, {own}|{other}[. But/. Yet/; however,] {own}||{other}, but overall {own}|"
-    "{other}, yet in the end {own}"
+    "{other}, yet in the end {own}",
+    MORE["turns"],
 )
 
 

@@ -5,6 +5,7 @@ from the held ones only.
 """
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rtlang.model.embedded.lexicon import words
@@ -18,10 +19,10 @@ class Phrases(NamedTuple):
     held: tuple[str, ...]
 
 
-def phrases(text: str) -> Phrases:
-    """`known|known||held|held` as phrases."""
+def phrases(text: str, more: Sequence[str] = ()) -> Phrases:
+    """`known|known||held|held` as phrases; `more` are further known ones."""
     known, held = text.split("||")
-    return Phrases(tuple(known.split("|")), tuple(held.split("|")))
+    return Phrases((*known.split("|"), *more), tuple(held.split("|")))
 
 
 def say(draw: Draw, options: Phrases) -> str:

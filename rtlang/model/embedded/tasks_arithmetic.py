@@ -1,4 +1,4 @@
-"""Corpus tasks: sums, products and exact quotients; judging them; comparing numbers.
+"""Corpus tasks: sums, products and exact quotients; comparing numbers.
 
 Results are between 0 and 200. Most documents hold many sums, since the tokens of a result are few and they are what has
 to be learnt.
@@ -18,17 +18,6 @@ ASK_LIST = (
 HELD_ASK_LIST = ("Compute each line.\n{lines}", "Solve:\n{lines}")
 ASK_RESULTS = ("Only the results:\n{lines}", "{lines}\nGive only the results.", "Compute, results only.\n{lines}")
 HELD_ASK_RESULTS = ("Give only the results:\n{lines}", "{lines}\nOnly the results.")
-ASK_RIGHT = (
-    "Is this right? {step}",
-    "Is this step right? {step}",
-    "{step}\nRight? yes or no",
-    "{step}\nIs this right?",
-)
-HELD_ASK_RIGHT = ("Is {step} right?", "Is this step right?\n{step}", "{step}\nIs this step right? yes or no")
-ASK_VERDICTS = ("Which are right? yes or no for each line.\n{lines}", "{lines}\nRight? yes or no for each line.")
-HELD_ASK_VERDICTS = ("Is each line right? yes or no\n{lines}", "Right? yes or no for each line.\n{lines}")
-ASK_CHECK = ("Check: {step}", "Check this step: {step}", "{step}\nCheck it.")
-HELD_ASK_CHECK = ("Check it: {step}", "{step}\nCheck this step.")
 
 
 def wording(draw: Draw, known: tuple[str, ...], held: tuple[str, ...]) -> str:
@@ -79,33 +68,6 @@ def equation(left: str) -> str:
     return f"{left} = {value_of(left)}"
 
 
-def wrong(draw: Draw, step: str) -> str:
-    """The left side of the step with another result, mostly one that looks alike."""
-    left, text = step.split(" = ")
-    result, kind = int(text), draw.random.random()
-    if kind < 0.12 and len(text) > 1 and text[-1] != text[-2]:
-        return f"{left} = {int(text[:-2] + text[-1] + text[-2])}"
-    if kind < 0.22:
-        first, sign, second = left.split()
-        other = int(first) - int(second) if sign == "+" else int(first) + int(second)
-        if other >= 0 and other != result:
-            return f"{left} = {other}"
-    changes = (
-        (-10, 10, -1, 1, -2, 2, -20, 20, -5, 5, -3, 3) if kind < 0.85 else tuple(range(-30, 0)) + tuple(range(1, 31))
-    )
-    while True:
-        other = result + draw.pick(changes)
-        if other >= 0:
-            return f"{left} = {other}"
-        changes = (1, 2, 3, 10)
-
-
-def shown(draw: Draw) -> tuple[str, bool]:
-    """An equation to judge, and whether it holds."""
-    step, is_right = equation(left_side(draw)), draw.chance(0.5)
-    return (step if is_right else wrong(draw, step)), is_right
-
-
 def drill(draw: Draw) -> Messages:
     """A list of sums to compute: the equations, or only their results."""
     lefts = [left_side(draw) for _ in range(draw.number(6, 20))]
@@ -127,32 +89,6 @@ def arithmetic(draw: Draw) -> Messages:
         messages += [
             ("user", wording(draw, ASK_SUM, HELD_ASK_SUM).format(left=left)),
             ("assistant", str(value_of(left))),
-        ]
-    return messages
-
-
-def judging(draw: Draw) -> Messages:
-    """Equations to judge: one by one, as a list, or with the right equation before the verdict."""
-    kind = draw.random.random()
-    if kind < 0.5:
-        messages: Messages = []
-        for _ in range(draw.pick((1, 5, 7, 9, 11))):
-            step, is_right = shown(draw)
-            messages += [
-                ("user", wording(draw, ASK_RIGHT, HELD_ASK_RIGHT).format(step=step)),
-                ("assistant", "yes" if is_right else "no"),
-            ]
-        return messages
-    steps = [shown(draw) for _ in range(draw.number(6, 14))]
-    if kind < 0.8:
-        ask = wording(draw, ASK_VERDICTS, HELD_ASK_VERDICTS).format(lines="\n".join(step for step, _ in steps))
-        return [("user", ask), ("assistant", "\n".join("yes" if is_right else "no" for _, is_right in steps))]
-    messages = []
-    for step, is_right in steps[:6]:
-        right = equation(step.split(" = ")[0])
-        messages += [
-            ("user", wording(draw, ASK_CHECK, HELD_ASK_CHECK).format(step=step)),
-            ("assistant", f"{right}, so {'yes' if is_right else 'no'}"),
         ]
     return messages
 

@@ -178,8 +178,6 @@ def labelled_sentiment(draw: Draw) -> Labelled:
     label = draw.pick(labels)
     text = opinion(draw, label)
     if chance < 0.36:
-        return lettered(draw, f"What is the sentiment?\n{text}", labels, label)
-    if chance < 0.42:
         return Labelled(by_system(draw, labels, text, label), tuple(labels))
     wordings = SENTIMENT_ASKS if listed == SENTIMENT_LABELS[0] else NAMING_ASKS  # other labels must be named
     ask = asked(draw, wordings, labels, text, "sentiment").rstrip("\n")
@@ -212,9 +210,7 @@ def choose(draw: Draw, family: Family, wordings: Phrases) -> Labelled:
         shots = few_shot(draw, labels[:4], lambda label: message(draw, family, label), names, opening)
         return Labelled(shots, tuple(labels))
     text = message(draw, family, label)
-    if chance < 0.25:
-        return lettered(draw, f"{draw.pick(letter_questions(family))}\n{text}", labels, label)
-    if chance < 0.33:
+    if chance < 0.23:
         return Labelled(by_system(draw, labels, text, label), tuple(labels))
     ask = asked(draw, wordings, labels, text, family.noun)
     return Labelled([("user", ask), ("assistant", label)], tuple(labels))
@@ -226,16 +222,21 @@ def letter_questions(family: Family) -> tuple[str, str]:
 
 
 def lettered_choice(draw: Draw) -> Messages:
-    """A label of a family, or a sentiment, by its letter; a letter says little, so these are drawn apart, too."""
+    """A label of a family, or a sentiment, by its letter."""
+    return labelled_lettered_choice(draw).messages
+
+
+def labelled_lettered_choice(draw: Draw) -> Labelled:
+    """`lettered_choice` with its letters."""
     if draw.chance(0.3):
         labels = draw.shuffled(draw.pick(SENTIMENT_LABELS))
         label = draw.pick(labels)
-        return lettered(draw, f"What is the sentiment?\n{opinion(draw, label)}", labels, label).messages
+        return lettered(draw, f"What is the sentiment?\n{opinion(draw, label)}", labels, label)
     family = draw.pick((TEAMS, INTENTS, TOPICS, *FAMILIES))
     labels = draw.sample(tuple(family.labels), draw.number(2, min(7, len(family.labels))))
     label = draw.pick(labels)
     question = f"{draw.pick(letter_questions(family))}\n{message(draw, family, label)}"
-    return lettered(draw, question, labels, label).messages
+    return lettered(draw, question, labels, label)
 
 
 def routing(draw: Draw) -> Messages:

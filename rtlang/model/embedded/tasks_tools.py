@@ -9,15 +9,12 @@ from rtlang.model.embedded import (
     tools_catalogue,
     tools_catalogue_more,
     tools_catalogue_reference,
-    tools_phrasings_home,
-    tools_phrasings_money,
-    tools_phrasings_office,
-    tools_phrasings_travel,
 )
 from rtlang.model.embedded.extras import Record, Value
 from rtlang.model.embedded.instructions import type_name
 from rtlang.model.embedded.kinds import lines
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.tools_requests import WORDINGS, Run, request_by, request_for, runs_of
 from rtlang.model.embedded.words import Draw, Messages, listing, plural, sentence
 
@@ -111,12 +108,7 @@ class Call:
     request: str
 
 
-# More requests of each tool, by its name.
-PHRASINGS: dict[str, tuple[str, ...]] = {
-    name: tuple(requests)
-    for module in (tools_phrasings_home, tools_phrasings_office, tools_phrasings_money, tools_phrasings_travel)
-    for name, *requests in (block.split("\n") for block in words(module.REQUESTS.strip(), "\n\n"))
-}
+MORE = blocks_of("requests")  # more requests of each tool, by its name
 
 
 def tool(block: str) -> Tool:
@@ -131,7 +123,7 @@ def tool(block: str) -> Tool:
         name,
         tuple((key[0], fill) for key, (_, fill) in zip(keys, parts, strict=True)),
         about,
-        (*(request for request in requests if not request.startswith("held: ")), *PHRASINGS.get(name, ())),
+        (*(request for request in requests if not request.startswith("held: ")), *MORE.get(name, ())),
         tuple(request.removeprefix("held: ") for request in requests if request.startswith("held: ")),
         tuple(other_names),
         tuple(tuple(key[1:]) for key in keys),
@@ -223,17 +215,22 @@ def keys_of(draw: Draw) -> dict[str, str]:
     return keys
 
 
+def identifier(text: str) -> str:
+    """The text as the name of a tool."""
+    return text.replace(" ", "_").replace("-", "_")
+
+
 def invented(draw: Draw, verbs: list[str], things: list[str]) -> Call:
     """A call of a tool with a made-up name, or with one made of a verb and a thing, requested by that name or in words."""
     verb, thing, shape = draw.pick(verbs), draw.pick(things), draw.random.random()
-    name, about = f"{verb}_{thing}".replace(" ", "_"), f"{verb} the {thing}"
+    name, about = identifier(f"{verb} {thing}"), f"{verb} the {thing}"
     if shape < 0.2:
         name, about = draw.made_up(), f"{draw.made_up()} {thing}"
     elif shape < 0.4:
         verb, thing = draw.pick(VERBS), draw.made_up()
         name, about = f"{verb}_{thing}", f"{verb} the {thing}"
     elif shape < 0.5:
-        name = f"{thing}_{verb}".replace(" ", "_")
+        name = identifier(f"{thing} {verb}")
     arguments: Record = {key: FILLS[kind](draw) for key, kind in keys_of(draw).items()}
     spaces, joint = draw.chance(0.5), draw.pick((" ", " ", " = ", "=", " is ", ": "))
     pairs = [f"{key.replace('_', ' ') if spaces else key}{joint}{value}" for key, value in arguments.items()]

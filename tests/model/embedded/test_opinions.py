@@ -65,7 +65,7 @@ def test_composed_judgements_are_held_back_by_their_text(split: Split) -> None:
 
 def test_a_verdict_ends_with_its_own_side() -> None:
     draw, num_granted = Draw(5), 0
-    for _ in range(600):
+    for _ in range(2000):
         text = verdict(draw, "positive", "app")
         if ", but in the end " in text:
             num_granted += 1

@@ -1,4 +1,4 @@
-"""Sums, judgements and comparisons of the corpus, checked by Python's own arithmetic."""
+"""Sums and comparisons of the corpus, checked by Python's own arithmetic."""
 
 import re
 from itertools import pairwise
@@ -6,11 +6,10 @@ from itertools import pairwise
 import pytest
 
 from rtlang.model.embedded import tasks_arithmetic
-from rtlang.model.embedded.tasks_arithmetic import arithmetic, comparison, drill, judging
+from rtlang.model.embedded.tasks_arithmetic import arithmetic, comparison, drill
 from rtlang.model.embedded.words import Draw, Messages, Split
-from tests.support.equations import exact, holds
+from tests.support.equations import exact
 
-EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = (\d+)")
 LEFT = re.compile(r"(\d+) ([-+*/]) (\d+)")
 
 
@@ -39,28 +38,6 @@ def test_questions_for_a_result_get_it(split: Split) -> None:
         for asked, said in answered(arithmetic(draw)):
             (left,) = LEFT.findall(asked)
             assert exact(*left) == int(said)
-
-
-def test_verdicts_are_true_and_balanced() -> None:
-    draw, verdicts = Draw(3), []
-    for _ in range(600):
-        for asked, said in answered(judging(draw)):
-            shown = EQUATION.findall(asked)
-            told = re.findall(r"\b(?:yes|no)\b", said)
-            assert told == ["yes" if holds(equation) else "no" for equation in shown]
-            assert all(holds(equation) for equation in EQUATION.findall(said))
-            verdicts += told
-    assert 0.45 < verdicts.count("yes") / len(verdicts) < 0.55
-
-
-def test_a_wrong_step_is_wrong_and_keeps_its_left_side() -> None:
-    draw = Draw(4)
-    for _ in range(2000):
-        step = tasks_arithmetic.equation(tasks_arithmetic.left_side(draw))
-        shown = tasks_arithmetic.wrong(draw, step)
-        assert shown.split(" = ")[0] == step.split(" = ")[0]
-        assert not holds(EQUATION.findall(shown)[0])
-        assert holds(EQUATION.findall(step)[0])
 
 
 @pytest.mark.parametrize(

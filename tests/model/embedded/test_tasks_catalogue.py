@@ -55,7 +55,7 @@ def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: 
         best = max(goods, key=lambda name: goods[name][0])
         return f"The {best} is the most expensive, at {goods[best][0]} dollars.", "dearest"
     if ask in ALL:
-        return f"We sell {with_the(list(goods)).replace('the ', '')}.", "all"
+        return re.sub(r"\bthe ", "", f"We sell {with_the(list(goods))}."), "all"
     if "kinds" in ask:
         return f"We sell {len(goods)} kinds.", "kinds"
     if ask in ("What is sold out?", "Which is sold out?", "What do you not have in stock?"):
@@ -68,7 +68,7 @@ def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: 
     if len(named) > 1 and re.search(r"costs more", ask):
         return f"The {max(named, key=lambda name: goods[name][0])} costs more.", "dearer"
     if len(named) > 1:
-        first, second = sorted(named, key=ask.index)
+        first, second = sorted(named, key=lambda name: ask.index(f" {name}"))
         a, b = goods[first][0], goods[second][0]
         return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars.", "total"
     if not named and not re.search(r"\bit\b|How many do you have\?", ask):
@@ -85,7 +85,7 @@ def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: 
         return stock[0].upper() + stock[1:], "count"
     if "sold out" in ask:
         return ("No, " if left else "Yes, ") + stock, "stock"
-    if "stock" in ask:
+    if re.search(r"\bstock\b", ask):
         return ("Yes, " if left else "No, ") + stock, "stock"
     if shade:
         return f"{'Yes' if shade == color else 'No'}, the {name} is {color}.", "is it red"

@@ -59,6 +59,8 @@ def known_facts(story: str) -> dict[tuple[int, str], set[str]]:
     found: dict[tuple[int, str], set[str]] = {}
     for sentence in re.split(r"(?<=\.) ?", re.sub(r"^[^.]*?: |^Answer from these facts\. ", "", story)):
         for index, groups in read(sentence, TOLD):
+            if RELATIONS[index] not in PLACES and re.match(r"in the ", groups["v"]):
+                continue  # where it is, read as what it is
             found.setdefault((index, groups["s"]), set()).add(groups["v"])
     return found
 

@@ -14,8 +14,8 @@ from tests.support.spoken import occurs_in
 LABELS = {label for family in FAMILIES for label in family.labels}
 # The sentences of facts and claims, wherever they stand.
 SENTENCES = (
-    r"\S+ (?:(?:lives in|comes from|works in) \S+?|is \d+ years old|(?:is|has) an? [a-z]+(?: [a-z]+)*?|"
-    r"(?:likes|loves) [a-z ]+?)(?=[.?])"
+    r"\S+ (?:(?:lives in|comes from|works in) \S+?|is \d+ years old|(?:is|has) an? [\w'-]+(?: [\w'-]+)*?|"
+    r"(?:likes|loves) [\w' -]+?)(?=[.?])"
 )
 SPLITS: tuple[Split, ...] = ("train", "test")
 
@@ -74,7 +74,7 @@ def test_no_phrase_has_two_labels_of_a_family_and_none_is_both_known_and_held() 
     for family in [*[family.labels for family in FAMILIES], OPINIONS]:
         every = [phrase for options in family.values() for phrase in (*options.known, *options.held)]
         assert len(every) == len(set(every))
-        assert all(len(options.held) >= len(options.known) // 6 for options in family.values())
+        assert all(len(options.held) >= 2 for options in family.values())
 
 
 def test_a_followed_claim_stands_in_the_facts_and_another_does_not() -> None:
