@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from rtlang.model.quantized import SCALE_SUFFIX, int8_config, quantized
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -22,7 +24,7 @@ class Shape:
     num_q_heads: int = 4
     num_kv_heads: int = 2
     head_dim: int = 64
-    intermediate_size: int = 512
+    intermediate_size: int = 1152
     rope_theta: float = 10_000.0
     norm_eps: float = 1e-5
     max_positions: int = 1024
@@ -141,8 +143,18 @@ def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) 
     return {name: weight.detach().to(dtype).contiguous() for name, weight in weights.items()}
 
 
+def int8_state_dict_for_llama(network: Network) -> dict[str, Tensor]:
+    """`state_dict_for_llama`, but the layers' matrices are int8 and stand beside their float32 scales [out, 1]."""
+    weights = state_dict_for_llama(network)
+    for layer in range(network.shape.num_layers):
+        for own, name in MATRICES.items():
+            full = f"model.layers.{layer}.{name}.weight"
+            weights[full], weights[full + SCALE_SUFFIX] = quantized(getattr(network, own)[layer].detach())
+    return weights
+
+
 def llama_config(shape: Shape, eos_token_id: int, pad_token_id: int) -> dict[str, object]:
-    """The `config.json` of the checkpoint."""
+    """The `config.json` of the checkpoint that holds `int8_state_dict_for_llama`."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -165,6 +177,7 @@ def llama_config(shape: Shape, eos_token_id: int, pad_token_id: int) -> dict[str
         "rope_theta": shape.rope_theta,
         "rope_parameters": {"rope_type": "default", "rope_theta": shape.rope_theta},
         "tie_word_embeddings": True,
+        "quantization_config": int8_config(),
         "torch_dtype": "bfloat16",
         "use_cache": True,
         "vocab_size": shape.vocab_size,

@@ -30,7 +30,7 @@ from torch import Tensor, multiprocessing
 from torch.nn import functional
 
 from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
-from rtlang.model.embedded.network import MATRICES, Network, Shape, llama_config, state_dict_for_llama
+from rtlang.model.embedded.network import MATRICES, Network, Shape, int8_state_dict_for_llama, llama_config
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -212,9 +212,9 @@ def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tenso
 
 
 def write_checkpoint(network: Network, encoder: Encoder, directory: Path) -> None:
-    """Write the model beside the tokenizer, as `transformers` reads it."""
+    """Write the model in int8 beside the tokenizer; `transformers` reads it where compressed-tensors is installed."""
     directory.mkdir(parents=True, exist_ok=True)
-    save_file(state_dict_for_llama(network), str(directory / "model.safetensors"), metadata={"format": "pt"})
+    save_file(int8_state_dict_for_llama(network), str(directory / "model.safetensors"), metadata={"format": "pt"})
     config = llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id)
     (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     generation = {"eos_token_id": encoder.eos_token_id, "pad_token_id": encoder.pad_token_id, "do_sample": False}

@@ -1,12 +1,18 @@
 """The training network against `transformers`' Llama."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rtlang.model.embedded.network import Network, Shape, llama_config, state_dict_for_llama
+from rtlang.model.embedded.network import (
+    MATRICES,
+    Network,
+    Shape,
+    int8_state_dict_for_llama,
+    llama_config,
+    state_dict_for_llama,
+)
+from rtlang.model.quantized import SCALE_SUFFIX
 
 SHAPE = Shape(
     vocab_size=61, hidden_size=24, num_layers=2, num_q_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=40
@@ -64,7 +70,22 @@ def test_a_later_token_does_not_change_an_earlier_state() -> None:
     assert not torch.allclose(before[:, 8:], after[:, 8:])
 
 
-def test_the_default_shape_fits_the_package(tmp_path: Path) -> None:
-    weights = state_dict_for_llama(Network(Shape()))
+def test_int8_weights_stand_for_the_same_network() -> None:
+    network = random_network()
+    plain, packed = state_dict_for_llama(network, torch.float32), int8_state_dict_for_llama(network)
+    scales = {name for name in packed if name.endswith(SCALE_SUFFIX)}
+    assert packed.keys() - scales == plain.keys()
+    assert len(scales) == len(MATRICES) * SHAPE.num_layers
+    for name, weight in plain.items():
+        if name + SCALE_SUFFIX in scales:
+            scale = packed[name + SCALE_SUFFIX]
+            assert packed[name].dtype == torch.int8
+            assert ((packed[name] * scale - weight).abs() <= 0.5001 * scale).all()
+        else:
+            torch.testing.assert_close(packed[name], weight.bfloat16())
+
+
+def test_the_default_shape_fits_the_package() -> None:
+    weights = int8_state_dict_for_llama(Network(Shape()))
     num_bytes = sum(weight.numel() * weight.element_size() for weight in weights.values())
-    assert num_bytes == pytest.approx(9.3e6, rel=0.02)
+    assert num_bytes == pytest.approx(8.7e6, rel=0.02)
