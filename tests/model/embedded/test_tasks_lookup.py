@@ -64,6 +64,6 @@ def test_every_answer_stands_in_the_table(split: Split) -> None:
 
 def test_held_wordings_stay_out_of_training() -> None:
     known, evaluation = Draw(2), Draw(2, "test")
-    held = r"Look up the value|\bvalue for|\bkey of|\bkey after"
+    held = r"Look up the value|\bvalue for\b|\bkey of\b|\bkey after\b"
     assert not [1 for _ in range(1000) if re.search(held, str(lookup(known)))]
     assert [1 for _ in range(300) if re.search(held, str(lookup(evaluation)))]
