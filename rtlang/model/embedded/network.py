@@ -78,12 +78,16 @@ class Network(nn.Module):
         )
         self.final_norm = nn.Parameter(torch.ones(hidden))
 
-    def forward(self, token_ids: Tensor) -> Tensor:
-        """Hidden states [B, L, hidden] after the final norm, for token ids [B, L]; causal, positions count from 0."""
+    def forward(self, token_ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Hidden states [B, L, hidden] after the final norm, for token ids [B, L]; causal, positions count from 0.
+
+        `mask` is `causal_mask(L)`: a compiled network adds it faster than it works it out for every score.
+        """
+        # Weights are used as `x @ weight.T`: the gradient of a weight is then a faster product than `linear`'s on a CPU.
         shape = self.shape
         batch, length = token_ids.shape
         cos, sin = rope_table(shape, length, self.q.dtype)
-        mask = torch.full((length, length), float("-inf"), dtype=self.q.dtype).triu(1)
+        mask = causal_mask(length, self.q.dtype) if mask is None else mask
         scaled_cos, scaled_sin = cos * shape.head_dim**-0.5, sin * shape.head_dim**-0.5
         q_w, k_w, v_w, o_w = self.q.unbind(), self.k.unbind(), self.v.unbind(), self.o.unbind()
         gate_w, up_w, down_w = self.gate.unbind(), self.up.unbind(), self.down.unbind()
@@ -92,33 +96,34 @@ class Network(nn.Module):
         for layer in range(shape.num_layers):
             h = functional.rms_norm(x, (shape.hidden_size,), norms[layer], shape.norm_eps)
             q = rotate(
-                functional.linear(h, q_w[layer]).view(batch, length, shape.num_q_heads, shape.head_dim).transpose(1, 2),
+                (h @ q_w[layer].T).view(batch, length, shape.num_q_heads, shape.head_dim).transpose(1, 2),
                 scaled_cos,
                 scaled_sin,
             )
             k = rotate(
-                functional.linear(h, k_w[layer])
-                .view(batch, length, shape.num_kv_heads, shape.head_dim)
-                .transpose(1, 2),
+                (h @ k_w[layer].T).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2),
                 cos,
                 sin,
             )
-            v = functional.linear(h, v_w[layer]).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2)
+            v = (h @ v_w[layer].T).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2)
             q = q.reshape(batch, shape.num_kv_heads, -1, shape.head_dim)  # [B, Hk, group*L, D]
             # Written out: the fused CPU attention spent 40 % of a training step in its backward pass on these short sequences.
             scores = (q @ k.mT).view(batch, shape.num_q_heads, length, length) + mask
             attended = scores.softmax(-1).view(batch, shape.num_kv_heads, -1, length) @ v
             attended = attended.view(batch, shape.num_q_heads, length, shape.head_dim)
-            x = x + functional.linear(attended.transpose(1, 2).reshape(batch, length, -1), o_w[layer])
+            x = x + attended.transpose(1, 2).reshape(batch, length, -1) @ o_w[layer].T
             h = functional.rms_norm(x, (shape.hidden_size,), mlp_norms[layer], shape.norm_eps)
-            x = x + functional.linear(
-                functional.silu(functional.linear(h, gate_w[layer])) * functional.linear(h, up_w[layer]), down_w[layer]
-            )
+            x = x + (functional.silu(h @ gate_w[layer].T) * (h @ up_w[layer].T)) @ down_w[layer].T
         return functional.rms_norm(x, (shape.hidden_size,), self.final_norm, shape.norm_eps)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., hidden] to [..., vocab_size]."""
         return functional.linear(hidden, self.embedding)
+
+
+def causal_mask(length: int, dtype: torch.dtype) -> Tensor:
+    """[length, length] of what to add to the scores: 0 for a key at or before the query, else minus infinity."""
+    return torch.full((length, length), float("-inf"), dtype=dtype).triu(1)
 
 
 def rope_table(shape: Shape, length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,7 @@ from torch import Tensor, multiprocessing
 from torch.nn import functional
 
 from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
-from rtlang.model.embedded.network import MATRICES, Network, Shape, int8_state_dict_for_llama, llama_config
+from rtlang.model.embedded.network import MATRICES, Network, Shape, causal_mask, int8_state_dict_for_llama, llama_config
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -187,12 +187,14 @@ class Optimizer:
 def orthogonalised(matrices: Tensor) -> Tensor:
     """Newton-Schulz iteration towards the nearest orthogonal matrix, for a stack [N, out, in]."""
     is_tall = matrices.shape[1] > matrices.shape[2]
-    x: Tensor = (matrices.mT if is_tall else matrices).bfloat16()
+    # Contiguous: sums of a transposed and a plain tensor took half the time of a step of the optimizer.
+    x = (matrices.mT if is_tall else matrices).bfloat16().contiguous()
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(5):
         gram = x @ x.mT
-        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
-    return (x.mT if is_tall else x).float()
+        polynomial = torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
+        x = torch.baddbmm(x, polynomial, x, beta=3.4445)
+    return (x.mT if is_tall else x).contiguous().float()
 
 
 def rate_at(progress: float) -> float:
@@ -206,7 +208,8 @@ def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tenso
     """Summed weighted cross entropy of the weighted targets, and the summed weight."""
     targets, target_weights = token_ids[:, 1:], weights[:, 1:]
     chosen = target_weights > 0
-    hidden: Tensor = network(token_ids)[:, :-1][chosen]  # [N, hidden]
+    mask = causal_mask(token_ids.shape[1], network.q.dtype)
+    hidden: Tensor = network(token_ids, mask)[:, :-1][chosen]  # [N, hidden]
     losses = functional.cross_entropy(network.logits(hidden).float(), targets[chosen], reduction="none")
     return (losses * target_weights[chosen]).sum(), target_weights.sum()
 

@@ -8,6 +8,7 @@ from rtlang.model.embedded.network import (
     MATRICES,
     Network,
     Shape,
+    causal_mask,
     int8_state_dict_for_llama,
     llama_config,
     state_dict_for_llama,
@@ -42,8 +43,10 @@ def test_the_forward_pass_agrees_with_llama() -> None:
     token_ids = torch.randint(SHAPE.vocab_size, (3, 37), generator=torch.Generator().manual_seed(5))
     with torch.inference_mode():
         own = network.logits(network(token_ids))
+        masked = network.logits(network(token_ids, causal_mask(37, torch.float32)))
         theirs = llama_of(network)(token_ids).logits
     torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(masked, own)
 
 
 def test_gradients_agree_with_llama() -> None:
