@@ -28,7 +28,7 @@ say: My friends asked me to a {title}.|The {title} got a date.|I said yes to a {
 with: , day: {date}|, {time} is the hour|, the date being {date}|at {time} of {date}|, and that at {time}
 
 cancel_event
-do: [scratch/wipe out/drop/erase] the {title}|free my {date} of the {title}|say no to the {title}
+do: [scratch/wipe out/drop/erase] the {title}|free my {date} of the {title}|do away with the {title}
 noun: my {date} without the {title}|the {title} gone|an end to the {title}
 say: The {title} was called off.|Nobody comes to the {title}.|I am ill and must miss the {title}.|
 We will not have the {title}.|
