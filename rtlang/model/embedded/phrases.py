@@ -37,8 +37,11 @@ def say(draw: Draw, options: Phrases) -> str:
 
 
 def say_wording(draw: Draw, options: Phrases) -> str:
-    """One of the instruction wordings, of the part that the draw's split of wordings may use."""
-    return draw.wording(options.known, options.held)
+    """One of the instruction wordings, of the part that the draw's split of wordings may use; see `say`."""
+    text = draw.wording(options.known, options.held)
+    while draw.wordings != "test" and text in options.held:
+        text = draw.wording(options.known, options.held)
+    return text
 
 
 def is_held(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from rtlang.model.embedded.lexicon import ANIMALS, FIRST_NAMES, JOBS, words
 from rtlang.model.embedded.phrases import is_held, phrases, say_wording
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, Messages, article, sentence
 
 TRAITS = words("brave shy clever kind lazy curious tiny proud gentle noisy lonely happy old young quiet hungry sleepy")
@@ -160,7 +161,8 @@ ABOUT = (
 ASKS = phrases(
     "Write a short story about {}.|Write a short story about {}.|Tell me a story about {}.|Tell a story about {}.|"
     "A story about {}, please.|Write a story about {}.|Make up a story about {}.|I want to hear a story about {}.||"
-    "Could you tell a story about {}?|Please write a little story about {}.|Story time! Tell me about {}."
+    "Could you tell a story about {}?|Please write a little story about {}.|Story time! Tell me about {}.",
+    blocks_of("chat")["story"],
 )
 
 

@@ -16,9 +16,11 @@ from rtlang.model.embedded.lexicon import (
     MONTHS,
     words,
 )
-from rtlang.model.embedded.phrases import phrases, say, say_wording
+from rtlang.model.embedded.phrases import Phrases, phrases, say, say_wording
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, Messages, article, plural, sentence
 
+MORE = {name: tuple(line.replace("\\n", "\n") for line in lines) for name, lines in blocks_of("chat").items()}
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 TIPS = {
     topic: words(text, "|")
@@ -78,46 +80,83 @@ LISTS = {
 }
 LIST_ASKS = phrases(
     "List {} {}.|Name {} {}.|Give me {} {}.|Write down {} {}.|Tell me {} {}.|I need {} {}.|What are {} {}?||Can you name {} {}?|"
-    "I would like to hear {} {}."
+    "I would like to hear {} {}.",
+    MORE["list"],
 )
 TIP_ASKS = phrases(
     "Give me {} about {}.|Give me {} for {}.|Give {} for {}.|{} for {}, please.|I need {} for {}.|Write {} about {}.|"
-    "Do you have {} for {}?||What are {} for {}?|Please give me {} about {}."
+    "Do you have {} for {}?||What are {} for {}?|Please give me {} about {}.",
+    MORE["tip"],
 )
 GREETINGS = phrases(
-    "Hello!|Hi|Hello|Hi there|Good morning!|Hey|Good evening|Hello, how are you?||Good afternoon|Hi, how are you?"
+    "Hello!|Hi|Hello|Hi there|Good morning!|Hey|Good evening|Hello, how are you?||Good afternoon|Hi, how are you?",
+    MORE["greetings"],
 )
 WHO = phrases("Who are you?|What are you?|Hello, who are you?|What is your name?|Are you a person?|Tell me about you.||"
-    "And who are you?|Introduce yourself.")  # fmt: skip
+    "And who are you?|Introduce yourself.", MORE["who"])  # fmt: skip
 WHAT = phrases(
     "What can you do?|How can you help me?|What are you good at?|Can you help me?|What do you know?||What could you do for me?|"
-    "Tell me what you can do."
+    "Tell me what you can do.",
+    MORE["what"],
 )
-THANKS = phrases("Thank you!|Thanks|Thank you very much.|Thanks a lot!|Great, thanks!||Many thanks!|Thank you so much!")
-BYES = phrases("Goodbye!|Bye|See you!|Good night|That is all, bye.||Bye bye!|Good night, see you.")
+THANKS = phrases(
+    "Thank you!|Thanks|Thank you very much.|Thanks a lot!|Great, thanks!||Many thanks!|Thank you so much!",
+    MORE["thanks"],
+)
+BYES = phrases("Goodbye!|Bye|See you!|Good night|That is all, bye.||Bye bye!|Good night, see you.", MORE["byes"])
 WELCOME = "You are welcome!"
 I_AM = "Hello! I am a tiny language model. I read short texts and fill in forms."
 I_CAN = "I can extract data, describe characters, sort messages, solve small sums and tell stories."
 TELL = {
     "name": phrases(
-        "My name is {}.|I am {}.|I am called {}.|You can call me {}.||Friends call me {}.|Everyone calls me {}."
+        "My name is {}.|I am {}.|I am called {}.|You can call me {}.||Friends call me {}.|Everyone calls me {}.",
+        MORE["tell name"],
     ),
-    "like": phrases("I like {}.|I love {}.|I really like {}.||What I like is {}."),
-    "home": phrases("I live in {}.|I am from {}.|My home is {}.||I come from {}."),
-    "job": phrases("I work as {}.|I am {}.|My job is to be {}.||By trade I am {}."),
-    "age": phrases("I am {} years old.|My age is {}.|I turned {} today.||I was born {} years ago."),
-    "pet": phrases("My pet is called {}.|I have a pet named {}.|My dog is called {}.||The name of my pet is {}."),
-    "color": phrases("My favorite color is {}.|The color I like best is {}.||Of all colors, I like {} most."),
+    "like": phrases("I like {}.|I love {}.|I really like {}.||What I like is {}.", MORE["tell like"]),
+    "home": phrases("I live in {}.|I am from {}.|My home is {}.||I come from {}.", MORE["tell home"]),
+    "job": phrases("I work as {}.|I am {}.|My job is to be {}.||By trade I am {}.", MORE["tell job"]),
+    "age": phrases("I am {} years old.|My age is {}.|I turned {} today.||I was born {} years ago.", MORE["tell age"]),
+    "pet": phrases(
+        "My pet is called {}.|I have a pet named {}.|My dog is called {}.||The name of my pet is {}.", MORE["tell pet"]
+    ),
+    "color": phrases(
+        "My favorite color is {}.|The color I like best is {}.||Of all colors, I like {} most.", MORE["tell color"]
+    ),
 }
 RECALL = {
-    "name": (phrases("What is my name?|Do you remember my name?|Who am I?||Can you tell me my name?"), "Your name is {}."),
-    "like": (phrases("What do I like?|Do you remember what I like?||Tell me what I like."), "You like {}."),
-    "home": (phrases("Where do I live?|Where am I from?||Do you know where I live?"), "You live in {}."),
-    "job": (phrases("What is my job?|What do I do for a living?||Do you remember my job?"), "You are {}."),
-    "age": (phrases("How old am I?|What is my age?||Do you know how old I am?"), "You are {} years old."),
-    "pet": (phrases("What is my pet called?|What is the name of my pet?||Do you know the name of my pet?"), "Your pet is called {}."),
-    "color": (phrases("What is my favorite color?|Which color do I like best?||Is there a color I like?"), "Your favorite color is {}."),
-}  # fmt: skip
+    "name": (
+        phrases("What is my name?|Do you remember my name?|Who am I?||Can you tell me my name?", MORE["recall name"]),
+        "Your name is {}.",
+    ),
+    "like": (
+        phrases("What do I like?|Do you remember what I like?||Tell me what I like.", MORE["recall like"]),
+        "You like {}.",
+    ),
+    "home": (
+        phrases("Where do I live?|Where am I from?||Do you know where I live?", MORE["recall home"]),
+        "You live in {}.",
+    ),
+    "job": (
+        phrases("What is my job?|What do I do for a living?||Do you remember my job?", MORE["recall job"]),
+        "You are {}.",
+    ),
+    "age": (
+        phrases("How old am I?|What is my age?||Do you know how old I am?", MORE["recall age"]),
+        "You are {} years old.",
+    ),
+    "pet": (
+        phrases(
+            "What is my pet called?|What is the name of my pet?||Do you know the name of my pet?", MORE["recall pet"]
+        ),
+        "Your pet is called {}.",
+    ),
+    "color": (
+        phrases(
+            "What is my favorite color?|Which color do I like best?||Is there a color I like?", MORE["recall color"]
+        ),
+        "Your favorite color is {}.",
+    ),
+}
 NOTED = ("I will remember that.", "Good to know!", "Thank you for telling me.", "Got it.")
 
 
@@ -209,25 +248,67 @@ def some_words(draw: Draw, low: int, high: int) -> list[str]:
 
 
 COPY_ASKS = phrases("Repeat: {}|Say this again: {}|Copy the text.\n{}|Copy: {}|Echo: {}|Write this again: {}|Repeat after me: {}||"
-    "Repeat the following: {}|Please copy this: {}")  # fmt: skip
-WORK: dict[str, tuple[tuple[str, str, str], Callable[[list[str]], str]]] = {
-    "last": (("What is the last word of: {}", "Last word: {}", "Name the last word. {}"), lambda w: w[-1]),
-    "first": (("What is the first word of: {}", "First word: {}", "Name the first word. {}"), lambda w: w[0]),
-    "count": (("How many words are there? {}", "Count the words: {}", "Number of words in: {}"), lambda w: str(len(w))),
-    "reverse": (("Reverse the order of the words: {}", "Say these words backwards: {}", "Reverse: {}"), lambda w: " ".join(w[::-1])),
-    "upper": (("Write in capital letters: {}", "Upper case: {}", "Make it upper case: {}"), lambda w: " ".join(w).upper()),
-    "lower": (("Write in small letters: {}", "Lower case: {}", "Make it lower case: {}"), lambda w: " ".join(w).lower()),
-    "commas": (("Put commas between the words: {}", "Separate by commas: {}", "Join with commas: {}"), lambda w: ", ".join(w)),
-    "bullets": (("Write one word per line: {}", "One word per line: {}", "Put each word on its own line. {}"), "\n".join),
-    "json": (("Write these words as a JSON list: {}", "JSON list of: {}", "Make a JSON list of the words {}"),
-             lambda w: "[" + ", ".join(f'"{x}"' for x in w) + "]"),
-}  # fmt: skip
+    "Repeat the following: {}|Please copy this: {}", MORE["copy"])  # fmt: skip
+WORK: dict[str, tuple[Phrases, Callable[[list[str]], str]]] = {
+    "last": (
+        phrases("What is the last word of: {}|Last word: {}||Name the last word. {}", MORE["last word"]),
+        lambda w: w[-1],
+    ),
+    "first": (
+        phrases("What is the first word of: {}|First word: {}||Name the first word. {}", MORE["first word"]),
+        lambda w: w[0],
+    ),
+    "count": (
+        phrases("How many words are there? {}|Count the words: {}||Number of words in: {}", MORE["count words"]),
+        lambda w: str(len(w)),
+    ),
+    "reverse": (
+        phrases("Reverse the order of the words: {}|Say these words backwards: {}||Reverse: {}", MORE["reverse words"]),
+        lambda w: " ".join(w[::-1]),
+    ),
+    "upper": (
+        phrases("Write in capital letters: {}|Upper case: {}||Make it upper case: {}", MORE["upper case"]),
+        lambda w: " ".join(w).upper(),
+    ),
+    "lower": (
+        phrases("Write in small letters: {}|Lower case: {}||Make it lower case: {}", MORE["lower case"]),
+        lambda w: " ".join(w).lower(),
+    ),
+    "commas": (
+        phrases("Put commas between the words: {}|Separate by commas: {}||Join with commas: {}", MORE["commas"]),
+        lambda w: ", ".join(w),
+    ),
+    "bullets": (
+        phrases(
+            "Write one word per line: {}|One word per line: {}||Put each word on its own line. {}", MORE["bullets"]
+        ),
+        "\n".join,
+    ),
+    "json": (
+        phrases(
+            "Write these words as a JSON list: {}|JSON list of: {}||Make a JSON list of the words {}", MORE["json list"]
+        ),
+        lambda w: "[" + ", ".join(f'"{x}"' for x in w) + "]",
+    ),
+}
 SPELL_ASKS = phrases(
-    "Spell {}.|Spell the word {}.|Spell {} letter by letter.|How do you spell {}?||Write the letters of {}."
+    "Spell {}.|Spell the word {}.|Spell {} letter by letter.|How do you spell {}?||Write the letters of {}.",
+    MORE["spell"],
 )
 LETTER_ASKS = (
-    (phrases("What is the first letter of {}?|First letter of {}?||Which letter does {} start with?"), 0),
-    (phrases("What is the last letter of {}?|Last letter of {}?||Which letter does {} end with?"), -1),
+    (
+        phrases(
+            "What is the first letter of {}?|First letter of {}?||Which letter does {} start with?",
+            MORE["first letter"],
+        ),
+        0,
+    ),
+    (
+        phrases(
+            "What is the last letter of {}?|Last letter of {}?||Which letter does {} end with?", MORE["last letter"]
+        ),
+        -1,
+    ),
 )
 
 
@@ -247,12 +328,12 @@ def word_work(draw: Draw) -> Messages:
         word, (wordings, index) = draw.made_up(), draw.pick(LETTER_ASKS)
         return [("user", say_wording(draw, wordings).format(word)), ("assistant", word[index])]
     kind = draw.pick(tuple(WORK))
-    (*known, held), done = WORK[kind]
+    wordings, done = WORK[kind]
     chosen = [draw.pick((draw.made_up, lambda: draw.pick(ITEMS), draw.capital))() for _ in range(draw.number(2, 5))]
     chosen = [word.replace(" ", "") for word in chosen]
     if kind == "reverse":
         chosen = chosen[:3]
-    return [("user", draw.wording(known, [held]).format(" ".join(chosen))), ("assistant", done(chosen))]
+    return [("user", say_wording(draw, wordings).format(" ".join(chosen))), ("assistant", done(chosen))]
 
 
 VERBS = (("buys", "bought", "buy"), ("sells", "sold", "sell"), ("finds", "found", "find"), ("sees", "saw", "see"))

@@ -74,7 +74,13 @@ def occurs(template: str, text: str) -> bool:
     fragment, start = literal(template), 0
     while (start := text.find(fragment, start)) >= 0:
         around = text[max(0, start - 200) : start + len(template) + 600]
-        if pattern(template).search(around):
+        # "prefer to" does not say "refer to", nor "cotton dressers" "cotton dress".
+        end = start + len(fragment)
+        rest = text[end : end + 3] if fragment == template.lower() and fragment[-1].isalpha() else ""
+        is_inside = bool(fragment[0].isalpha() and text[start - 1 : start].isalpha()) or (
+            rest[:1].isalpha() and not re.match(r"e?s\b", rest)
+        )
+        if not is_inside and pattern(template).search(around):
             return True
         start += len(fragment)
     return False

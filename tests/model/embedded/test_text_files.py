@@ -14,7 +14,7 @@ from rtlang.model.embedded.text_files import TEXTS, blocks_of, lines_of
 from rtlang.model.embedded.words import Draw
 
 FILES = sorted(path.stem for path in TEXTS.glob("*.txt"))
-SHARED = ("asks", "labels", "opinions", "requests", "words", "yes_no")  # of more than one list
+SHARED = ("asks", "chat", "labels", "opinions", "requests", "words", "yes_no")  # of more than one list
 
 
 def said(text: str) -> list[str]:
