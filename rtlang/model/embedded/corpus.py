@@ -34,25 +34,25 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
-# Task functions with their share of the corpus, in percent of conversations.
+# Task functions, each with how many of a hundred conversations or so are its own.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 40),
-    (tasks_sheet.sheet, 2),
+    (tasks_extraction.extraction, 54),
+    (tasks_sheet.sheet, 1),
     (tasks_tools.tool_call, 15),
-    (tasks_text.sentiment, 4),
-    (tasks_text.routing, 6),
+    (tasks_text.sentiment, 5),
+    (tasks_text.routing, 5),
     (tasks_text.lettered_choice, 1),
-    (tasks_text.choice, 3),
-    (tasks_lookup.lookup, 3),
-    (tasks_facts.facts, 3),
-    (tasks_catalogue.catalogue, 7),
+    (tasks_text.choice, 2),
+    (tasks_lookup.lookup, 2),
+    (tasks_facts.facts, 2),
+    (tasks_catalogue.catalogue, 5),
     (tasks_arithmetic.arithmetic, 1),
     (tasks_arithmetic.drill, 1),
     (tasks_arithmetic.comparison, 1),
-    (tasks_reasoning.chained, 5),
+    (tasks_reasoning.chained, 3),
     (tasks_reasoning.next_steps, 1),
-    (stories.story, 3),
-    (tasks_chat.chat, 4),
+    (stories.story, 1),
+    (tasks_chat.chat, 3),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
 LONG_CHAT_SHARE = 0.05
