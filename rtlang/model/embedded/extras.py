@@ -68,7 +68,7 @@ No rush[ at all/, please/, we can wait/].
 [Any day/Next month/Whenever it suits you] [is fine/will do/is early enough].
 [We have/There is/You have] [plenty of/lots of/enough] time[./ for this./, do not hurry.]
 """,
-    "Marked as urgent.\nTop urgency, please act at once.",
+    "It should be in your hands by noon, not later.\nTop urgency, please act at once.",
     "Not urgent in any way.\nNo need to rush.",
     block="urgent",
 )
@@ -203,7 +203,7 @@ You [work/have to work/must work] [on site/in the office/in our office].
 [Everybody/You/The whole team] [must be/has to be/sits] in the office[./ every day.]
 [We want/We need/They want] you [here/on site/at your desk in the office].
 """,
-    "Home office is welcome.",
+    "You may log in from your sofa.",
     "Presence in the office is a must.",
     block="remote",
 )
@@ -373,7 +373,7 @@ You [may not/cannot] [bring/keep/have] pets.
 [Nobody/No one] [may/can] [bring/have] [animals/a dog/a cat/pets].
 [Without animals/No animals/No dogs or cats/Leave your dog at home][./, please.]
 """,
-    "Pets are welcome.",
+    "A dog in the rooms is no problem for us.",
     "We do not accept pets.",
     block="pets",
 )

@@ -128,7 +128,7 @@ The [family/marital] status is [single/unmarried].
 [Has not/Did not] [married yet/been married/say yes yet].
 """,
     "Has been married for years.",
-    "Never married.",
+    "A wedding ring was never bought.",
     block="married",
 )
 EMPLOYER = told(

@@ -156,7 +156,7 @@ GOOD = phrases(
     "better than expected|not bad at all|just right|brilliant|a delight|really good|beyond praise|so good|so nice|"
     "marvelous|splendid|delightful|terrific|charming|first class|flawless|"
     "a dream|a joy|a treat|top|heavenly|great fun|above average|worth it|better than ever||"
-    "really excellent|not so bad|so lovely|very nice|just perfect|better than I thought",
+    "really excellent|not so bad|so lovely|very nice|simply delightful|better than I thought",
     MORE["positive words"],
 )
 BAD = phrases(

@@ -181,7 +181,7 @@ My friend thinks in {target}, the rope has {value} {source}.|Are {value} {source
 with: , all in {target}
 
 random_number
-do: [surprise me with/name/shout] a number|draw a lot from {low} to {high}|let chance speak
+do: [surprise me with/throw me/shout] a number|draw a lot from {low} to {high}|let chance speak
 noun: a lucky number|a lot between {low} and {high}|what chance says
 say: I cannot make up my mind between {low} and {high}.|The winner has a number from {low} to {high}.|
 Pull one out of the hat.|Let luck choose.
