@@ -291,6 +291,13 @@ TASKS = (
     Task("lists", "lists and tips without repetition", asking(list_or_tips), Judge.LIST),
     Task("story", "story: whole, about its hero, nothing twice", asking(stories.story), Judge.STORY, max_tokens=300),
     Task("letters", "label by its letter", labelled(tasks_text.labelled_lettered_choice), Judge.EXACT),
+    Task(
+        "short-texts",
+        "one order, event, person, ticket or recipe as JSON",
+        asking(tasks_extraction.short_text, typed),
+        Judge.RECORD,
+        draws=EXTRACTION_DRAWS,
+    ),
 )
 
 

@@ -206,6 +206,15 @@ def few_shot(draw: Draw) -> Messages:
     return [("text", f"{shots}\n{left}: {texts[2]}\n{right}: {answers[2]}")]
 
 
+def short_text(draw: Draw) -> Messages:
+    """One order, event, person, ticket or recipe, told by one text with nothing besides: the plain case of `extraction`."""
+    kind = draw.pick((order, basket, event, person, ticket, recipe))
+    _, text, told = kind(draw)
+    record = chosen(draw, renamed(draw, told))
+    ask = ask_for(draw, draw.pick(kind.names), record, named=1)
+    return [("user", framed(draw, ask, text)), ("assistant", spelled(record))]
+
+
 def extraction(draw: Draw) -> Messages:
     """A short text, the names of some of its fields, and the JSON object that holds them."""
     shape = draw.random.random()
