@@ -34,7 +34,7 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
-# Task functions, each with how many of a hundred conversations or so are its own.
+# Task functions, each with its weight among the conversations; the weights sum to about a hundred.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_extraction.extraction, 54),
     (tasks_sheet.sheet, 1),

@@ -171,7 +171,7 @@ PLAIN = phrases(
     "okay|average|fine|ordinary|normal|acceptable|as expected|so so|nothing special|neither good nor bad|standard|"
     "all right|not special|medium|as described|just okay|usual|in the middle|"
     "passable|moderate|typical|one of many|so so at most|no surprise|neither great nor awful||"
-    "only okay|just average|fine but not special|rather usual",
+    "only okay|fairly run-of-the-mill|fine but not special|rather usual",
     MORE["neutral words"],
 )
 JUDGEMENTS = {"positive": GOOD, "negative": BAD, "neutral": PLAIN}
@@ -231,7 +231,7 @@ def judgement(draw: Draw, label: str, kind: str) -> str:
         return say(draw, FRAMES[label]).format(aspect)
     options = JUDGEMENTS[label]
     for _ in range(20):
-        text = f"the {aspect} {draw.pick(('is', 'was'))} {draw.pick(options.known)}"
+        text = f"the {aspect} {draw.pick(('is', 'was'))} {draw.spoken(draw.pick(options.known))}"
         if is_held(text) == (draw.templates == "test"):
             return text
         aspect = draw.pick(ASPECTS[kind])

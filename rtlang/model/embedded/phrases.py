@@ -37,7 +37,10 @@ def say(draw: Draw, options: Phrases) -> str:
 
 
 def say_wording(draw: Draw, options: Phrases) -> str:
-    """One of the instruction wordings, of the part that the draw's split of wordings may use; see `say`."""
+    """One of the instruction wordings, of the part that the draw's split of wordings may use.
+
+    A known one that comes to say just what a held one says is drawn again.
+    """
     text = draw.wording(options.known, options.held)
     while draw.wordings != "test" and text in options.held:
         text = draw.wording(options.known, options.held)

@@ -76,9 +76,8 @@ def occurs(template: str, text: str) -> bool:
         # "prefer to" does not say "refer to", nor "cotton dressers" "cotton dress".
         end = start + len(fragment)
         rest = text[end : end + 3] if fragment == template.lower() and fragment[-1].isalpha() else ""
-        is_inside = bool(fragment[0].isalpha() and text[start - 1 : start].isalpha()) or (
-            rest[:1].isalpha() and not re.match(r"e?s\b", rest)
-        )
+        before = text[start - 1 : start] if template.lower().startswith(fragment) and fragment[0].isalpha() else ""
+        is_inside = before.isalpha() or (rest[:1].isalpha() and not re.match(r"e?s\b", rest))
         if not is_inside and pattern(template).search(around):
             return True
         start += len(fragment)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rtlang.model.embedded import extras, extras_more, instructions, lexicon, opinions, tasks_tools
+from rtlang.model.embedded import extras, extras_more, instructions, lexicon, opinions, stories, tasks_chat, tasks_tools
 from rtlang.model.embedded.classes_of_text import FAMILIES
 from rtlang.model.embedded.kinds import Kind
 from rtlang.model.embedded.tasks_extraction import PROSE
@@ -85,6 +85,8 @@ def test_every_block_is_of_something_that_is_drawn() -> None:
     assert set(blocks_of("yes_no")) == {f"{name} {side}" for name in used for side in ("yes", "no")}
     wanted = {f"{label}{part}" for label in opinions.JUDGEMENTS for part in ("", " frames", " words")} | {"turns"}
     assert set(blocks_of("opinions")) == wanted
+    chat = inspect.getsource(tasks_chat) + inspect.getsource(stories)
+    assert set(blocks_of("chat")) == set(re.findall(r'(?:MORE|blocks_of\("chat"\))\["([\w ]+)"\]', chat))
 
 
 # Words by which a whole text would tell what an optional sentence may tell otherwise.
