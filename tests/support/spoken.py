@@ -26,7 +26,13 @@ def is_spoken(text: str, templates: tuple[str, ...]) -> bool:
 
 def occurs_in(text: str, templates: tuple[str, ...]) -> bool:
     """Whether a text that one of the templates makes stands in the text, whatever the case."""
-    return any(re.search(spoken_pattern(template).pattern, text, re.IGNORECASE) for template in templates)
+    return any(pattern_of_any_case(template).search(text) for template in templates)
+
+
+@cache  # of its own: there are more templates than `re` keeps patterns
+def pattern_of_any_case(template: str) -> re.Pattern[str]:
+    """`spoken_pattern` of the template, whatever the case."""
+    return re.compile(spoken_pattern(template).pattern, re.IGNORECASE)
 
 
 def ways(template: str) -> set[str]:
