@@ -146,7 +146,7 @@ class Votes:
 
 
 def votes(runtime: rt.Target, count: int) -> Votes:
-    """The same problems answered once and by a vote, at each of the temperatures."""
+    """The same problems answered once and by a vote, at each of the temperatures; logs each vote."""
     task = next(task for task in TASKS if task.ask is HARD)
     asked = questions(task, ALL, count)
     greedy = score(task, asked, answers(runtime, task, asked, is_constrained=False))
@@ -167,7 +167,9 @@ def _voted(runtime: rt.Target, task: Task, asked: Sequence[Question], temperatur
     drawn = [_text(result, [""] * VOTES) for result in samples.run_batch(inputs, runtime=runtime)]
     wanted = [result_of(question.expected) for question in asked]
     num_right = sum(vote(texts) == result for texts, result in zip(drawn, wanted, strict=True))
-    return Vote(temperature, score(task, asked, [texts[0] for texts in drawn]), Score(num_right, len(asked)))
+    row = Vote(temperature, score(task, asked, [texts[0] for texts in drawn]), Score(num_right, len(asked)))
+    logger.info("word problems at temperature %s: one sample %s   vote %s", temperature, row.one_sample, row.vote)
+    return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +196,6 @@ def evaluate(runtime: rt.Runtime, tasks: Sequence[Task], count: int, show: int =
     for task in tasks:
         rows += rows_of(runtime, task, count, show)
     voted = votes(runtime, count) if any(task.ask is HARD for task in tasks) else None
-    for row in voted.by_temperature if voted is not None else ():
-        logger.info(
-            "word problems at temperature %s: one sample %s   vote %s", row.temperature, row.one_sample, row.vote
-        )
     config = runtime.config
     return Evaluation(
         checkpoint=Path(config.model).name,

@@ -3,6 +3,8 @@
 import re
 from functools import cache
 
+from rtlang.model.embedded.words import Draw
+
 
 @cache
 def spoken_pattern(template: str, field: str = "[^\\n]{1,90}?") -> re.Pattern[str]:
@@ -42,3 +44,8 @@ def ways(template: str) -> set[str]:
         options = part[1:-1].split("/") if re.fullmatch(r"\[[^\[\]]*/[^\[\]]*\]", part) else [part]
         found = {text + option for text in found for option in options}
     return found
+
+
+def some_ways(template: str, count: int) -> list[str]:
+    """What the template makes for the first `count` seeds, fields as they stand; just one text where it has no choice."""
+    return [Draw(seed).spoken(template) for seed in range(count if "[" in template else 1)]

@@ -16,11 +16,11 @@ from rtlang.model.embedded.lexicon import (
     MONTHS,
     words,
 )
-from rtlang.model.embedded.phrases import Phrases, phrases, say, say_wording
+from rtlang.model.embedded.phrases import phrases, say, say_wording
 from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, Messages, article, plural, sentence
 
-MORE = {name: tuple(line.replace("\\n", "\n") for line in lines) for name, lines in blocks_of("chat").items()}
+MORE = blocks_of("chat")
 NUMBERS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 TIPS = {
     topic: words(text, "|")
@@ -108,55 +108,29 @@ WELCOME = "You are welcome!"
 I_AM = "Hello! I am a tiny language model. I read short texts and fill in forms."
 I_CAN = "I can extract data, describe characters, sort messages, solve small sums and tell stories."
 TELL = {
-    "name": phrases(
-        "My name is {}.|I am {}.|I am called {}.|You can call me {}.||Friends call me {}.|Everyone calls me {}.",
-        MORE["tell name"],
-    ),
-    "like": phrases("I like {}.|I love {}.|I really like {}.||What I like is {}.", MORE["tell like"]),
-    "home": phrases("I live in {}.|I am from {}.|My home is {}.||I come from {}.", MORE["tell home"]),
-    "job": phrases("I work as {}.|I am {}.|My job is to be {}.||By trade I am {}.", MORE["tell job"]),
-    "age": phrases("I am {} years old.|My age is {}.|I turned {} today.||I was born {} years ago.", MORE["tell age"]),
-    "pet": phrases(
-        "My pet is called {}.|I have a pet named {}.|My dog is called {}.||The name of my pet is {}.", MORE["tell pet"]
-    ),
-    "color": phrases(
-        "My favorite color is {}.|The color I like best is {}.||Of all colors, I like {} most.", MORE["tell color"]
-    ),
+    fact: phrases(text, MORE[f"tell {fact}"])
+    for fact, text in {
+        "name": "My name is {}.|I am {}.|I am called {}.|You can call me {}.||Friends call me {}.|Everyone calls me {}.",
+        "like": "I like {}.|I love {}.|I really like {}.||What I like is {}.",
+        "home": "I live in {}.|I am from {}.|My home is {}.||I come from {}.",
+        "job": "I work as {}.|I am {}.|My job is to be {}.||By trade I am {}.",
+        "age": "I am {} years old.|My age is {}.|I turned {} today.||I was born {} years ago.",
+        "pet": "My pet is called {}.|I have a pet named {}.|My dog is called {}.||The name of my pet is {}.",
+        "color": "My favorite color is {}.|The color I like best is {}.||Of all colors, I like {} most.",
+    }.items()
 }
 RECALL = {
-    "name": (
-        phrases("What is my name?|Do you remember my name?|Who am I?||Can you tell me my name?", MORE["recall name"]),
-        "Your name is {}.",
-    ),
-    "like": (
-        phrases("What do I like?|Do you remember what I like?||Tell me what I like.", MORE["recall like"]),
-        "You like {}.",
-    ),
-    "home": (
-        phrases("Where do I live?|Where am I from?||Do you know where I live?", MORE["recall home"]),
-        "You live in {}.",
-    ),
-    "job": (
-        phrases("What is my job?|What do I do for a living?||Do you remember my job?", MORE["recall job"]),
-        "You are {}.",
-    ),
-    "age": (
-        phrases("How old am I?|What is my age?||Do you know how old I am?", MORE["recall age"]),
-        "You are {} years old.",
-    ),
-    "pet": (
-        phrases(
-            "What is my pet called?|What is the name of my pet?||Do you know the name of my pet?", MORE["recall pet"]
-        ),
-        "Your pet is called {}.",
-    ),
-    "color": (
-        phrases(
-            "What is my favorite color?|Which color do I like best?||Is there a color I like?", MORE["recall color"]
-        ),
-        "Your favorite color is {}.",
-    ),
-}
+    fact: (phrases(asks, MORE[f"recall {fact}"]), answer)
+    for fact, asks, answer in (
+        ("name", "What is my name?|Do you remember my name?|Who am I?||Can you tell me my name?", "Your name is {}."),
+        ("like", "What do I like?|Do you remember what I like?||Tell me what I like.", "You like {}."),
+        ("home", "Where do I live?|Where am I from?||Do you know where I live?", "You live in {}."),
+        ("job", "What is my job?|What do I do for a living?||Do you remember my job?", "You are {}."),
+        ("age", "How old am I?|What is my age?||Do you know how old I am?", "You are {} years old."),
+        ("pet", "What is my pet called?|What is the name of my pet?||Do you know the name of my pet?", "Your pet is called {}."),
+        ("color", "What is my favorite color?|Which color do I like best?||Is there a color I like?", "Your favorite color is {}."),
+    )
+}  # fmt: skip
 NOTED = ("I will remember that.", "Good to know!", "Thank you for telling me.", "Got it.")
 
 
@@ -249,48 +223,19 @@ def some_words(draw: Draw, low: int, high: int) -> list[str]:
 
 COPY_ASKS = phrases("Repeat: {}|Say this again: {}|Copy the text.\n{}|Copy: {}|Echo: {}|Write this again: {}|Repeat after me: {}||"
     "Repeat the following: {}|Please copy this: {}", MORE["copy"])  # fmt: skip
-WORK: dict[str, tuple[Phrases, Callable[[list[str]], str]]] = {
-    "last": (
-        phrases("What is the last word of: {}|Last word: {}||Name the last word. {}", MORE["last word"]),
-        lambda w: w[-1],
-    ),
-    "first": (
-        phrases("What is the first word of: {}|First word: {}||Name the first word. {}", MORE["first word"]),
-        lambda w: w[0],
-    ),
-    "count": (
-        phrases("How many words are there? {}|Count the words: {}||Number of words in: {}", MORE["count words"]),
-        lambda w: str(len(w)),
-    ),
-    "reverse": (
-        phrases("Reverse the order of the words: {}|Say these words backwards: {}||Reverse: {}", MORE["reverse words"]),
-        lambda w: " ".join(w[::-1]),
-    ),
-    "upper": (
-        phrases("Write in capital letters: {}|Upper case: {}||Make it upper case: {}", MORE["upper case"]),
-        lambda w: " ".join(w).upper(),
-    ),
-    "lower": (
-        phrases("Write in small letters: {}|Lower case: {}||Make it lower case: {}", MORE["lower case"]),
-        lambda w: " ".join(w).lower(),
-    ),
-    "commas": (
-        phrases("Put commas between the words: {}|Separate by commas: {}||Join with commas: {}", MORE["commas"]),
-        lambda w: ", ".join(w),
-    ),
-    "bullets": (
-        phrases(
-            "Write one word per line: {}|One word per line: {}||Put each word on its own line. {}", MORE["bullets"]
-        ),
-        "\n".join,
-    ),
-    "json": (
-        phrases(
-            "Write these words as a JSON list: {}|JSON list of: {}||Make a JSON list of the words {}", MORE["json list"]
-        ),
-        lambda w: "[" + ", ".join(f'"{x}"' for x in w) + "]",
-    ),
-}
+_WORK: tuple[tuple[str, str, Callable[[list[str]], str]], ...] = (
+    ("last", "What is the last word of: {}|Last word: {}||Name the last word. {}", lambda w: w[-1]),
+    ("first", "What is the first word of: {}|First word: {}||Name the first word. {}", lambda w: w[0]),
+    ("count", "How many words are there? {}|Count the words: {}||Number of words in: {}", lambda w: str(len(w))),
+    ("reverse", "Reverse the order of the words: {}|Say these words backwards: {}||Reverse: {}", lambda w: " ".join(w[::-1])),
+    ("upper", "Write in capital letters: {}|Upper case: {}||Make it upper case: {}", lambda w: " ".join(w).upper()),
+    ("lower", "Write in small letters: {}|Lower case: {}||Make it lower case: {}", lambda w: " ".join(w).lower()),
+    ("commas", "Put commas between the words: {}|Separate by commas: {}||Join with commas: {}", lambda w: ", ".join(w)),
+    ("bullets", "Write one word per line: {}|One word per line: {}||Put each word on its own line. {}", "\n".join),
+    ("json", "Write these words as a JSON list: {}|JSON list of: {}||Make a JSON list of the words {}",
+     lambda w: "[" + ", ".join(f'"{x}"' for x in w) + "]"),
+)  # fmt: skip
+WORK = {kind: (phrases(asks, MORE[f"work {kind}"]), done) for kind, asks, done in _WORK}
 SPELL_ASKS = phrases(
     "Spell {}.|Spell the word {}.|Spell {} letter by letter.|How do you spell {}?||Write the letters of {}.",
     MORE["spell"],

@@ -123,7 +123,7 @@ def tool(block: str) -> Tool:
         name,
         tuple((key[0], fill) for key, (_, fill) in zip(keys, parts, strict=True)),
         about,
-        (*(request for request in requests if not request.startswith("held: ")), *MORE.get(name, ())),
+        (*(request for request in requests if not request.startswith("held: ")), *MORE[name]),
         tuple(request.removeprefix("held: ") for request in requests if request.startswith("held: ")),
         tuple(other_names),
         tuple(tuple(key[1:]) for key in keys),

@@ -1,7 +1,7 @@
 """Templates and words of the corpus that lie in text files, in the folder `texts` beside this module.
 
-A line is a template, written as `words.Draw.spoken` reads it. In a file of blocks the first line of each is its name, and words.txt
-has words parted by `|`; in chat.txt `\\n` stands for a line break. Held-out texts are not there, but in the modules that use the files.
+A line is a template, written as `words.Draw.spoken` reads it. In a file of blocks the first line of each is its name, and `\\n` stands
+for a line break; words.txt has words parted by `|`. Held-out texts are not there, but in the modules that use the files.
 """
 
 from pathlib import Path
@@ -21,5 +21,5 @@ def blocks_of(name: str) -> dict[str, tuple[str, ...]]:
         head, *lines = block.split("\n")
         if not head or head in blocks:
             raise ValueError(f"{name}.txt has a block without a name, or two of the name {head!r}")
-        blocks[head] = tuple(lines)
+        blocks[head] = tuple(line.replace("\\n", "\n") for line in lines)
     return blocks

@@ -6,14 +6,15 @@ from itertools import islice
 
 import pytest
 
-from rtlang.model.embedded import classes_of_text, lexicon, opinions, stories, tasks_chat, tasks_text
+from rtlang.model.embedded import classes_of_text, opinions, stories, tasks_chat, tasks_text
 from rtlang.model.embedded import corpus as corpus_module
 from rtlang.model.embedded.phrases import Phrases
 from rtlang.model.embedded.text_files import TEXTS, lines_of
 from rtlang.model.embedded.words import Draw
+from tests.support.held_words import HELD_WORDS
+from tests.support.spoken import some_ways
 
 NUM_DOCUMENTS = 20_000
-HELD_WORDS = [word for name, listed in vars(lexicon).items() if name.startswith("HELD_") for word in listed]
 
 
 class Recorder(Draw):
@@ -107,8 +108,7 @@ def test_held_and_known_texts_differ_and_no_held_text_is_in_a_training_document(
 @pytest.mark.parametrize("name", sorted(path.stem for path in TEXTS.glob("*.txt") if path.stem != "words"))
 def test_no_line_of_a_text_file_says_what_a_held_text_says(name: str, offered: Recorder) -> None:
     held = [template for template in offered.held if len(literal(template)) >= 8]
-    said = [{Draw(seed).spoken(line).lower() for seed in range(40 if "[" in line else 1)} for line in lines_of(name)]
-    everything = "\n".join(text for ways in said for text in ways)
+    everything = "\n".join(text for line in lines_of(name) for text in set(some_ways(line, 40))).lower()
     found = [template for template in held if literal(template) in everything and occurs(template, everything)]
     assert found == []
 

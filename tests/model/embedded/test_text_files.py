@@ -12,14 +12,11 @@ from rtlang.model.embedded.kinds import Kind
 from rtlang.model.embedded.tasks_extraction import PROSE
 from rtlang.model.embedded.text_files import TEXTS, blocks_of, lines_of
 from rtlang.model.embedded.words import Draw
+from tests.support.held_words import HELD_WORDS
+from tests.support.spoken import some_ways
 
 FILES = sorted(path.stem for path in TEXTS.glob("*.txt"))
 SHARED = ("asks", "chat", "labels", "opinions", "requests", "words", "yes_no")  # of more than one list
-
-
-def said(text: str) -> list[str]:
-    """Some of what a template with choices says."""
-    return [Draw(seed).spoken(text) for seed in range(3)]
 
 
 def test_the_lines_of_a_file_and_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +38,7 @@ def test_no_line_is_there_twice_and_each_can_be_said(name: str) -> None:
         assert len(set(lines)) == len(lines)
         for line in lines:
             assert line == line.strip() != ""
-            assert not [text for text in said(line) if re.search(r"[\[\]]|  |\w [.,?!](?!\.)", text)]
+            assert not [text for text in some_ways(line, 3) if re.search(r"[\[\]]|  |\w [.,?!](?!\.)", text)]
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in SHARED])
@@ -86,7 +83,9 @@ def test_every_block_is_of_something_that_is_drawn() -> None:
     wanted = {f"{label}{part}" for label in opinions.JUDGEMENTS for part in ("", " frames", " words")} | {"turns"}
     assert set(blocks_of("opinions")) == wanted
     chat = inspect.getsource(tasks_chat) + inspect.getsource(stories)
-    assert set(blocks_of("chat")) == set(re.findall(r'(?:MORE|blocks_of\("chat"\))\["([\w ]+)"\]', chat))
+    named = set(re.findall(r'(?:MORE|blocks_of\("chat"\))\["([\w ]+)"\]', chat))
+    tables = (("tell", tasks_chat.TELL), ("recall", tasks_chat.RECALL), ("work", tasks_chat.WORK))
+    assert set(blocks_of("chat")) == named | {f"{table} {key}" for table, keys in tables for key in keys}
 
 
 # Words by which a whole text would tell what an optional sentence may tell otherwise.
@@ -113,17 +112,19 @@ def test_no_whole_text_tells_what_an_optional_sentence_tells(name: str) -> None:
 def test_yes_and_no_share_no_sentence() -> None:
     sentences = blocks_of("yes_no")
     for field in {name.rsplit(" ", 1)[0] for name in sentences}:
-        yes, no = ({text for line in sentences[f"{field} {side}"] for text in said(line)} for side in ("yes", "no"))
+        yes, no = (
+            {text for line in sentences[f"{field} {side}"] for text in some_ways(line, 3)} for side in ("yes", "no")
+        )
         assert not yes & no
 
 
-HELD_WORDS = {word.lower() for name, listed in vars(lexicon).items() if name.startswith("HELD_") for word in listed}
+HELD = {word.lower() for word in HELD_WORDS}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_has_a_held_out_word(name: str) -> None:
     text = "\n".join(lines_of(name)).lower()
-    assert [word for word in HELD_WORDS if re.search(rf"\b{re.escape(word)}(?:e?s)?\b", text)] == []
+    assert [word for word in HELD if re.search(rf"\b{re.escape(word)}(?:e?s)?\b", text)] == []
 
 
 def test_words_have_no_held_out_one_among_them() -> None:
@@ -131,4 +132,4 @@ def test_words_have_no_held_out_one_among_them() -> None:
         listed = lexicon.further(name)
         assert set(listed) <= set(getattr(lexicon, name.upper()))
         assert len(set(listed)) == len(listed)
-        assert not HELD_WORDS & {word.lower() for word in listed}
+        assert not HELD & {word.lower() for word in listed}
