@@ -95,17 +95,9 @@ class Network(nn.Module):
         x = functional.embedding(token_ids, self.embedding)
         for layer in range(shape.num_layers):
             h = functional.rms_norm(x, (shape.hidden_size,), norms[layer], shape.norm_eps)
-            q = rotate(
-                (h @ q_w[layer].T).view(batch, length, shape.num_q_heads, shape.head_dim).transpose(1, 2),
-                scaled_cos,
-                scaled_sin,
-            )
-            k = rotate(
-                (h @ k_w[layer].T).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2),
-                cos,
-                sin,
-            )
-            v = (h @ v_w[layer].T).view(batch, length, shape.num_kv_heads, shape.head_dim).transpose(1, 2)
+            q = rotate(in_heads(h @ q_w[layer].T, shape.head_dim), scaled_cos, scaled_sin)
+            k = rotate(in_heads(h @ k_w[layer].T, shape.head_dim), cos, sin)
+            v = in_heads(h @ v_w[layer].T, shape.head_dim)
             q = q.reshape(batch, shape.num_kv_heads, -1, shape.head_dim)  # [B, Hk, group*L, D]
             # Written out: the fused CPU attention spent 40 % of a training step in its backward pass on these short sequences.
             scores = (q @ k.mT).view(batch, shape.num_q_heads, length, length) + mask
@@ -131,6 +123,11 @@ def rope_table(shape: Shape, length: int, dtype: torch.dtype) -> tuple[Tensor, T
     frequencies = shape.rope_theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
     angles = torch.outer(torch.arange(length, dtype=torch.float32), frequencies).repeat(1, 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def in_heads(x: Tensor, head_dim: int) -> Tensor:
+    """[B, L, H * D] as [B, H, L, D]."""
+    return x.view(*x.shape[:-1], -1, head_dim).transpose(1, 2)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
