@@ -5,6 +5,7 @@ A Llama decoder with grouped-query attention and tied embeddings. The weights of
 `transformers`' Llama, which is also the oracle that this forward pass is tested against.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -143,6 +144,27 @@ def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) 
         for own, name in (MATRICES | NORMS).items():
             weights[f"model.layers.{layer}.{name}.weight"] = getattr(network, own)[layer]
     return {name: weight.detach().to(dtype).contiguous() for name, weight in weights.items()}
+
+
+@torch.no_grad()
+def load_llama(network: Network, state: Mapping[str, Tensor]) -> None:
+    """Take over the weights of a Llama checkpoint, the inverse of `state_dict_for_llama`.
+
+    Raises:
+        ValueError: a tensor is missing, of another shape or unknown; names it.
+    """
+    own_state = state_dict_for_llama(network)
+    for name, tensor in own_state.items():
+        if name not in state or state[name].shape != tensor.shape:
+            found = f"has shape {list(state[name].shape)}" if name in state else "is missing"
+            raise ValueError(f"tensor {name} {found}; {list(tensor.shape)} is needed")
+    if unknown := sorted(state.keys() - own_state.keys()):
+        raise ValueError(f"tensor {unknown[0]} is unknown")
+    network.embedding.copy_(state["model.embed_tokens.weight"])
+    network.final_norm.copy_(state["model.norm.weight"])
+    for layer in range(network.shape.num_layers):
+        for own, name in (MATRICES | NORMS).items():
+            getattr(network, own)[layer].copy_(state[f"model.layers.{layer}.{name}.weight"])
 
 
 def int8_state_dict_for_llama(network: Network) -> dict[str, Tensor]:

@@ -2,6 +2,8 @@
 
     python -m rtlang.model.embedded.train --minutes 50 --state /some/folder --output /some/checkpoint
 
+With `--start CHECKPOINT`, such as the folder of the weights in the package, training goes on from those weights.
+
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
 training instead of cutting it off. The loss counts every token of an answer, those of short ones more, and a few of the
 prompt. Documents are batched by length with padding, so each stands at position 0 and sees nothing of another. Matrices are
@@ -15,6 +17,7 @@ import json
 import logging
 import math
 import random
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -24,14 +27,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor, multiprocessing
 from torch.nn import functional
 
 from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
-from rtlang.model.embedded.network import MATRICES, Network, Shape, causal_mask, int8_state_dict_for_llama, llama_config
+from rtlang.model.embedded.network import (
+    MATRICES,
+    Network,
+    Shape,
+    causal_mask,
+    int8_state_dict_for_llama,
+    llama_config,
+    load_llama,
+)
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
+from rtlang.model.quantized import float_state
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +56,9 @@ PLAIN_ANSWER_TOKENS, MAX_ANSWER_WEIGHT = 32, 4.0
 SPLIT_SHARE = 0.05
 MATRIX_RATE, OTHER_RATE = 0.01, 0.002
 WARMUP, FLAT_UNTIL = 0.01, 0.35
+STARTED_PEAK = 0.6  # of the rate, for weights that are trained already
 CLIP_NORM = 1.0
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 class Encoder:
@@ -51,6 +66,8 @@ class Encoder:
 
     def __init__(self, directory: Path) -> None:
         self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+        if (num_tokens := self._tokenizer.get_vocab_size()) > Shape().vocab_size:
+            raise ValueError(f"the tokenizer has {num_tokens} tokens, at most {Shape().vocab_size} are allowed")
         self._special: dict[str, int] = {token: self._id_of(token) for token in SPECIAL_TOKENS}
         self.pad_token_id = self._special[PAD]
         self.eos_token_id = self._special[END]
@@ -197,11 +214,12 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     return (x.mT if is_tall else x).contiguous().float()
 
 
-def rate_at(progress: float) -> float:
-    """Share of the full learning rate after a share `progress` of the budget."""
+def rate_at(progress: float, *, is_started: bool = False) -> float:
+    """Share of the full learning rate after a share `progress` of the budget; lower, and never flat, for trained weights."""
+    peak, flat_until = (STARTED_PEAK, WARMUP) if is_started else (1.0, FLAT_UNTIL)
     if progress < WARMUP:
-        return 0.05 + 0.95 * progress / WARMUP
-    return 1.0 if progress < FLAT_UNTIL else max(0.0, (1 - progress) / (1 - FLAT_UNTIL))
+        return peak * (0.05 + 0.95 * progress / WARMUP)
+    return peak if progress < flat_until else peak * max(0.0, (1 - progress) / (1 - flat_until))
 
 
 def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -300,11 +318,29 @@ class Gradients:
         return total
 
 
-def train(minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1) -> None:
-    """Train until the budget is spent; continues from `state` where an earlier run left off."""
-    if not (output / "tokenizer.json").exists():
+def train(
+    minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1, start: Path | None = None
+) -> None:
+    """Train until the budget is spent; continues from `state` where an earlier run left off.
+
+    Args:
+        start: a checkpoint of this shape, whose weights and tokenizer a new run begins with.
+
+    Raises:
+        ValueError: `start` cannot be read, is of another shape or has an unfitting tokenizer; says so.
+    """
+    network = Network(Shape(), seed).bfloat16()
+    if start is not None:
+        weights = start / "model.safetensors"
+        try:
+            load_llama(network, float_state([weights], torch.float32))
+        except (ValueError, SafetensorError) as error:
+            raise ValueError(f"{weights} does not fit: {error}") from None
+        for name in TOKENIZER_FILES:
+            shutil.copyfile(start / name, output / name)
+    elif not (output / "tokenizer.json").exists():
         train_tokenizer(output)
-    encoder, network = Encoder(output), Network(Shape(), seed).bfloat16()
+    encoder = Encoder(output)
     optimizer, spent, num_tokens = Optimizer(network), 0.0, 0
     saved = state / "training.pt"
     if saved.exists():
@@ -320,7 +356,9 @@ def train(minutes: float, state: Path, output: Path, seed: int, num_processes: i
     last, saved_at, running = time.monotonic(), spent, 0.0
     while spent < minutes * 60:
         counts = gradients.step()
-        norm = optimizer.step(rate_at(spent / (minutes * 60)))
+        torch.set_num_threads(num_processes)  # the helpers wait meanwhile
+        norm = optimizer.step(rate_at(spent / (minutes * 60), is_started=start is not None))
+        torch.set_num_threads(1)
         num_tokens += counts.num_tokens
         now = time.monotonic()
         spent, last = spent + now - last, now
@@ -354,6 +392,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--state", type=Path, required=True, help="folder for what a resumed run needs")
     parser.add_argument("--output", type=Path, required=True, help="checkpoint folder")
+    parser.add_argument("--start", type=Path, help="checkpoint of this shape to go on from; the rate begins lower")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1, help="processes of one thread each; one for each free core")
     given = parser.parse_args(arguments)
@@ -366,10 +405,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             (folder / ".writable").unlink()
         except OSError as error:
             parser.error(f"{folder} cannot be written to: {error}")
+    if given.start is not None:
+        for name in ("model.safetensors", *TOKENIZER_FILES):
+            if not (given.start / name).is_file():
+                parser.error(f"--start {given.start} has no {name}")
+        if given.start.resolve() == given.output.resolve():
+            parser.error(f"--start and --output are both {given.output}; the checkpoint would be overwritten")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     torch.set_num_threads(1)
     try:
-        train(given.minutes, given.state, given.output, given.seed, given.processes)
+        train(given.minutes, given.state, given.output, given.seed, given.processes, given.start)
+    except ValueError as error:
+        parser.error(str(error))
     except KeyboardInterrupt:
         parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
 

@@ -11,6 +11,7 @@ from rtlang.model.embedded.network import (
     causal_mask,
     int8_state_dict_for_llama,
     llama_config,
+    load_llama,
     state_dict_for_llama,
 )
 from rtlang.model.quantized import SCALE_SUFFIX
@@ -86,6 +87,35 @@ def test_int8_weights_stand_for_the_same_network() -> None:
             assert ((packed[name] * scale - weight).abs() <= 0.5001 * scale).all()
         else:
             torch.testing.assert_close(packed[name], weight.bfloat16())
+
+
+def test_a_checkpoint_s_weights_are_taken_over() -> None:
+    network, other = random_network(), Network(SHAPE, seed=8)
+    load_llama(other, state_dict_for_llama(network, torch.float32))
+    for own, taken in zip(network.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(own, taken, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model.norm.weight": None}, "tensor model.norm.weight is missing"),
+        ({"model.norm.weight": torch.ones(25)}, r"tensor model.norm.weight has shape \[25\]; \[24\] is needed"),
+        (
+            {"model.layers.2.mlp.up_proj.weight": torch.ones(40, 24)},
+            "tensor model.layers.2.mlp.up_proj.weight is unknown",
+        ),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_by_name_and_change_nothing(
+    change: dict[str, torch.Tensor | None], said: str
+) -> None:
+    network = Network(SHAPE, seed=8)
+    before = network.q.detach().clone()
+    state = {**state_dict_for_llama(random_network(), torch.float32), **change}
+    with pytest.raises(ValueError, match=said):
+        load_llama(network, {name: tensor for name, tensor in state.items() if tensor is not None})
+    torch.testing.assert_close(network.q.detach(), before, rtol=0, atol=0)
 
 
 def test_the_default_shape_fits_the_package() -> None:

@@ -1,6 +1,7 @@
 """Training: what the loss counts, the learning rate, and runs that are resumed."""
 
 import random
+import shutil
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rtlang.model.embedded.train import (
     MICROBATCH_TOKENS,
     PLAIN_ANSWER_TOKENS,
     PROMPT_LOSS_WEIGHT,
+    STARTED_PEAK,
     Encoder,
     Gradients,
     Optimizer,
@@ -25,6 +27,7 @@ from rtlang.model.embedded.train import (
     orthogonalised,
     rate_at,
 )
+from rtlang.model.quantized import float_state
 
 TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
 SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48)
@@ -70,6 +73,50 @@ def test_the_learning_rate_rises_stays_and_ends_at_zero() -> None:
     assert rate_at(0.2) == 1.0
     assert rate_at(1.0) == 0.0
     assert rate_at(0.5) > rate_at(0.9) > 0.0
+
+
+def test_trained_weights_go_on_at_a_lower_rate_that_falls_at_once() -> None:
+    assert rate_at(0.0, is_started=True) < 0.1
+    assert STARTED_PEAK > rate_at(0.02, is_started=True) > rate_at(0.3, is_started=True) > 0.0
+    assert rate_at(1.0, is_started=True) == 0.0
+
+
+def test_training_starts_from_the_weights_and_the_tokenizer_of_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    monkeypatch.setattr(training, "rate_at", lambda *_, **__: 0.0)  # so that the weights stay
+    monkeypatch.setattr(training, "MICROBATCH_TOKENS", 64)
+    training.train(1e-4, tmp_path / "state", tmp_path, 5, start=TINY)
+    for name in training.TOKENIZER_FILES:
+        assert (tmp_path / name).read_bytes() == (TINY / name).read_bytes()
+    shipped = float_state([TINY / "model.safetensors"], torch.float32)
+    written = float_state([tmp_path / "model.safetensors"], torch.float32)
+    assert written.keys() == shipped.keys()
+    for name, weight in shipped.items():  # bfloat16 between two times int8
+        torch.testing.assert_close(
+            written[name].float(), weight.float(), rtol=0.01, atol=0.01 * float(weight.abs().max())
+        )
+
+
+def test_a_start_that_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = tmp_path / "start"
+    shutil.copytree(TINY, start)
+    given = ["--state", str(tmp_path / "state"), "--output", str(tmp_path / "output"), "--start"]
+    (start / "model.safetensors").write_bytes(b"no tensors")
+    (tmp_path / "empty").mkdir()
+    for folder, said in (
+        (start, "model.safetensors does not fit"),
+        (tmp_path / "empty", "has no model.safetensors"),
+        (tmp_path / "output", "has no model.safetensors"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            training.main([*given, str(folder)])
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        training.main(["--state", str(tmp_path / "state"), "--output", str(TINY), "--start", str(TINY)])
+    assert "would be overwritten" in capsys.readouterr().err
 
 
 def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
@@ -149,7 +196,7 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
         assert name in said or value in said
     assert not begun
     training.main(["--processes", "2", *(part for pair in good.items() for part in pair)])
-    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2)]
+    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2, None)]
     assert not list((tmp_path / "output").iterdir())
 
 
