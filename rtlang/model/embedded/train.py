@@ -6,10 +6,9 @@ With `--start CHECKPOINT`, such as the folder of the weights in the package, tra
 
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
 training instead of cutting it off. The loss counts every token of an answer, those of short ones more, and a few of the
-prompt. Documents are batched by length with padding, so each stands at position 0 and sees nothing of another. Matrices are
-trained by orthogonalised momentum (Muon, Jordan et al. 2024), the rest by Adam; weights are bfloat16 in the forward pass
-with float32 masters. A step's microbatches are shared out among processes of one thread each, which draw their own documents;
-matrices this small gain more from that than from threads.
+prompt. Documents are batched by length with padding, so each stands at position 0 and sees nothing of another.
+A step's microbatches are shared out among processes of one thread each, which draw their own documents; matrices this small
+gain more from that than from threads.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from dataclasses import asdict
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -35,7 +34,6 @@ from torch.nn import functional
 
 from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
 from rtlang.model.embedded.network import (
-    MATRICES,
     Network,
     Shape,
     causal_mask,
@@ -43,6 +41,7 @@ from rtlang.model.embedded.network import (
     llama_config,
     load_llama,
 )
+from rtlang.model.embedded.optimizer import Optimizer
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
 from rtlang.model.quantized import float_state
 
@@ -54,10 +53,8 @@ MICROBATCHES = 2
 PROMPT_LOSS_SHARE, PROMPT_LOSS_WEIGHT = 0.125, 0.3
 PLAIN_ANSWER_TOKENS, MAX_ANSWER_WEIGHT = 32, 4.0
 SPLIT_SHARE = 0.05
-MATRIX_RATE, OTHER_RATE = 0.01, 0.002
 WARMUP, FLAT_UNTIL = 0.01, 0.35
 STARTED_PEAK = 0.6  # of the rate, for weights that are trained already
-CLIP_NORM = 1.0
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
@@ -147,71 +144,6 @@ def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]
 def padded(length: int) -> int:
     """The length in tokens, rounded up to a multiple of 16."""
     return -(-length // 16) * 16
-
-
-class Optimizer:
-    """Muon for the stacked matrices, Adam for the embedding and the norms. Owns the float32 masters of the bfloat16 network."""
-
-    def __init__(self, network: Network) -> None:
-        self._parameters = dict(network.named_parameters())
-        self.masters = {name: parameter.detach().float().clone() for name, parameter in self._parameters.items()}
-        self.momentum = {name: torch.zeros_like(master) for name, master in self.masters.items()}
-        self.second = {name: torch.zeros_like(master) for name, master in self.masters.items() if name not in MATRICES}
-        self.num_steps = 0
-
-    @torch.no_grad()
-    def step(self, rate: float) -> float:
-        """Apply the gradients, scaled by `rate` of the full learning rates; returns the gradients' norm before clipping."""
-        self.num_steps += 1
-        gradients = {
-            name: parameter.grad.float() for name, parameter in self._parameters.items() if parameter.grad is not None
-        }
-        norm = float(torch.stack([gradient.norm() for gradient in gradients.values()]).norm())
-        scale = min(1.0, CLIP_NORM / (norm + 1e-6))
-        for name, gradient in gradients.items():
-            master, momentum = self.masters[name], self.momentum[name]
-            gradient.mul_(scale)
-            if name in MATRICES:
-                momentum.mul_(0.95).add_(gradient)
-                update = orthogonalised(gradient.add(momentum, alpha=0.95))
-                master.mul_(1 - rate * MATRIX_RATE * 0.02)
-                master.add_(update, alpha=-rate * MATRIX_RATE * max(1.0, master.shape[1] / master.shape[2]) ** 0.5)
-            else:
-                momentum.lerp_(gradient, 0.1)
-                self.second[name].lerp_(gradient.square(), 0.02)
-                corrected = momentum / (1 - 0.9**self.num_steps)
-                spread = (self.second[name] / (1 - 0.98**self.num_steps)).sqrt_().add_(1e-8)
-                master.sub_(corrected.div_(spread), alpha=rate * OTHER_RATE)
-            self._parameters[name].copy_(master)
-            self._parameters[name].grad = None
-        return norm
-
-    def state(self) -> dict[str, Any]:
-        """What `restore` needs to go on from here, as `torch.save` takes it."""
-        return {"masters": self.masters, "momentum": self.momentum, "second": self.second, "num_steps": self.num_steps}
-
-    @torch.no_grad()
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a `state`."""
-        for own in ("masters", "momentum", "second"):
-            for name, tensor in state[own].items():
-                getattr(self, own)[name].copy_(tensor)
-        self.num_steps = state["num_steps"]
-        for name, parameter in self._parameters.items():
-            parameter.copy_(self.masters[name])
-
-
-def orthogonalised(matrices: Tensor) -> Tensor:
-    """Newton-Schulz iteration towards the nearest orthogonal matrix, for a stack [N, out, in]."""
-    is_tall = matrices.shape[1] > matrices.shape[2]
-    # Contiguous: sums of a transposed and a plain tensor took half the time of a step of the optimizer.
-    x = (matrices.mT if is_tall else matrices).bfloat16().contiguous()
-    x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
-    for _ in range(5):
-        gram = x @ x.mT
-        polynomial = torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
-        x = torch.baddbmm(x, polynomial, x, beta=3.4445)
-    return (x.mT if is_tall else x).contiguous().float()
 
 
 def rate_at(progress: float, *, is_started: bool = False) -> float:
