@@ -15,6 +15,7 @@ from rtlang.model.embedded import (
     tasks_chat,
     tasks_extraction,
     tasks_facts,
+    tasks_in_turn,
     tasks_lookup,
     tasks_reasoning,
     tasks_sheet,
@@ -36,23 +37,27 @@ CHAT_TEMPLATE = (
 
 # Task functions, each with its weight among the conversations; the weights sum to about a hundred.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.extraction, 54),
+    (tasks_extraction.short_text, 36),
+    (tasks_extraction.extraction, 18),
+    (tasks_in_turn.texts, 3),
+    (tasks_in_turn.labels, 7),
+    (tasks_in_turn.requests, 6),
     (tasks_sheet.sheet, 1),
-    (tasks_tools.tool_call, 15),
-    (tasks_text.sentiment, 5),
-    (tasks_text.routing, 5),
+    (tasks_tools.tool_call, 8),
+    (tasks_text.sentiment, 6),
+    (tasks_text.routing, 3),
     (tasks_text.lettered_choice, 1),
     (tasks_text.choice, 2),
     (tasks_lookup.lookup, 2),
     (tasks_facts.facts, 2),
-    (tasks_catalogue.catalogue, 5),
+    (tasks_catalogue.catalogue, 3),
     (tasks_arithmetic.arithmetic, 1),
     (tasks_arithmetic.drill, 1),
     (tasks_arithmetic.comparison, 1),
-    (tasks_reasoning.chained, 3),
+    (tasks_reasoning.chained, 2),
     (tasks_reasoning.next_steps, 1),
     (stories.story, 1),
-    (tasks_chat.chat, 3),
+    (tasks_chat.chat, 2),
 )
 _WHEEL = tuple(task for task, share in TASKS for _ in range(share))
 LONG_CHAT_SHARE = 0.05

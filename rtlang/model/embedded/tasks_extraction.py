@@ -110,6 +110,7 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
     return "record", listing_of(draw, record), record
 
 
+SHORT = (order, basket, event, person, ticket, recipe)
 PROSE = (
     order, order, order, event, event, person, person, person,
     ticket, ticket, recipe, basket, basket, *kinds_more.KINDS,
@@ -208,7 +209,7 @@ def few_shot(draw: Draw) -> Messages:
 
 def short_text(draw: Draw) -> Messages:
     """One order, event, person, ticket or recipe, told by one text with nothing besides: the plain case of `extraction`."""
-    kind = draw.pick((order, basket, event, person, ticket, recipe))
+    kind = draw.pick(SHORT)
     _, text, told = kind(draw)
     record = chosen(draw, renamed(draw, told))
     ask = ask_for(draw, draw.pick(kind.names), record, named=1)

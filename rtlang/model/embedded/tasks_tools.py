@@ -343,6 +343,11 @@ def described(draw: Draw, tools: list[Call]) -> str:
 
 def tool_call(draw: Draw) -> Messages:
     """A system message that lists tools, a request, and the call that serves it; now and then a second request."""
+    return conversation(draw)
+
+
+def conversation(draw: Draw, *, asks_most: bool = False) -> Messages:
+    """`tool_call`, or requests for most of the tools, or all."""
     found = calls(draw)
     if draw.chance(0.1):
         found = [
@@ -355,7 +360,10 @@ def tool_call(draw: Draw) -> Messages:
         ]
     messages: Messages = []
     listed = described(draw, found)
-    for each in draw.sample(found, 2 if len(found) > 1 and draw.chance(0.2) else 1):
+    count = 2 if len(found) > 1 and draw.chance(0.2) else 1
+    if asks_most:
+        count = max(count, len(found) - draw.number(0, 2))
+    for each in draw.sample(found, count):
         answer = json.dumps({"name": each.name, "arguments": each.arguments}, ensure_ascii=False)
         messages += [("user", each.request), ("assistant", answer)]
     if draw.chance(0.1):
