@@ -5,6 +5,7 @@ completion. No text is taken from anywhere; every document is drawn from the tem
 The same seed gives the same stream.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -86,11 +87,33 @@ def conversation(draw: Draw) -> Messages:
 def pieces(messages: Messages) -> list[Piece]:
     """The document of a conversation; every turn ends with `END`, written here as the special token of the next piece."""
     if messages[0][0] == "text":
-        return [Piece(None, messages[0][1], True), Piece(END, "", False)]
+        return [*completion(messages[0][1]), Piece(END, "", False)]
     document = []
     for role, content in messages:
         document += [Piece(ROLE_TOKENS[role], content, role == "assistant"), Piece(END, "", role == "assistant")]
     return document
+
+
+LAST_NAME = re.compile(r"^(\w+): (?=[^\n]*\n?\Z)", re.MULTILINE)
+
+
+def completion(text: str) -> list[Piece]:
+    """The parts of a plain text. Where its last line is `Name: answer`, what follows that name is the answer, there and above.
+
+    Of anything else, a story say, all is. What stands between the answers would otherwise be most of what training is about.
+    """
+    last = LAST_NAME.search(text)
+    if last is None:
+        return [Piece(None, text, True)]
+    parts, start = [], 0
+    for named in re.finditer(rf"^{last[1]}: ", text, re.MULTILINE):
+        is_last = named.end() == last.end()
+        if not is_last and text[named.end()] == "{":
+            continue  # punctuation before and after would be one token
+        end = len(text) if is_last else text.index("\n", named.end())
+        parts += [Piece(None, text[start : named.end()], False), Piece(None, text[named.end() : end], True)]
+        start = end
+    return parts
 
 
 def documents(seed: int) -> Iterator[list[Piece]]:

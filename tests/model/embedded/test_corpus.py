@@ -59,6 +59,23 @@ def test_only_assistant_turns_and_their_ends_are_answers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("Text: It is fine: good.\nLabel: good\n\nText: bad\nLabel: bad\n", ["good", "bad\n"]),
+        ('Q: a tea\nA: {"item": "tea"}\nQ: a bun\nA: {"item": "bun"}', ['{"item": "bun"}']),
+        ("Lamine has a duck.\nQuestion: Whose duck? Label: none\nAnswer: Lamine's\n", ["Lamine's\n"]),
+        ("One day it worked.\nThe end.\n", ["One day it worked.\nThe end.\n"]),
+        ("2 * 2 = 4\n10 + 84 = 94\n", ["2 * 2 = 4\n10 + 84 = 94\n"]),
+    ],
+)
+def test_of_a_plain_text_the_named_answers_count(text: str, answers: list[str]) -> None:
+    document = pieces([("text", text)])
+    assert "".join(piece.text for piece in document) == text
+    assert [piece.text for piece in document if piece.is_answer] == answers
+    assert document[-1].special == END
+
+
 def test_some_chats_are_long() -> None:
     draw = Draw(19)
     lengths = [len(corpus.conversation(draw)) for _ in range(400)]
