@@ -94,13 +94,14 @@ def pieces(messages: Messages) -> list[Piece]:
     return document
 
 
-LAST_NAME = re.compile(r"^(\w+): (?=[^\n]*\n?\Z)", re.MULTILINE)
+LAST_NAME = re.compile(r"^(\w+(?: \w+){0,3}): (?=[^\n]*\n?\Z)", re.MULTILINE)
 
 
 def completion(text: str) -> list[Piece]:
     """The parts of a plain text. Where its last line is `Name: answer`, what follows that name is the answer, there and above.
 
-    Of anything else, a story say, all is. What stands between the answers would otherwise be most of what training is about.
+    Above, a first line is none (it lists the labels), nor is JSON: cut after the name, it would be other tokens than in any text.
+    Of anything else, a story say, all is the answer. Words that nobody can foretell would otherwise be most of what training is about.
     """
     last = LAST_NAME.search(text)
     if last is None:
@@ -108,8 +109,8 @@ def completion(text: str) -> list[Piece]:
     parts, start = [], 0
     for named in re.finditer(rf"^{last[1]}: ", text, re.MULTILINE):
         is_last = named.end() == last.end()
-        if not is_last and text[named.end()] == "{":
-            continue  # punctuation before and after would be one token
+        if not is_last and (named.start() == 0 or not text[named.end()].isalnum()):
+            continue
         end = len(text) if is_last else text.index("\n", named.end())
         parts += [Piece(None, text[start : named.end()], False), Piece(None, text[named.end() : end], True)]
         start = end

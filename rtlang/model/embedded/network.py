@@ -137,34 +137,38 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
-def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) -> dict[str, Tensor]:
-    """The weights under the names of a `transformers` Llama checkpoint; the head is tied and not written."""
-    weights = {"model.embed_tokens.weight": network.embedding, "model.norm.weight": network.final_norm}
+def llama_views(network: Network) -> dict[str, Tensor]:
+    """The weights under the names of a `transformers` Llama checkpoint, as views of the network's; the head is tied and not there."""
+    weights: dict[str, Tensor] = {
+        "model.embed_tokens.weight": network.embedding,
+        "model.norm.weight": network.final_norm,
+    }
     for layer in range(network.shape.num_layers):
         for own, name in (MATRICES | NORMS).items():
             weights[f"model.layers.{layer}.{name}.weight"] = getattr(network, own)[layer]
-    return {name: weight.detach().to(dtype).contiguous() for name, weight in weights.items()}
+    return {name: weight.detach() for name, weight in weights.items()}
 
 
-@torch.no_grad()
+def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) -> dict[str, Tensor]:
+    """A copy of the weights under the names of a `transformers` Llama checkpoint."""
+    return {name: weight.to(dtype).contiguous() for name, weight in llama_views(network).items()}
+
+
 def load_llama(network: Network, state: Mapping[str, Tensor]) -> None:
     """Take over the weights of a Llama checkpoint, the inverse of `state_dict_for_llama`.
 
     Raises:
-        ValueError: a tensor is missing, of another shape or unknown; names it.
+        ValueError: a tensor is missing, of another shape or unknown; names it. The network is as it was.
     """
-    own_state = state_dict_for_llama(network)
-    for name, tensor in own_state.items():
-        if name not in state or state[name].shape != tensor.shape:
+    views = llama_views(network)
+    for name, view in views.items():
+        if name not in state or state[name].shape != view.shape:
             found = f"has shape {list(state[name].shape)}" if name in state else "is missing"
-            raise ValueError(f"tensor {name} {found}; {list(tensor.shape)} is needed")
-    if unknown := sorted(state.keys() - own_state.keys()):
+            raise ValueError(f"tensor {name} {found}; {list(view.shape)} is needed")
+    if unknown := sorted(state.keys() - views.keys()):
         raise ValueError(f"tensor {unknown[0]} is unknown")
-    network.embedding.copy_(state["model.embed_tokens.weight"])
-    network.final_norm.copy_(state["model.norm.weight"])
-    for layer in range(network.shape.num_layers):
-        for own, name in (MATRICES | NORMS).items():
-            getattr(network, own)[layer].copy_(state[f"model.layers.{layer}.{name}.weight"])
+    for name, view in views.items():
+        view.copy_(state[name])
 
 
 def int8_state_dict_for_llama(network: Network) -> dict[str, Tensor]:

@@ -1,7 +1,7 @@
 """Corpus tasks: one instruction, then several texts in one chat, each with its answer.
 
 They ask nothing that the other tasks do not, but a token of them teaches more: what is to be done, which fields, which labels
-and which tools there are is read once for three to nine answers.
+and which tools there are is read once for up to nine answers.
 """
 
 from rtlang.model.embedded import tasks_tools
@@ -45,5 +45,5 @@ def labels(draw: Draw) -> Messages:
 
 
 def requests(draw: Draw) -> Messages:
-    """A list of tools and requests for most of them."""
+    """A list of tools and requests for at least half of them."""
     return tasks_tools.conversation(draw, asks_most=True)

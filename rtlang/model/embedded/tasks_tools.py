@@ -347,7 +347,7 @@ def tool_call(draw: Draw) -> Messages:
 
 
 def conversation(draw: Draw, *, asks_most: bool = False) -> Messages:
-    """`tool_call`, or requests for most of the tools, or all."""
+    """`tool_call`; if it `asks_most`, with requests for at least half of the tools."""
     found = calls(draw)
     if draw.chance(0.1):
         found = [
@@ -362,7 +362,7 @@ def conversation(draw: Draw, *, asks_most: bool = False) -> Messages:
     listed = described(draw, found)
     count = 2 if len(found) > 1 and draw.chance(0.2) else 1
     if asks_most:
-        count = max(count, len(found) - draw.number(0, 2))
+        count = len(found) - draw.number(0, min(2, len(found) // 2))
     for each in draw.sample(found, count):
         answer = json.dumps({"name": each.name, "arguments": each.arguments}, ensure_ascii=False)
         messages += [("user", each.request), ("assistant", answer)]

@@ -5,8 +5,7 @@
 With `--start CHECKPOINT`, such as the folder of the weights in the package, training goes on from those weights.
 
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
-training instead of cutting it off. The loss counts every token of an answer, those of short ones more, and a few of the
-prompt. Documents are batched by length with padding, so each stands at position 0 and sees nothing of another.
+training instead of cutting it off.
 A step's microbatches are shared out among processes of one thread each, which draw their own documents; matrices this small
 gain more from that than from threads.
 """
@@ -14,12 +13,11 @@ gain more from that than from threads.
 import argparse
 import json
 import logging
-import math
-import random
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -28,11 +26,10 @@ from typing import NamedTuple
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from tokenizers import Tokenizer
 from torch import Tensor, multiprocessing
 from torch.nn import functional
 
-from rtlang.model.embedded.corpus import END, PAD, SPECIAL_TOKENS, Piece, documents
+from rtlang.model.embedded.batches import Encoder, microbatches
 from rtlang.model.embedded.network import (
     Network,
     Shape,
@@ -47,103 +44,20 @@ from rtlang.model.quantized import float_state
 
 logger = logging.getLogger(__name__)
 
-POOL_DOCUMENTS = 3072
-MICROBATCH_TOKENS = 4096
 MICROBATCHES = 2
-PROMPT_LOSS_SHARE, PROMPT_LOSS_WEIGHT = 0.125, 0.1
-PLAIN_ANSWER_TOKENS, MAX_ANSWER_WEIGHT = 32, 4.0
-SPLIT_SHARE = 0.05
 WARMUP, FLAT_UNTIL = 0.01, 0.35
 STARTED_PEAK = 0.6  # of the rate, for weights that are trained already
+STATE_FILE = "training.pt"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-
-
-class Encoder:
-    """Documents to token ids and loss weights."""
-
-    def __init__(self, directory: Path) -> None:
-        self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-        if (num_tokens := self._tokenizer.get_vocab_size()) > Shape().vocab_size:
-            raise ValueError(f"the tokenizer has {num_tokens} tokens, at most {Shape().vocab_size} are allowed")
-        self._special: dict[str, int] = {token: self._id_of(token) for token in SPECIAL_TOKENS}
-        self.pad_token_id = self._special[PAD]
-        self.eos_token_id = self._special[END]
-
-    def _id_of(self, token: str) -> int:
-        token_id: int | None = self._tokenizer.token_to_id(token)
-        if token_id is None:
-            raise ValueError(f"the tokenizer has no special token {token}")
-        return token_id
-
-    def encode(self, batch: list[list[Piece]], rng: random.Random) -> list[tuple[list[int], list[float]]]:
-        """Token ids of each document and the weight of each token as a prediction target.
-
-        A few texts are encoded in two parts, as the runtime encodes the parts of a program's prompt.
-        """
-        parts: list[str] = []
-        counts: list[list[int]] = []
-        for document in batch:
-            counts.append([])
-            for piece in document:
-                cut = rng.randrange(len(piece.text)) if piece.text and rng.random() < SPLIT_SHARE else 0
-                split = cut and not (piece.text[cut - 1].isalnum() and piece.text[cut].isalnum())
-                texts = [piece.text[:cut], piece.text[cut:]] if split else [piece.text] if piece.text else []
-                parts += texts
-                counts[-1].append(len(texts))
-        encoded = iter(self._tokenizer.encode_batch_fast(parts, add_special_tokens=False))
-        result = []
-        for document, piece_counts in zip(batch, counts, strict=True):
-            token_ids: list[int] = []
-            weights: list[float] = []
-            for piece, count in zip(document, piece_counts, strict=True):
-                if piece.special is not None:
-                    token_ids.append(self._special[piece.special])
-                    weights.append(
-                        1.0 if piece.special == END and (piece.is_answer or document[0].special is None) else 0.0
-                    )
-                for _ in range(count):
-                    ids = next(encoded).ids
-                    token_ids += ids
-                    if piece.is_answer:
-                        weights += [1.0] * len(ids)
-                    else:
-                        weights += [PROMPT_LOSS_WEIGHT if rng.random() < PROMPT_LOSS_SHARE else 0.0 for _ in ids]
-            boost = answer_weight(sum(weight == 1.0 for weight in weights))
-            weights = [weight * boost for weight in weights]
-            result.append((token_ids[: Shape().max_positions], weights[: Shape().max_positions]))
-        return result
-
-
-def answer_weight(num_answer_tokens: int) -> float:
-    """Weight of each answer token of a document. A label or a sum is one or two tokens, and would drown among the records."""
-    return min(MAX_ANSWER_WEIGHT, max(1.0, math.sqrt(PLAIN_ANSWER_TOKENS / max(1, num_answer_tokens))))
-
-
-def microbatches(encoder: Encoder, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless token ids [B, L] and target weights [B, L], padded; documents of about one length stand together."""
-    rng, stream = random.Random(seed), documents(seed)
-    while True:
-        pool = sorted(encoder.encode(list(islice(stream, POOL_DOCUMENTS)), rng), key=lambda document: len(document[0]))
-        batches: list[list[tuple[list[int], list[float]]]] = [[]]
-        for document in pool:
-            length = padded(len(document[0]))
-            if length * (len(batches[-1]) + 1) > MICROBATCH_TOKENS and batches[-1]:
-                batches.append([])
-            batches[-1].append(document)
-        rng.shuffle(batches)
-        for batch in batches:
-            length = padded(len(batch[-1][0]))
-            token_ids = torch.full((len(batch), length), encoder.pad_token_id)
-            weights = torch.zeros(len(batch), length)
-            for row, (ids, document_weights) in enumerate(batch):
-                token_ids[row, : len(ids)] = torch.tensor(ids)
-                weights[row, : len(ids)] = torch.tensor(document_weights)
-            yield token_ids, weights
-
-
-def padded(length: int) -> int:
-    """The length in tokens, rounded up to a multiple of 16."""
-    return -(-length // 16) * 16
+# What tensors do not show; where one of these is another, the weights mean another model.
+SAME_IN_CONFIG = (
+    "model_type",
+    "head_dim",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "rms_norm_eps",
+    "rope_parameters",
+)
 
 
 def rate_at(progress: float, *, is_started: bool = False) -> float:
@@ -250,70 +164,102 @@ class Gradients:
         return total
 
 
-def train(
-    minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1, start: Path | None = None
-) -> None:
-    """Train until the budget is spent; continues from `state` where an earlier run left off.
+def begin_from(start: Path, state: Path, output: Path) -> None:
+    """Make the state of a new run that goes on from a checkpoint's weights, and put the checkpoint into `output`.
 
-    Args:
-        start: a checkpoint of this shape, whose weights and tokenizer a new run begins with.
+    Does nothing where `state` holds such a run already, so that the same command goes on with it.
 
     Raises:
-        ValueError: `start` cannot be read, is of another shape or has an unfitting tokenizer; says so.
+        ValueError: a file of `start` cannot be read or is of another model, or `state` holds a run of another kind; says so.
     """
-    network = Network(Shape(), seed).bfloat16()
-    if start is not None:
-        weights = start / "model.safetensors"
-        try:
-            load_llama(network, float_state([weights], torch.float32))
-        except (ValueError, SafetensorError) as error:
-            raise ValueError(f"{weights} does not fit: {error}") from None
-        for name in TOKENIZER_FILES:
-            shutil.copyfile(start / name, output / name)
-    elif not (output / "tokenizer.json").exists():
+    saved = state / STATE_FILE
+    if saved.exists():
+        if not torch.load(saved, weights_only=True, mmap=True).get("is_started"):
+            raise ValueError(f"{saved} holds a run that began without --start; leave it out, or name another folder")
+        return
+    encoder, network = Encoder(start), Network(Shape())
+    try:
+        config = json.loads((start / "config.json").read_text())
+        load_llama(network, float_state([start / "model.safetensors"], torch.float32))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ValueError(f"{start} cannot be gone on from: {error}") from None
+    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
+        if key in SAME_IN_CONFIG and config.get(key) != value:
+            raise ValueError(f"{start / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
+    for name in TOKENIZER_FILES:
+        shutil.copyfile(start / name, output / name)
+    write_checkpoint(network, encoder, output)
+    write_state(saved, Optimizer(network), Progress(is_started=True))
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is: seconds, tokens with padding, and whether it began with a checkpoint's weights."""
+
+    spent: float = 0.0
+    num_tokens: int = 0
+    is_started: bool = False
+
+
+def write_state(path: Path, optimizer: Optimizer, progress: Progress) -> None:
+    """Write what a resumed run needs; whoever kills the process finds this state or the one before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({"optimizer": optimizer.state(), **asdict(progress)}, path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+
+
+def train(minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1) -> None:
+    """Train until the budget is spent; continues from `state` where an earlier run, or `begin_from`, left off."""
+    if not (output / "tokenizer.json").exists():
         train_tokenizer(output)
-    encoder = Encoder(output)
-    optimizer, spent, num_tokens = Optimizer(network), 0.0, 0
-    saved = state / "training.pt"
+    encoder, network = Encoder(output), Network(Shape(), seed).bfloat16()
+    optimizer, progress = Optimizer(network), Progress()
+    saved = state / STATE_FILE
     if saved.exists():
         content = torch.load(saved, weights_only=True)
-        optimizer.restore(content["optimizer"])
-        spent, num_tokens = content["spent"], content["num_tokens"]
+        optimizer.restore(content.pop("optimizer"))
+        progress = Progress(**content)
     # A resumed run takes a new part of the corpus, since the stream cannot be entered in the middle.
     gradients = Gradients(network, output, seed * 1_000_003 + optimizer.num_steps, num_processes)
     network.compile(dynamic=True)
     logger.info(
         "%s, %d parameters", asdict(network.shape), sum(parameter.numel() for parameter in network.parameters())
     )
-    last, saved_at, running = time.monotonic(), spent, 0.0
-    while spent < minutes * 60:
+    last, saved_at, running = time.monotonic(), progress.spent, 0.0
+    while progress.spent < minutes * 60:
         counts = gradients.step()
-        torch.set_num_threads(num_processes)  # the helpers wait meanwhile
-        norm = optimizer.step(rate_at(spent / (minutes * 60), is_started=start is not None))
-        torch.set_num_threads(1)
-        num_tokens += counts.num_tokens
+        with threads(num_processes):  # the helpers wait meanwhile
+            norm = optimizer.step(rate_at(progress.spent / (minutes * 60), is_started=progress.is_started))
+        progress.num_tokens += counts.num_tokens
         now = time.monotonic()
-        spent, last = spent + now - last, now
+        progress.spent, last = progress.spent + now - last, now
         loss = counts.loss_sum / counts.weight
         running = loss if not running else 0.98 * running + 0.02 * loss
         if optimizer.num_steps % 50 == 0:
             logger.info(
                 "step %d  %.1f min  %.2f Mtokens  loss %.4f  norm %.2f",
                 optimizer.num_steps,
-                spent / 60,
-                num_tokens / 1e6,
+                progress.spent / 60,
+                progress.num_tokens / 1e6,
                 running,
                 norm,
             )
-        if spent - saved_at > 180 or spent >= minutes * 60:
-            saved_at = spent
+        if progress.spent - saved_at > 180 or progress.spent >= minutes * 60:
+            saved_at = progress.spent
             write_checkpoint(network, encoder, output)
-            state.mkdir(parents=True, exist_ok=True)
-            torch.save(
-                {"optimizer": optimizer.state(), "spent": spent, "num_tokens": num_tokens}, saved.with_suffix(".new")
-            )
-            saved.with_suffix(".new").replace(saved)
-    logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, num_tokens / 1e6, running)
+            write_state(saved, optimizer, progress)
+    logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, progress.num_tokens / 1e6, running)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads for one operation."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -324,8 +270,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--state", type=Path, required=True, help="folder for what a resumed run needs")
     parser.add_argument("--output", type=Path, required=True, help="checkpoint folder")
-    parser.add_argument("--start", type=Path, help="checkpoint of this shape to go on from; the rate begins lower")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--start", type=Path, help="checkpoint of this shape to go on from; the rate peaks lower and falls at once"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        help="of the documents; with --start, one that the checkpoint was not trained with",
+    )
     parser.add_argument("--processes", type=int, default=1, help="processes of one thread each; one for each free core")
     given = parser.parse_args(arguments)
     if given.processes < 1 or not given.minutes > 0:
@@ -338,17 +291,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except OSError as error:
             parser.error(f"{folder} cannot be written to: {error}")
     if given.start is not None:
-        for name in ("model.safetensors", *TOKENIZER_FILES):
-            if not (given.start / name).is_file():
-                parser.error(f"--start {given.start} has no {name}")
         if given.start.resolve() == given.output.resolve():
             parser.error(f"--start and --output are both {given.output}; the checkpoint would be overwritten")
+        try:
+            begin_from(given.start, given.state, given.output)
+        except ValueError as error:
+            parser.error(f"--start: {error}")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    torch.set_num_threads(1)
     try:
-        train(given.minutes, given.state, given.output, given.seed, given.processes, given.start)
-    except ValueError as error:
-        parser.error(str(error))
+        with threads(1):
+            train(given.minutes, given.state, given.output, given.seed, given.processes)
     except KeyboardInterrupt:
         parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
 

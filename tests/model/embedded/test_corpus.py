@@ -65,6 +65,8 @@ def test_only_assistant_turns_and_their_ends_are_answers() -> None:
         ("Text: It is fine: good.\nLabel: good\n\nText: bad\nLabel: bad\n", ["good", "bad\n"]),
         ('Q: a tea\nA: {"item": "tea"}\nQ: a bun\nA: {"item": "bun"}', ['{"item": "bun"}']),
         ("Lamine has a duck.\nQuestion: Whose duck? Label: none\nAnswer: Lamine's\n", ["Lamine's\n"]),
+        ("Intent: timer or news.\nQ: wake me\nIntent: timer\nQ: what is on\nIntent: news\n", ["timer", "news\n"]),
+        ("Text: Wie geht es?\nKind of sentence: question\n", ["question\n"]),
         ("One day it worked.\nThe end.\n", ["One day it worked.\nThe end.\n"]),
         ("2 * 2 = 4\n10 + 84 = 94\n", ["2 * 2 = 4\n10 + 84 = 94\n"]),
     ],

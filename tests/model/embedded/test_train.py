@@ -1,31 +1,19 @@
-"""Training: what the loss counts, the learning rate, and runs that are resumed."""
+"""Training: the learning rate, gradients of several processes, and runs that are resumed or begin with a checkpoint."""
 
-import random
+import json
 import shutil
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer
 
+from rtlang.model.embedded import batches as batching
 from rtlang.model.embedded import train as training
-from rtlang.model.embedded.corpus import documents, pieces
+from rtlang.model.embedded.batches import Encoder, microbatches
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.optimizer import Optimizer
-from rtlang.model.embedded.train import (
-    MAX_ANSWER_WEIGHT,
-    MICROBATCH_TOKENS,
-    PLAIN_ANSWER_TOKENS,
-    PROMPT_LOSS_WEIGHT,
-    STARTED_PEAK,
-    Encoder,
-    Gradients,
-    answer_weight,
-    loss_of,
-    microbatches,
-    rate_at,
-)
+from rtlang.model.embedded.train import STARTED_PEAK, Gradients, begin_from, loss_of, rate_at
 from rtlang.model.quantized import float_state
 
 TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
@@ -35,36 +23,6 @@ SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
     return Encoder(TINY)
-
-
-def test_an_answer_and_its_end_count_in_full_and_prompts_at_most_a_little(encoder: Encoder) -> None:
-    conversation = [("user", "What is 2 + 3?"), ("assistant", "5")]
-    ((token_ids, weights),) = encoder.encode([pieces(conversation)], random.Random(0))
-    assert token_ids[-1] == encoder.eos_token_id
-    assert weights[-2:] == [MAX_ANSWER_WEIGHT, MAX_ANSWER_WEIGHT]
-    assert set(weights[:-2]) <= {0.0, PROMPT_LOSS_WEIGHT * MAX_ANSWER_WEIGHT}
-
-
-def test_long_answers_count_once_per_token_and_short_ones_more() -> None:
-    assert answer_weight(0) == answer_weight(1) == MAX_ANSWER_WEIGHT
-    assert answer_weight(PLAIN_ANSWER_TOKENS // 4) == 2.0
-    assert answer_weight(PLAIN_ANSWER_TOKENS) == answer_weight(300) == 1.0
-
-
-def test_encoding_in_parts_keeps_the_text(encoder: Encoder) -> None:
-    tokenizer = Tokenizer.from_file(str(TINY / "tokenizer.json"))
-    batch = list(islice(documents(21), 60))
-    for document, (token_ids, _) in zip(batch, encoder.encode(batch, random.Random(1)), strict=True):
-        text = "".join((piece.special or "") + piece.text for piece in document)
-        if len(token_ids) < Shape().max_positions:
-            assert tokenizer.decode(token_ids, skip_special_tokens=False) == text
-
-
-def test_a_microbatch_holds_padded_documents_within_its_budget(encoder: Encoder) -> None:
-    for token_ids, weights in islice(microbatches(encoder, 4), 12):
-        assert token_ids.numel() <= MICROBATCH_TOKENS
-        assert token_ids.shape == weights.shape
-        assert (weights[token_ids == encoder.pad_token_id] == 0).all()
 
 
 def test_the_learning_rate_rises_stays_and_ends_at_zero() -> None:
@@ -78,44 +36,6 @@ def test_trained_weights_go_on_at_a_lower_rate_that_falls_at_once() -> None:
     assert rate_at(0.0, is_started=True) < 0.1
     assert STARTED_PEAK > rate_at(0.02, is_started=True) > rate_at(0.3, is_started=True) > 0.0
     assert rate_at(1.0, is_started=True) == 0.0
-
-
-def test_training_starts_from_the_weights_and_the_tokenizer_of_a_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
-    monkeypatch.setattr(training, "rate_at", lambda *_, **__: 0.0)  # so that the weights stay
-    monkeypatch.setattr(training, "MICROBATCH_TOKENS", 64)
-    training.train(1e-4, tmp_path / "state", tmp_path, 5, start=TINY)
-    for name in training.TOKENIZER_FILES:
-        assert (tmp_path / name).read_bytes() == (TINY / name).read_bytes()
-    shipped = float_state([TINY / "model.safetensors"], torch.float32)
-    written = float_state([tmp_path / "model.safetensors"], torch.float32)
-    assert written.keys() == shipped.keys()
-    for name, weight in shipped.items():  # bfloat16 between two times int8
-        torch.testing.assert_close(
-            written[name].float(), weight.float(), rtol=0.01, atol=0.01 * float(weight.abs().max())
-        )
-
-
-def test_a_start_that_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start = tmp_path / "start"
-    shutil.copytree(TINY, start)
-    given = ["--state", str(tmp_path / "state"), "--output", str(tmp_path / "output"), "--start"]
-    (start / "model.safetensors").write_bytes(b"no tensors")
-    (tmp_path / "empty").mkdir()
-    for folder, said in (
-        (start, "model.safetensors does not fit"),
-        (tmp_path / "empty", "has no model.safetensors"),
-        (tmp_path / "output", "has no model.safetensors"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            training.main([*given, str(folder)])
-        assert ended.value.code == 2
-        assert said in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        training.main(["--state", str(tmp_path / "state"), "--output", str(TINY), "--start", str(TINY)])
-    assert "would be overwritten" in capsys.readouterr().err
 
 
 def test_a_few_steps_lower_the_loss(encoder: Encoder) -> None:
@@ -170,7 +90,7 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
         assert name in said or value in said
     assert not begun
     training.main(["--processes", "2", *(part for pair in good.items() for part in pair)])
-    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2, None)]
+    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2)]
     assert not list((tmp_path / "output").iterdir())
 
 
@@ -186,3 +106,103 @@ def test_an_interrupted_training_says_how_to_go_on(
         training.main(["--state", str(state), "--output", str(tmp_path / "output")])
     assert ended.value.code == 130
     assert f"last saved in {state}" in capsys.readouterr().err
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    """A copy of the weights in the package."""
+    return Path(shutil.copytree(TINY, tmp_path / "start"))
+
+
+def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[bool] = []
+
+    def no_rate(_: float, *, is_started: bool) -> float:
+        rates.append(is_started)
+        return 0.0  # so that the weights stay
+
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    monkeypatch.setattr(training, "rate_at", no_rate)
+    monkeypatch.setattr(batching, "MICROBATCH_TOKENS", 64)
+    state, output = tmp_path / "state", tmp_path / "output"
+    arguments = ["--state", str(state), "--output", str(output), "--minutes"]
+    training.main([*arguments, "1e-4", "--start", str(start)])
+    for name in training.TOKENIZER_FILES:
+        assert (output / name).read_bytes() == (start / name).read_bytes()
+    shipped = float_state([start / "model.safetensors"], torch.float32)
+    written = float_state([output / "model.safetensors"], torch.float32)
+    assert written.keys() == shipped.keys()
+    for name, weight in shipped.items():  # bfloat16 between two times int8
+        spread = 0.01 * float(weight.abs().max())
+        torch.testing.assert_close(written[name].float(), weight.float(), rtol=0.01, atol=spread)
+    spent = torch.load(state / "training.pt", weights_only=True)["spent"]
+    shutil.rmtree(start)  # is not read again
+    for further in (["--start", str(start)], []):
+        spent = torch.load(state / "training.pt", weights_only=True)["spent"]
+        training.main([*arguments, str(spent / 60 + 1e-4), *further])
+        assert torch.load(state / "training.pt", weights_only=True)["spent"] > spent
+    assert all(rates)
+    assert len(rates) >= 3
+
+
+def other_heads(start: Path) -> None:
+    config = json.loads((start / "config.json").read_text())
+    (start / "config.json").write_text(json.dumps({**config, "num_attention_heads": 8, "head_dim": 32}))
+
+
+def no_tensors(start: Path) -> None:
+    (start / "model.safetensors").write_bytes(b"no tensors")
+
+
+def other_special_tokens(start: Path) -> None:
+    path = start / "tokenizer.json"
+    path.write_text(path.read_text().replace("<|system|>", "<|sistem|>"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (other_heads, "config.json has head_dim 32; 64 is needed"),
+        (no_tensors, "cannot be gone on from"),
+        (other_special_tokens, "has no special token <|system|>"),
+        (lambda start: (start / "model.safetensors").unlink(), "model.safetensors"),
+        (lambda start: (start / "config.json").write_text("{"), "cannot be gone on from"),
+        (lambda start: (start / "tokenizer.json").unlink(), "tokenizer.json cannot be read"),
+    ],
+    ids=["heads", "tensors", "special tokens", "no weights", "config", "no tokenizer"],
+)
+def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
+    change: Callable[[Path], object],
+    said: str,
+    start: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(training, "train", lambda *_: pytest.fail("training began"))
+    change(start)
+    output = tmp_path / "output"
+    with pytest.raises(SystemExit) as ended:
+        training.main(["--state", str(tmp_path / "state"), "--output", str(output), "--start", str(start)])
+    assert ended.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert said in message
+    assert str(start) in message
+    assert not list(output.iterdir())
+    assert not list((tmp_path / "state").iterdir())
+
+
+def test_a_start_is_neither_overwritten_nor_mixed_with_another_run(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training, "train", lambda *_: pytest.fail("training began"))
+    state = tmp_path / "state"
+    with pytest.raises(SystemExit):
+        training.main(["--state", str(state), "--output", str(start), "--start", str(start)])
+    assert "would be overwritten" in capsys.readouterr().err
+    state.mkdir(exist_ok=True)
+    torch.save({"spent": 3.0}, state / "training.pt")
+    with pytest.raises(ValueError, match="began without --start"):
+        begin_from(start, state, tmp_path)
