@@ -114,7 +114,7 @@ OPINIONS = {
         "it is not special but it works|it is good enough|I cannot say much about it|it weighs two kilos|"
         "there is not much to say|it is a simple thing|I have seen better and I have seen worse|not great and not terrible|"
         "it needs two batteries|I ordered it last week|it is just okay|average quality for an average price|"
-        "it is [just/only/quite] [okay/fine/average/normal]|[not/neither] [great/fast/good], [not/nor] [terrible/slow/bad]|"
+        "it is [just/simply/quite] [okay/fine/average/normal]|[not/neither] [great/fast/good], [not/nor] [terrible/slow/bad]|"
         "[it/this] is [like/the same as] [my old one/others/the last one]|"
         "[I/we] [bought/ordered/got] it [last week/in May/for the office]|"
         "[it/the box] [has/comes with] [three buttons/two parts/a brown box/a cable]|"

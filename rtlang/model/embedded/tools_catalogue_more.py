@@ -182,7 +182,7 @@ held: Do I need an umbrella in {city} this {day}?
 held: I travel to {city}; should I pack a coat for {day}?
 
 find_route/get_route(start/origin/from:city, end/destination/to:city): directions
-How do I [get/drive/come] to {end} from {start}?
+How do I [get/drive/go] to {end} from {start}?
 Route from {start} to {end}[, please/].
 Show the way [from {start} to {end}/to {end} from {start}].
 I [am in/start in] {start} and [want/have] to [go to/be in] {end}. [Which way/What is the route]?

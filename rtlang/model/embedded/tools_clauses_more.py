@@ -164,7 +164,7 @@ find_route
 do: [show/tell/find/give] me the [way/route/road]|[guide/lead/bring] me to {end}|plan a [route/trip]|get me from {start} to {end}|
 find the way from {start} to {end}
 noun: the [way/route/road/directions]|a route to {end}|a map of the way|directions to {end}
-say: How do I [get/drive/come] from {start} to {end}?|I am in {start} and [must/want to] go to {end}.|Which [way/road] goes to {end}?|
+say: How do I [get/drive/go] from {start} to {end}?|I am in {start} and [must/want to] go to {end}.|Which [way/road] goes to {end}?|
 I leave {start} by car and want to reach {end}.|We live in {start} and visit {end}.|How far is {end} from {start}?|
 My way begins in {start} and ends in {end}.|To {end} I want to go, and I am in {start}.
 with: from {start}|to {end}|from {start} to {end}|to {end} from {start}|starting in {start}|, {start} to {end}
