@@ -151,7 +151,7 @@ def llama_views(network: Network) -> dict[str, Tensor]:
 
 def state_dict_for_llama(network: Network, dtype: torch.dtype = torch.bfloat16) -> dict[str, Tensor]:
     """A copy of the weights under the names of a `transformers` Llama checkpoint."""
-    return {name: weight.to(dtype).contiguous() for name, weight in llama_views(network).items()}
+    return {name: weight.to(dtype, copy=True) for name, weight in llama_views(network).items()}
 
 
 def load_llama(network: Network, state: Mapping[str, Tensor]) -> None:

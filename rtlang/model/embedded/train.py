@@ -2,7 +2,8 @@
 
     python -m rtlang.model.embedded.train --minutes 50 --state /some/folder --output /some/checkpoint
 
-With `--start CHECKPOINT`, such as the folder of the weights in the package, training goes on from those weights.
+With `--start CHECKPOINT`, such as the folder of the weights in the package, and a `--seed` that it was not trained with, training
+goes on from those weights.
 
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
 training instead of cutting it off.
@@ -11,9 +12,9 @@ gain more from that than from threads.
 """
 
 import argparse
+import hashlib
 import json
 import logging
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from pickle import UnpicklingError
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -46,13 +48,14 @@ logger = logging.getLogger(__name__)
 
 MICROBATCHES = 2
 WARMUP, FLAT_UNTIL = 0.01, 0.35
-STARTED_PEAK = 0.6  # of the rate, for weights that are trained already
+FROM_CHECKPOINT_PEAK = 0.6  # of the rate, for weights that are trained already
 STATE_FILE = "training.pt"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 # What tensors do not show; where one of these is another, the weights mean another model.
 SAME_IN_CONFIG = (
     "model_type",
     "head_dim",
+    "hidden_act",
     "num_attention_heads",
     "num_key_value_heads",
     "rms_norm_eps",
@@ -60,9 +63,9 @@ SAME_IN_CONFIG = (
 )
 
 
-def rate_at(progress: float, *, is_started: bool = False) -> float:
+def rate_at(progress: float, *, from_checkpoint: bool = False) -> float:
     """Share of the full learning rate after a share `progress` of the budget; lower, and never flat, for trained weights."""
-    peak, flat_until = (STARTED_PEAK, WARMUP) if is_started else (1.0, FLAT_UNTIL)
+    peak, flat_until = (FROM_CHECKPOINT_PEAK, WARMUP) if from_checkpoint else (1.0, FLAT_UNTIL)
     if progress < WARMUP:
         return peak * (0.05 + 0.95 * progress / WARMUP)
     return peak if progress < flat_until else peak * max(0.0, (1 - progress) / (1 - flat_until))
@@ -164,41 +167,14 @@ class Gradients:
         return total
 
 
-def begin_from(start: Path, state: Path, output: Path) -> None:
-    """Make the state of a new run that goes on from a checkpoint's weights, and put the checkpoint into `output`.
-
-    Does nothing where `state` holds such a run already, so that the same command goes on with it.
-
-    Raises:
-        ValueError: a file of `start` cannot be read or is of another model, or `state` holds a run of another kind; says so.
-    """
-    saved = state / STATE_FILE
-    if saved.exists():
-        if not torch.load(saved, weights_only=True, mmap=True).get("is_started"):
-            raise ValueError(f"{saved} holds a run that began without --start; leave it out, or name another folder")
-        return
-    encoder, network = Encoder(start), Network(Shape())
-    try:
-        config = json.loads((start / "config.json").read_text())
-        load_llama(network, float_state([start / "model.safetensors"], torch.float32))
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{start} cannot be gone on from: {error}") from None
-    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
-        if key in SAME_IN_CONFIG and config.get(key) != value:
-            raise ValueError(f"{start / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
-    for name in TOKENIZER_FILES:
-        shutil.copyfile(start / name, output / name)
-    write_checkpoint(network, encoder, output)
-    write_state(saved, Optimizer(network), Progress(is_started=True))
-
-
 @dataclass(slots=True)
 class Progress:
-    """How far a run is: seconds, tokens with padding, and whether it began with a checkpoint's weights."""
+    """How far a run is, and what it belongs to."""
 
-    spent: float = 0.0
-    num_tokens: int = 0
-    is_started: bool = False
+    spent: float = 0.0  # seconds
+    num_tokens: int = 0  # with padding
+    start: str = ""  # the checkpoint whose weights it began with; "" is none
+    tokenizer: str = ""  # SHA-256 of its tokenizer.json, in hexadecimal
 
 
 def write_state(path: Path, optimizer: Optimizer, progress: Progress) -> None:
@@ -208,17 +184,81 @@ def write_state(path: Path, optimizer: Optimizer, progress: Progress) -> None:
     path.with_suffix(".new").replace(path)
 
 
+def read_state(path: Path) -> tuple[dict[str, Any], Progress]:
+    """What `write_state` wrote: the optimizer's state, and the progress.
+
+    Raises:
+        ValueError: the file is another one; names it.
+    """
+    try:
+        content = torch.load(path, weights_only=True)
+        return content.pop("optimizer"), Progress(**content)
+    except (OSError, EOFError, RuntimeError, UnpicklingError, AttributeError, KeyError, TypeError) as error:
+        why = (str(error).splitlines() or [""])[0]
+        raise ValueError(f"{path} is not what a training wrote: {type(error).__name__}: {why}") from None
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check_state(state: Path, output: Path, start: Path | None) -> None:
+    """Whether the run in `state`, where there is one, belongs to `output` and began with `start`, if that is given.
+
+    Raises:
+        ValueError: it does not; says why.
+    """
+    saved, tokenizer = state / STATE_FILE, output / "tokenizer.json"
+    if not saved.exists():
+        return
+    _, progress = read_state(saved)
+    if start is not None and progress.start != str(start.resolve()):
+        began = f"with --start {progress.start}" if progress.start else "without --start"
+        raise ValueError(f"{saved} holds a run that began {began}, not with {start}; name another folder for --state")
+    if not tokenizer.exists() or hash_of(tokenizer) != progress.tokenizer:
+        raise ValueError(f"{tokenizer} is not the tokenizer of the run in {saved}; name that run's --output")
+
+
+def begin_from(start: Path, state: Path, output: Path) -> None:
+    """Make the state of a new run that goes on from a checkpoint's weights, and put the checkpoint into `output`.
+
+    Raises:
+        ValueError: a file of `start` cannot be read or is of another model, or `output` has another tokenizer; says so.
+    """
+    encoder, network = Encoder(start), Network(Shape())
+    try:
+        config = json.loads((start / "config.json").read_text())
+        tokenizer_files = {name: (start / name).read_bytes() for name in TOKENIZER_FILES}
+        load_llama(network, float_state([start / "model.safetensors"], torch.float32))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ValueError(f"{start} cannot be gone on from: {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{start / 'config.json'} holds no object")
+    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
+        if key in SAME_IN_CONFIG and config.get(key) != value:
+            raise ValueError(f"{start / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
+    tokenizer = output / "tokenizer.json"
+    if tokenizer.exists() and tokenizer.read_bytes() != tokenizer_files["tokenizer.json"]:
+        raise ValueError(f"{tokenizer} is not that of {start}; name another folder for --output")
+    for name, content in tokenizer_files.items():
+        (output / name).write_bytes(content)
+    write_checkpoint(network, encoder, output)
+    write_state(
+        state / STATE_FILE, Optimizer(network), Progress(start=str(start.resolve()), tokenizer=hash_of(tokenizer))
+    )
+
+
 def train(minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1) -> None:
     """Train until the budget is spent; continues from `state` where an earlier run, or `begin_from`, left off."""
     if not (output / "tokenizer.json").exists():
         train_tokenizer(output)
     encoder, network = Encoder(output), Network(Shape(), seed).bfloat16()
-    optimizer, progress = Optimizer(network), Progress()
+    optimizer, progress = Optimizer(network), Progress(tokenizer=hash_of(output / "tokenizer.json"))
     saved = state / STATE_FILE
     if saved.exists():
-        content = torch.load(saved, weights_only=True)
-        optimizer.restore(content.pop("optimizer"))
-        progress = Progress(**content)
+        optimizer_state, progress = read_state(saved)
+        optimizer.restore(optimizer_state)
     # A resumed run takes a new part of the corpus, since the stream cannot be entered in the middle.
     gradients = Gradients(network, output, seed * 1_000_003 + optimizer.num_steps, num_processes)
     network.compile(dynamic=True)
@@ -229,7 +269,7 @@ def train(minutes: float, state: Path, output: Path, seed: int, num_processes: i
     while progress.spent < minutes * 60:
         counts = gradients.step()
         with threads(num_processes):  # the helpers wait meanwhile
-            norm = optimizer.step(rate_at(progress.spent / (minutes * 60), is_started=progress.is_started))
+            norm = optimizer.step(rate_at(progress.spent / (minutes * 60), from_checkpoint=bool(progress.start)))
         progress.num_tokens += counts.num_tokens
         now = time.monotonic()
         progress.spent, last = progress.spent + now - last, now
@@ -253,7 +293,7 @@ def train(minutes: float, state: Path, output: Path, seed: int, num_processes: i
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads for one operation."""
+    """Let torch use `count` threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -276,8 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--seed",
         type=int,
-        default=1,
-        help="of the documents; with --start, one that the checkpoint was not trained with",
+        help="of the documents, 1 by default; with --start it must be given, and be one that the checkpoint was not trained with",
     )
     parser.add_argument("--processes", type=int, default=1, help="processes of one thread each; one for each free core")
     given = parser.parse_args(arguments)
@@ -293,14 +332,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.start is not None:
         if given.start.resolve() == given.output.resolve():
             parser.error(f"--start and --output are both {given.output}; the checkpoint would be overwritten")
-        try:
+        if given.seed is None:
+            parser.error("--start needs a --seed that the checkpoint was not trained with")
+    try:
+        check_state(given.state, given.output, given.start)
+        if given.start is not None and not (given.state / STATE_FILE).exists():
             begin_from(given.start, given.state, given.output)
-        except ValueError as error:
-            parser.error(f"--start: {error}")
+    except ValueError as error:
+        parser.error(str(error))
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
         with threads(1):
-            train(given.minutes, given.state, given.output, given.seed, given.processes)
+            train(given.minutes, given.state, given.output, 1 if given.seed is None else given.seed, given.processes)
     except KeyboardInterrupt:
         parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
 

@@ -13,7 +13,7 @@ from rtlang.model.embedded import train as training
 from rtlang.model.embedded.batches import Encoder, microbatches
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.optimizer import Optimizer
-from rtlang.model.embedded.train import STARTED_PEAK, Gradients, begin_from, loss_of, rate_at
+from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, Progress, loss_of, rate_at, write_state
 from rtlang.model.quantized import float_state
 
 TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
@@ -33,9 +33,9 @@ def test_the_learning_rate_rises_stays_and_ends_at_zero() -> None:
 
 
 def test_trained_weights_go_on_at_a_lower_rate_that_falls_at_once() -> None:
-    assert rate_at(0.0, is_started=True) < 0.1
-    assert STARTED_PEAK > rate_at(0.02, is_started=True) > rate_at(0.3, is_started=True) > 0.0
-    assert rate_at(1.0, is_started=True) == 0.0
+    assert rate_at(0.0, from_checkpoint=True) < 0.1
+    assert FROM_CHECKPOINT_PEAK > rate_at(0.02, from_checkpoint=True) > rate_at(0.3, from_checkpoint=True) > 0.0
+    assert rate_at(1.0, from_checkpoint=True) == 0.0
 
 
 def test_a_few_steps_lower_the_loss(encoder: Encoder) -> None:
@@ -117,17 +117,17 @@ def start(tmp_path: Path) -> Path:
 def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rates: list[bool] = []
+    flags: list[bool] = []
 
-    def no_rate(_: float, *, is_started: bool) -> float:
-        rates.append(is_started)
+    def no_rate(_: float, *, from_checkpoint: bool) -> float:
+        flags.append(from_checkpoint)
         return 0.0  # so that the weights stay
 
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     monkeypatch.setattr(training, "rate_at", no_rate)
     monkeypatch.setattr(batching, "MICROBATCH_TOKENS", 64)
     state, output = tmp_path / "state", tmp_path / "output"
-    arguments = ["--state", str(state), "--output", str(output), "--minutes"]
+    arguments = ["--state", str(state), "--output", str(output), "--seed", "5", "--minutes"]
     training.main([*arguments, "1e-4", "--start", str(start)])
     for name in training.TOKENIZER_FILES:
         assert (output / name).read_bytes() == (start / name).read_bytes()
@@ -137,14 +137,17 @@ def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
     for name, weight in shipped.items():  # bfloat16 between two times int8
         spread = 0.01 * float(weight.abs().max())
         torch.testing.assert_close(written[name].float(), weight.float(), rtol=0.01, atol=spread)
-    spent = torch.load(state / "training.pt", weights_only=True)["spent"]
     shutil.rmtree(start)  # is not read again
     for further in (["--start", str(start)], []):
         spent = torch.load(state / "training.pt", weights_only=True)["spent"]
         training.main([*arguments, str(spent / 60 + 1e-4), *further])
         assert torch.load(state / "training.pt", weights_only=True)["spent"] > spent
-    assert all(rates)
-    assert len(rates) >= 3
+    assert all(flags)
+    assert len(flags) >= 3
+
+
+def arguments_of(state: Path, output: Path, start: Path) -> list[str]:
+    return ["--state", str(state), "--output", str(output), "--start", str(start), "--seed", "5"]
 
 
 def other_heads(start: Path) -> None:
@@ -169,9 +172,11 @@ def other_special_tokens(start: Path) -> None:
         (other_special_tokens, "has no special token <|system|>"),
         (lambda start: (start / "model.safetensors").unlink(), "model.safetensors"),
         (lambda start: (start / "config.json").write_text("{"), "cannot be gone on from"),
+        (lambda start: (start / "config.json").write_text("[]"), "holds no object"),
         (lambda start: (start / "tokenizer.json").unlink(), "tokenizer.json cannot be read"),
+        (lambda start: (start / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
     ],
-    ids=["heads", "tensors", "special tokens", "no weights", "config", "no tokenizer"],
+    ids=["heads", "tensors", "special tokens", "no weights", "config", "list", "no tokenizer", "no tokenizer config"],
 )
 def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     change: Callable[[Path], object],
@@ -185,7 +190,7 @@ def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     change(start)
     output = tmp_path / "output"
     with pytest.raises(SystemExit) as ended:
-        training.main(["--state", str(tmp_path / "state"), "--output", str(output), "--start", str(start)])
+        training.main(arguments_of(tmp_path / "state", output, start))
     assert ended.value.code == 2
     message = capsys.readouterr().err.splitlines()[-1]
     assert said in message
@@ -194,15 +199,69 @@ def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     assert not list((tmp_path / "state").iterdir())
 
 
-def test_a_start_is_neither_overwritten_nor_mixed_with_another_run(
-    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def small_state(state: Path, progress: Progress) -> None:
+    write_state(state / "training.pt", Optimizer(Network(SMALL)), progress)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("same folder", "would be overwritten"),
+        ("no seed", "--start needs a --seed"),
+        ("run without start", "began without --start"),
+        ("run from elsewhere", "began with --start /elsewhere"),
+        ("other output of the run", "is not the tokenizer of the run"),
+        ("emptied output of the run", "is not the tokenizer of the run"),
+        ("emptied output, resumed alone", "is not the tokenizer of the run"),
+        ("output of another run", "is not that of"),
+        ("no state", "is not what a training wrote"),
+        ("cut off state", "is not what a training wrote"),
+    ],
+)
+def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
+    what: str,
+    said: str,
+    start: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(training, "train", lambda *_: pytest.fail("training began"))
-    state = tmp_path / "state"
-    with pytest.raises(SystemExit):
-        training.main(["--state", str(state), "--output", str(start), "--start", str(start)])
-    assert "would be overwritten" in capsys.readouterr().err
-    state.mkdir(exist_ok=True)
-    torch.save({"spent": 3.0}, state / "training.pt")
-    with pytest.raises(ValueError, match="began without --start"):
-        begin_from(start, state, tmp_path)
+    state, output = tmp_path / "state", tmp_path / "output"
+    for folder in (state, output):
+        folder.mkdir()
+    arguments = arguments_of(state, output, start)
+    match what:
+        case "same folder":
+            arguments = arguments_of(state, start, start)
+        case "no seed":
+            arguments = arguments[:-2]
+        case "run without start":
+            small_state(state, Progress())
+        case "run from elsewhere":
+            small_state(state, Progress(start="/elsewhere"))
+        case "other output of the run":
+            small_state(state, Progress(start=str(start), tokenizer="0"))
+            shutil.copyfile(start / "tokenizer.json", output / "tokenizer.json")
+        case "emptied output of the run":
+            small_state(state, Progress(start=str(start), tokenizer="0"))
+        case "emptied output, resumed alone":
+            small_state(state, Progress(start=str(start), tokenizer="0"))
+            arguments = ["--state", str(state), "--output", str(output)]
+        case "output of another run":
+            (output / "tokenizer.json").write_text("{}")
+        case "no state":
+            (state / "training.pt").write_bytes(b"nothing")
+        case "cut off state":
+            small_state(state, Progress())
+            (state / "training.pt").write_bytes((state / "training.pt").read_bytes()[:-1000])
+    before = files_of(state), files_of(output), files_of(start)
+    with pytest.raises(SystemExit) as ended:
+        training.main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert (files_of(state), files_of(output), files_of(start)) == before
