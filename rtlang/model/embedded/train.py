@@ -39,6 +39,7 @@ from rtlang.model.embedded.network import (
     int8_state_dict_for_llama,
     llama_config,
     load_llama,
+    state_dict_for_llama,
 )
 from rtlang.model.embedded.optimizer import Optimizer
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
@@ -220,30 +221,42 @@ def check_state(state: Path, output: Path, start: Path | None) -> None:
         raise ValueError(f"{tokenizer} is not the tokenizer of the run in {saved}; name that run's --output")
 
 
+def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
+    """The weights of a checkpoint of this model in float32, by their names in it, and what its tokenizer's files hold.
+
+    Raises:
+        ValueError: a file cannot be read or is of another model; says so.
+    """
+    encoder, network = Encoder(folder), Network(Shape())
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        tokenizer_files = {name: (folder / name).read_bytes() for name in TOKENIZER_FILES}
+        load_llama(network, float_state([folder / "model.safetensors"], torch.float32))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ValueError(f"{folder} cannot be gone on from: {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{folder / 'config.json'} holds no object")
+    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
+        if key in SAME_IN_CONFIG and config.get(key) != value:
+            raise ValueError(f"{folder / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
+    return state_dict_for_llama(network, torch.float32), tokenizer_files
+
+
 def begin_from(start: Path, state: Path, output: Path) -> None:
     """Make the state of a new run that goes on from a checkpoint's weights, and put the checkpoint into `output`.
 
     Raises:
         ValueError: a file of `start` cannot be read or is of another model, or `output` has another tokenizer; says so.
     """
-    encoder, network = Encoder(start), Network(Shape())
-    try:
-        config = json.loads((start / "config.json").read_text())
-        tokenizer_files = {name: (start / name).read_bytes() for name in TOKENIZER_FILES}
-        load_llama(network, float_state([start / "model.safetensors"], torch.float32))
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{start} cannot be gone on from: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{start / 'config.json'} holds no object")
-    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
-        if key in SAME_IN_CONFIG and config.get(key) != value:
-            raise ValueError(f"{start / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
+    weights, tokenizer_files = read_checkpoint(start)
+    network = Network(Shape())
+    load_llama(network, weights)
     tokenizer = output / "tokenizer.json"
     if tokenizer.exists() and tokenizer.read_bytes() != tokenizer_files["tokenizer.json"]:
         raise ValueError(f"{tokenizer} is not that of {start}; name another folder for --output")
     for name, content in tokenizer_files.items():
         (output / name).write_bytes(content)
-    write_checkpoint(network, encoder, output)
+    write_checkpoint(network, Encoder(output), output)
     write_state(
         state / STATE_FILE, Optimizer(network), Progress(start=str(start.resolve()), tokenizer=hash_of(tokenizer))
     )
