@@ -12,9 +12,10 @@ from rtlang_grammars import limits
 if os.environ.get("RTLANG_TEST_DEVICE", "cpu") == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
 
-# Test processes side by side (pytest -n) share the cores; a thread that waits must not spin on one meanwhile.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Test processes side by side (pytest -n) share the cores.
+if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
+    share = (os.cpu_count() or 1) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, share)))
 
 # On a busy machine no test may depend on how long a compile takes; those of the time limit itself set their own. The counts of
 # states and bytes, which stop hostile input first, stay as they are.
