@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from rtlang.model.embedded.clauses import Clauses, composed
 from rtlang.model.embedded.extras import Extra, Record
 from rtlang.model.embedded.lexicon import words
+from rtlang.model.embedded.neighbours import with_other_verbs
 from rtlang.model.embedded.words import Draw
 
 CLAUSES_SHARE = 0.25  # of the texts of a kind that has clauses
 SENTENCES_SHARE = 0.25  # of the texts of a kind that has sentences
 FIRST_PERSON_SHARE = 0.35  # of the texts made of sentences, where a kind has some in the first person
+PLURAL = "items"  # the slot with the plural of a field's value
 SLOT = re.compile(r"{(\w+)}")
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
 
@@ -22,11 +24,8 @@ def lines(text: str) -> tuple[str, ...]:
 
 
 def joined(told: list[str]) -> str:
-    """The sentences in a line; two values never meet between them without a full stop."""
-    nexts = [*told[1:], ""]
-    return " ".join(
-        f"{one}." if one[-1] == "}" and two[:1] == "{" else one for one, two in zip(told, nexts, strict=True)
-    )
+    """The sentences in a line; a value at the end of one does not run on into the next."""
+    return " ".join([*(f"{one}." if one[-1] == "}" else one for one in told[:-1]), told[-1]])
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,30 @@ class Kind:
     first_person: tuple[str, ...] = field(default=())  # the same, in the words of the person whom the record is about
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names of fields in texts; "" tells no field
     clauses: Clauses | None = None  # what longer sentences are put together from
+    verbs_tell_roles: bool = False  # so that a text keeps its verbs
 
     def __call__(self, draw: Draw) -> tuple[str, str, Record]:
         record, spelled = self.draw(draw)
-        values = {**record, **spelled}
+        line = self.line(draw, record)
+        if draw.templates == "train" and not self.verbs_tell_roles:
+            line = with_other_verbs(draw, line)
+        text, record = self.filled(line, record, spelled)
+        return self.name, text, record
+
+    def filled(self, line: str, record: Record, spelled: Mapping[str, str]) -> tuple[str, Record]:
+        """The text of a template, and the record as that text tells it: values are copied, `lamps` where it speaks of those."""
+        if PLURAL in spelled and "{" + PLURAL + "}" in line:
+            record = {**record, self.aliases[PLURAL]: spelled[PLURAL]}
+        return line.format_map({**record, **spelled}), record
+
+    def line(self, draw: Draw, record: Record) -> str:
+        """A template that tells every field of the record."""
         shape = draw.random.random() if draw.templates == "train" else 1.0
         if self.clauses is not None and shape < CLAUSES_SHARE:
-            return self.name, self.in_clauses(draw, record).format_map(values), record
+            return self.in_clauses(draw, record)
         if self.sentences and shape < CLAUSES_SHARE + SENTENCES_SHARE:
-            return self.name, self.in_sentences(draw, record).format_map(values), record
-        return self.name, draw.template(self.known, self.held).format_map(values), record
+            return self.in_sentences(draw, record)
+        return draw.template(self.known, self.held)
 
     def told_by(self, line: str) -> set[str]:
         """The fields that a template tells."""

@@ -175,6 +175,7 @@ Only {loser_score} for {loser} on {date}; in this game of {sport}, {winner} got 
 {loser} [lost/was defeated/was the loser] on {date}.
 {loser} [lost/is the loser/was weaker] in {sport}."""),
     clauses=MATCH + clauses_more_of_life.MATCH,
+    verbs_tell_roles=True,
 )  # fmt: skip
 
 

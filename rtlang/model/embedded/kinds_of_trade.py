@@ -166,11 +166,11 @@ My name is {customer} and I [need/want to buy/would like to have/am ordering] {i
 
 def draw_basket(draw: Draw) -> Drawn:
     rows = [(draw.goods(), draw.number(2, 60)) for _ in range(draw.pick((1, 2, 2, 2, 3, 3, 4)))]
-    goods = (
-        [f"{count} x {item}" for item, count in rows]
-        if draw.chance(0.2)
-        else [f"{n} {plural(item)}" for item, n in rows]
-    )
+    if draw.chance(0.2):
+        goods = [f"{count} x {item}" for item, count in rows]
+    else:
+        rows = [(plural(item), count) for item, count in rows]
+        goods = [f"{count} {items}" for items, count in rows]
     items: list[dict[str, str | int]] = [{"item": item, "quantity": count} for item, count in rows]
     return {"customer": draw.full_name(), "city": draw.place_name(), "items": items}, {"goods": listing(goods)}
 

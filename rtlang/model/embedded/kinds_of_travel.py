@@ -122,6 +122,7 @@ On {date}, {passenger} [flies/goes/travels] to {destination}."""),
 [I leave/I depart from/I take off in] {origin} on {date}.
 [I sit in seat/I booked seat/My seat is] {seat} on flight {flight}."""),
     clauses=FLIGHT + clauses_more.FLIGHT,
+    verbs_tell_roles=True,
 )  # fmt: skip
 
 

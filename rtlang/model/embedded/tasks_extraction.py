@@ -18,6 +18,7 @@ from rtlang.model.embedded.kinds_of_people import person, ticket
 from rtlang.model.embedded.kinds_of_trade import basket, order
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.listings import listing_of
+from rtlang.model.embedded.neighbours import with_other_verbs
 from rtlang.model.embedded.words import Draw, Messages
 
 LISTED_KEYS = words(
@@ -61,7 +62,37 @@ Best wishes from all of us.
 That is all for now.
 Do not forget to tell {name}.
 Everything else stays the same.
-The {thing} was nice, too.""")
+The {thing} was nice, too.
+{name} said hello on the phone.
+P.S. {name} [found/returned/broke/painted/borrowed] the {thing}.
+My neighbour {name} [sold/repaired/lost/forgot] a {thing} last week.
+[Ask/Thank/Greet] {name} for me[./, please./, will you?]
+Nobody has seen {name} [today/since Monday/for weeks].
+{name} was [surprised/amused/pleased/worried] [about/by] the {thing}.
+There is a {thing} on my desk, by the way.
+[Oh, and/And/Also,] {name} [is/was/will be] away [this week/on holiday/at a wedding].
+{name}, who sits next to me, [smiles/waves/sings/snores].
+As {name} [always/often] says, better late than never.
+[Did you know/Have you heard] that {name} [married/moved/retired/bought a {thing}]?
+I had to [wait/laugh/run/shout] because of a {thing}.
+In other news, {name} won a {thing}.
+It is [{condition}/rather {condition}/still {condition}] here.
+The weather: {condition}.
+[Outside/At the window/In the street] it is {condition}, [as usual/of course/alas].
+Tell {name} that the {thing} [works/is back/fits] again.
+{name} and I talked about a {thing} [for an hour/at lunch/on the bus].
+[The last word is/The idea was] {name}'s.
+{name} wrote this down [for me/in a hurry/with my pen].
+[Sent from my phone./Typed in a hurry./Sorry for the typos./Written on the train.]
+[See you./Talk soon./Keep well./Take care./All the best.]
+[More news tomorrow./Nothing else to tell./That's it./So much for today.]
+The {thing} [belongs to/was a gift from/reminds me of] {name}.
+If {name} calls, say that I am [out/busy/ill/in a meeting].
+[Once more/Again], sorry about the {thing}.
+Even {name} [agrees/approves/nodded/was there].
+We [drank/sang/argued/chatted] [all night/till late], {name} and the rest of us.
+[Somebody/Someone] [left/dropped/parked] a {thing} [here/at the door/in the hall].
+{name} [hates/loves/collects/fears] every {thing} on earth.""")
 HELD_DISTRACTORS = lines("""
 Incidentally, {name} laughed about the {thing}.
 No further comments were made.
@@ -141,10 +172,16 @@ def told_by(draw: Draw, kind: Kind) -> tuple[str, Record]:
             sentences.append(sentence)
     if draw.chance(0.25):
         parts = {"name": draw.full_name(), "condition": draw.pick(lex.CONDITIONS[:7]), "thing": draw.goods()}
-        sentences.insert(draw.number(0, len(sentences)), draw.template(DISTRACTORS, HELD_DISTRACTORS).format_map(parts))
-    if text[-1].isalnum():
-        text += "."
-    return " ".join([text, *sentences]), record
+        aside = draw.template(DISTRACTORS, HELD_DISTRACTORS)
+        if draw.templates == "train":
+            aside = with_other_verbs(draw, aside)
+        sentences.insert(draw.number(0, len(sentences)), aside.format_map(parts))
+    return " ".join([ended(text), *sentences]), record
+
+
+def ended(text: str) -> str:
+    """The text with a full stop where it ends in a word, so that no value runs on into what follows."""
+    return text + "." if text[-1].isalnum() else text
 
 
 def chosen(draw: Draw, record: Record) -> Record:
@@ -173,7 +210,7 @@ def several(draw: Draw) -> Messages:
     names = dict(zip(pairs[0][2], first, strict=True))
     keys = draw.sample(list(names), draw.number(2, min(4, len(names))))
     rows = [{names[key]: record[key] for key in keys} for _, _, record in pairs]
-    text = draw.pick(("\n", "\n", " ", "\n- ")).join(text for _, text, _ in pairs)
+    text = draw.pick(("\n", "\n", " ", "\n- ")).join(ended(text) for _, text, _ in pairs)
     ask = ask_for(draw, draw.pick(kind.names) + "s", rows[0], array=True, named=1)
     answer: object = rows
     if draw.chance(0.4):

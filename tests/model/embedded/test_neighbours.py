@@ -1,0 +1,73 @@
+"""Other verbs beside values: forms, what is left as it is, and that held-out texts keep theirs."""
+
+import re
+
+import pytest
+
+from rtlang.model.embedded.kinds import SLOT
+from rtlang.model.embedded.neighbours import (
+    ADVERBS,
+    FORMS,
+    PASTS,
+    THIRD_PERSONS,
+    VERB_AFTER_VALUE,
+    past_of_regular,
+    third_person,
+    with_other_verbs,
+)
+from rtlang.model.embedded.tasks_extraction import PROSE, SHORT
+from rtlang.model.embedded.words import Draw
+
+
+@pytest.mark.parametrize(
+    ("base", "third", "past"),
+    [
+        ("ask", "asks", "asked"),
+        ("push", "pushes", "pushed"),
+        ("carry", "carries", "carried"),
+        ("play", "plays", "played"),
+        ("stop", "stops", "stopped"),
+        ("love", "loves", "loved"),
+        ("obey", "obeys", "obeyed"),
+        ("fix", "fixes", "fixed"),
+    ],
+)
+def test_forms(base: str, third: str, past: str) -> None:
+    assert (third_person(base), past_of_regular(base)) == (third, past)
+
+
+def test_a_verb_after_a_value_becomes_another_in_the_same_form() -> None:
+    draw = Draw(1)
+    seen = {with_other_verbs(draw, "On {date} the {event} starts in the {place}, says {host}.") for _ in range(2000)}
+    after = {re.fullmatch(r"On {date} the {event} (.+) in the {place}, says {host}\.", line)[1] for line in seen}  # type: ignore[index]
+    assert len(after) > 300
+    assert {text.split()[-1] for text in after} <= set(THIRD_PERSONS)
+    assert {text.split()[0] for text in after if " " in text} <= set(ADVERBS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{dish} serves {servings}",  # may be what tells that number from another
+        "{customer} is in {city}.",
+        "Who asked? {name} of {city}!",
+        "{name}: {age}",
+    ],
+)
+def test_what_is_left_as_it_is(line: str) -> None:
+    draw = Draw(2)
+    assert {with_other_verbs(draw, line) for _ in range(100)} == {line}
+
+
+def test_slots_stay() -> None:
+    draw = Draw(3)
+    for kind in PROSE:
+        for line in kind.known:
+            assert SLOT.findall(with_other_verbs(draw, line)) == SLOT.findall(line)
+
+
+def test_no_verb_is_swapped_in_that_a_held_out_text_has_after_a_value() -> None:
+    held = {verb for kind in SHORT for line in kind.held for verb in VERB_AFTER_VALUE.findall(line)}
+    assert len(held) > 8
+    assert not held & {*THIRD_PERSONS, *PASTS}
+    assert FORMS.keys() == {*THIRD_PERSONS, *PASTS}
