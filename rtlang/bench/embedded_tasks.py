@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rtlang.bench import everyday_texts
 from rtlang.bench.embedded_scores import Judge
 from rtlang.model.embedded import (
     stories,
@@ -247,6 +248,11 @@ def list_or_tips(draw: Draw) -> Messages:
     return draw.pick((tasks_chat.listed, tasks_chat.tips))(draw)
 
 
+def everyday_text(draw: Draw) -> Messages:
+    """One short text of `everyday_texts`."""
+    return tasks_extraction.short_text(draw, everyday_texts.KINDS)
+
+
 EXTRACTION_DRAWS = (KNOWN, WORDS, TEXTS, WORDINGS, ALL)
 CHAIN = rf"(thought: {STEP}\n){{1,10}}answer: \d+"
 HARD = asking(tasks_reasoning.hard_word_problem, regex(CHAIN))
@@ -297,6 +303,13 @@ TASKS = (
         asking(tasks_extraction.short_text, typed),
         Judge.RECORD,
         draws=EXTRACTION_DRAWS,
+    ),
+    Task(
+        "everyday-texts",
+        "the same of everyday texts by another author",
+        asking(everyday_text, typed),
+        Judge.RECORD,
+        draws=(TEXTS, ALL),
     ),
 )
 

@@ -6,7 +6,7 @@ of the runtime lets through; compact or indented only where the prompt asks for 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rtlang.model.embedded import kinds_more
 from rtlang.model.embedded import lexicon as lex
@@ -244,9 +244,9 @@ def few_shot(draw: Draw) -> Messages:
     return [("text", f"{shots}\n{left}: {texts[2]}\n{right}: {answers[2]}")]
 
 
-def short_text(draw: Draw) -> Messages:
+def short_text(draw: Draw, kinds: Sequence[Kind] = SHORT) -> Messages:
     """One order, event, person, ticket or recipe, told by one text with nothing besides: the plain case of `extraction`."""
-    kind = draw.pick(SHORT)
+    kind = draw.pick(kinds)
     _, text, told = kind(draw)
     record = chosen(draw, renamed(draw, told))
     ask = ask_for(draw, draw.pick(kind.names), record, named=1)
