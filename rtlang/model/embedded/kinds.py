@@ -10,8 +10,8 @@ from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.neighbours import with_other_verbs
 from rtlang.model.embedded.words import Draw
 
-CLAUSES_SHARE = 0.25  # of the texts of a kind that has clauses
-SENTENCES_SHARE = 0.25  # of the texts of a kind that has sentences
+CLAUSES_SHARE = 0.15  # of the texts of a kind that has clauses
+SENTENCES_SHARE = 0.15  # of the texts of a kind that has sentences
 FIRST_PERSON_SHARE = 0.35  # of the texts made of sentences, where a kind has some in the first person
 PLURAL = "items"  # the slot with the plural of a field's value
 SLOT = re.compile(r"{(\w+)}")
