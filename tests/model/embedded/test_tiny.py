@@ -26,7 +26,7 @@ TOKENIZER = Tokenizer.from_file(str(TINY / "tokenizer.json"))
 PROMPTS = {
     "Extract customer, item, quantity, city as JSON.\nText: Ada ordered 12 chairs for 40 dollars each, to be shipped to Rome.": {
         "customer": "Ada",
-        "item": "chair",
+        "item": "chairs",
         "quantity": 12,
         "city": "Rome",
     },
