@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape, load_llama
-from rtlang.model.embedded.train import TOKENIZER_FILES, read_checkpoint, write_checkpoint
+from rtlang.model.embedded.run_files import TOKENIZER_FILES, put, read_checkpoint, write_checkpoint
 
 
 def average(first: Path, second: Path, output: Path, share: float = 0.5) -> None:
@@ -29,7 +29,7 @@ def average(first: Path, second: Path, output: Path, share: float = 0.5) -> None
     load_llama(network, means)
     output.mkdir(parents=True, exist_ok=True)
     for name in TOKENIZER_FILES:
-        (output / name).write_bytes(tokenizers[0][name])
+        put(output / name, tokenizers[0][name])
     write_checkpoint(network, Encoder(output), output)
 
 

@@ -12,56 +12,48 @@ gain more from that than from threads.
 """
 
 import argparse
-import hashlib
-import json
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+from filelock import FileLock, Timeout
 from torch import Tensor, multiprocessing
 from torch.nn import functional
 
 from rtlang.model.embedded.batches import Encoder, microbatches
-from rtlang.model.embedded.network import (
-    Network,
-    Shape,
-    causal_mask,
-    int8_state_dict_for_llama,
-    llama_config,
-    load_llama,
-    state_dict_for_llama,
-)
+from rtlang.model.embedded.network import Network, Shape, causal_mask
 from rtlang.model.embedded.optimizer import Optimizer
+from rtlang.model.embedded.run_files import (
+    STATE_FILE,
+    Progress,
+    begin_from,
+    check_folders,
+    hash_of,
+    read_state,
+    write_checkpoint,
+    write_state,
+)
 from rtlang.model.embedded.tokenizer_training import train_tokenizer
-from rtlang.model.quantized import float_state
 
 logger = logging.getLogger(__name__)
 
 MICROBATCHES = 2
 WARMUP, FLAT_UNTIL = 0.01, 0.35
 FROM_CHECKPOINT_PEAK = 0.6  # of the rate, for weights that are trained already
-STATE_FILE = "training.pt"
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
-# What tensors do not show; where one of these is another, the weights mean another model.
-SAME_IN_CONFIG = (
-    "model_type",
-    "head_dim",
-    "hidden_act",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "rms_norm_eps",
-    "rope_parameters",
-)
+MAX_MINUTES, MAX_SEED = 100_000, 2**40
+
+
+class TrainingError(Exception):
+    """A training cannot go on. The message says why; what was saved last is kept."""
 
 
 def rate_at(progress: float, *, from_checkpoint: bool = False) -> float:
@@ -80,16 +72,6 @@ def loss_of(network: Network, token_ids: Tensor, weights: Tensor) -> tuple[Tenso
     hidden: Tensor = network(token_ids, mask)[:, :-1][chosen]  # [N, hidden]
     losses = functional.cross_entropy(network.logits(hidden).float(), targets[chosen], reduction="none")
     return (losses * target_weights[chosen]).sum(), target_weights.sum()
-
-
-def write_checkpoint(network: Network, encoder: Encoder, directory: Path) -> None:
-    """Write the model in int8 beside the tokenizer; `transformers` reads it where compressed-tensors is installed."""
-    directory.mkdir(parents=True, exist_ok=True)
-    save_file(int8_state_dict_for_llama(network), str(directory / "model.safetensors"), metadata={"format": "pt"})
-    config = llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id)
-    (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    generation = {"eos_token_id": encoder.eos_token_id, "pad_token_id": encoder.pad_token_id, "do_sample": False}
-    (directory / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n")
 
 
 class Counts(NamedTuple):
@@ -150,15 +132,18 @@ class Gradients:
         self._batches = microbatches(Encoder(output), seed)
 
     def step(self) -> Counts:
-        """The gradients of the mean loss of one step, left at the network's parameters."""
-        for pipe, _ in self._helpers:
-            pipe.send(True)
-        counts = [add_gradients(self._network, self._batches, self._count)]
-        for pipe, _ in self._helpers:
-            try:
-                counts.append(pipe.recv())
-            except EOFError:
-                raise RuntimeError("a training process ended; what it said stands above") from None
+        """The gradients of the mean loss of one step, left at the network's parameters.
+
+        Raises:
+            TrainingError: a helper has ended.
+        """
+        try:
+            for pipe, _ in self._helpers:
+                pipe.send(True)
+            counts = [add_gradients(self._network, self._batches, self._count)]
+            counts += [pipe.recv() for pipe, _ in self._helpers]
+        except (EOFError, ConnectionError):
+            raise TrainingError("a further process of the training ended; what it said stands above") from None
         total = Counts(*(sum(column) for column in zip(*counts, strict=True)))
         for name, parameter in self._network.named_parameters():
             if parameter.grad is not None:
@@ -168,112 +153,33 @@ class Gradients:
         return total
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a run is, and what it belongs to."""
+def train(minutes: float, state: Path, output: Path, seed: int | None = None, num_processes: int = 1) -> None:
+    """Train until the budget is spent; continues from `state` where an earlier run, or `begin_from`, left off.
 
-    spent: float = 0.0  # seconds
-    num_tokens: int = 0  # with padding
-    start: str = ""  # the checkpoint whose weights it began with; "" is none
-    tokenizer: str = ""  # SHA-256 of its tokenizer.json, in hexadecimal
-
-
-def write_state(path: Path, optimizer: Optimizer, progress: Progress) -> None:
-    """Write what a resumed run needs; whoever kills the process finds this state or the one before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    torch.save({"optimizer": optimizer.state(), **asdict(progress)}, path.with_suffix(".new"))
-    path.with_suffix(".new").replace(path)
-
-
-def read_state(path: Path) -> tuple[dict[str, Any], Progress]:
-    """What `write_state` wrote: the optimizer's state, and the progress.
+    Without a seed, documents are those of the run's own.
 
     Raises:
-        ValueError: the file is another one; names it.
+        TrainingError: the state is of another model, the loss is no longer finite, or a further process has ended.
+        OSError: a file cannot be written; names it.
     """
-    try:
-        content = torch.load(path, weights_only=True)
-        return content.pop("optimizer"), Progress(**content)
-    except (OSError, EOFError, RuntimeError, UnpicklingError, AttributeError, KeyError, TypeError) as error:
-        why = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"{path} is not what a training wrote: {type(error).__name__}: {why}") from None
-
-
-def hash_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def check_state(state: Path, output: Path, start: Path | None) -> None:
-    """Whether the run in `state`, where there is one, belongs to `output` and began with `start`, if that is given.
-
-    Raises:
-        ValueError: it does not; says why.
-    """
-    saved, tokenizer = state / STATE_FILE, output / "tokenizer.json"
-    if not saved.exists():
-        return
-    _, progress = read_state(saved)
-    if start is not None and progress.start != str(start.resolve()):
-        began = f"with --start {progress.start}" if progress.start else "without --start"
-        raise ValueError(f"{saved} holds a run that began {began}, not with {start}; name another folder for --state")
-    if not tokenizer.exists() or hash_of(tokenizer) != progress.tokenizer:
-        raise ValueError(f"{tokenizer} is not the tokenizer of the run in {saved}; name that run's --output")
-
-
-def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
-    """The weights of a checkpoint of this model in float32, by their names in it, and what its tokenizer's files hold.
-
-    Raises:
-        ValueError: a file cannot be read or is of another model; says so.
-    """
-    encoder, network = Encoder(folder), Network(Shape())
-    try:
-        config = json.loads((folder / "config.json").read_text())
-        tokenizer_files = {name: (folder / name).read_bytes() for name in TOKENIZER_FILES}
-        load_llama(network, float_state([folder / "model.safetensors"], torch.float32))
-    except (OSError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{folder} cannot be gone on from: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{folder / 'config.json'} holds no object")
-    for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
-        if key in SAME_IN_CONFIG and config.get(key) != value:
-            raise ValueError(f"{folder / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")
-    return state_dict_for_llama(network, torch.float32), tokenizer_files
-
-
-def begin_from(start: Path, state: Path, output: Path) -> None:
-    """Make the state of a new run that goes on from a checkpoint's weights, and put the checkpoint into `output`.
-
-    Raises:
-        ValueError: a file of `start` cannot be read or is of another model, or `output` has another tokenizer; says so.
-    """
-    weights, tokenizer_files = read_checkpoint(start)
-    network = Network(Shape())
-    load_llama(network, weights)
-    tokenizer = output / "tokenizer.json"
-    if tokenizer.exists() and tokenizer.read_bytes() != tokenizer_files["tokenizer.json"]:
-        raise ValueError(f"{tokenizer} is not that of {start}; name another folder for --output")
-    for name, content in tokenizer_files.items():
-        (output / name).write_bytes(content)
-    write_checkpoint(network, Encoder(output), output)
-    write_state(
-        state / STATE_FILE, Optimizer(network), Progress(start=str(start.resolve()), tokenizer=hash_of(tokenizer))
-    )
-
-
-def train(minutes: float, state: Path, output: Path, seed: int, num_processes: int = 1) -> None:
-    """Train until the budget is spent; continues from `state` where an earlier run, or `begin_from`, left off."""
     if not (output / "tokenizer.json").exists():
         train_tokenizer(output)
-    encoder, network = Encoder(output), Network(Shape(), seed).bfloat16()
+    encoder, network = Encoder(output), Network(Shape(), 1 if seed is None else seed).bfloat16()
     optimizer, progress = Optimizer(network), Progress(tokenizer=hash_of(output / "tokenizer.json"))
     saved = state / STATE_FILE
     if saved.exists():
         optimizer_state, progress = read_state(saved)
-        optimizer.restore(optimizer_state)
+        try:
+            optimizer.restore(optimizer_state)
+        except (KeyError, RuntimeError) as error:
+            raise TrainingError(f"{saved} is of a model of another shape: {error}") from None
+    if progress.spent >= minutes * 60:
+        write_checkpoint(network, encoder, output)
+        logger.info("the budget is spent already: %.1f minutes; the checkpoint is written again", progress.spent / 60)
+        return
+    progress.seed = progress.seed if seed is None else seed
     # A resumed run takes a new part of the corpus, since the stream cannot be entered in the middle.
-    gradients = Gradients(network, output, seed * 1_000_003 + optimizer.num_steps, num_processes)
+    gradients = Gradients(network, output, progress.seed * 1_000_003 + optimizer.num_steps, num_processes)
     network.compile(dynamic=True)
     logger.info(
         "%s, %d parameters", asdict(network.shape), sum(parameter.numel() for parameter in network.parameters())
@@ -287,6 +193,8 @@ def train(minutes: float, state: Path, output: Path, seed: int, num_processes: i
         now = time.monotonic()
         progress.spent, last = progress.spent + now - last, now
         loss = counts.loss_sum / counts.weight
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise TrainingError(f"loss {loss} and norm {norm} at step {optimizer.num_steps}; the last state is kept")
         running = loss if not running else 0.98 * running + 0.02 * loss
         if optimizer.num_steps % 50 == 0:
             logger.info(
@@ -299,8 +207,8 @@ def train(minutes: float, state: Path, output: Path, seed: int, num_processes: i
             )
         if progress.spent - saved_at > 180 or progress.spent >= minutes * 60:
             saved_at = progress.spent
+            write_state(saved, optimizer, progress)  # first: from it, the checkpoint can be written again
             write_checkpoint(network, encoder, output)
-            write_state(saved, optimizer, progress)
     logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, progress.num_tokens / 1e6, running)
 
 
@@ -329,17 +237,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--seed",
         type=int,
-        help="of the documents, 1 by default; with --start it must be given, and be one that the checkpoint was not trained with",
+        help="of the documents, 1 by default or that of the run in --state; with --start it must be given, and be one that the "
+        "checkpoint was not trained with",
     )
     parser.add_argument("--processes", type=int, default=1, help="processes of one thread each; one for each free core")
     given = parser.parse_args(arguments)
-    if given.processes < 1 or not given.minutes > 0:
-        parser.error("--processes is at least 1, --minutes more than 0")
+    if given.processes < 1 or not 0 < given.minutes <= MAX_MINUTES:
+        parser.error(f"--processes is at least 1, --minutes more than 0 and at most {MAX_MINUTES}")
+    if given.seed is not None and not 0 <= given.seed <= MAX_SEED:
+        parser.error(f"--seed is from 0 to {MAX_SEED}")
     for folder in (given.state, given.output):  # found out now, not at the first save
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / ".writable").touch()
-            (folder / ".writable").unlink()
+            TemporaryFile(dir=folder).close()
         except OSError as error:
             parser.error(f"{folder} cannot be written to: {error}")
     if given.start is not None:
@@ -348,17 +258,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.seed is None:
             parser.error("--start needs a --seed that the checkpoint was not trained with")
     try:
-        check_state(given.state, given.output, given.start)
-        if given.start is not None and not (given.state / STATE_FILE).exists():
-            begin_from(given.start, given.state, given.output)
-    except ValueError as error:
-        parser.error(str(error))
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    try:
-        with threads(1):
-            train(given.minutes, given.state, given.output, 1 if given.seed is None else given.seed, given.processes)
+        with FileLock(given.state / "training.lock", timeout=0):
+            begin(parser, given)
+            logging.basicConfig(level=logging.INFO, format="%(message)s")
+            with threads(1):
+                train(given.minutes, given.state, given.output, given.seed, given.processes)
+    except Timeout:
+        parser.error(f"--state {given.state} is in use by another training")
+    except (TrainingError, OSError) as error:
+        parser.exit(1, f"{error}\n")
     except KeyboardInterrupt:
         parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
+
+
+def begin(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    """Check the folders, and put the checkpoint that a new run begins with into them."""
+    try:
+        check_folders(given.state, given.output, given.start)
+        if given.start is not None and not (given.state / STATE_FILE).exists():
+            begin_from(given.start, given.state, given.output, given.seed)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import torch
 from rtlang.model.embedded.average import main
 from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape
-from rtlang.model.embedded.train import TOKENIZER_FILES, write_checkpoint
+from rtlang.model.embedded.run_files import TOKENIZER_FILES, write_checkpoint
 from rtlang.model.quantized import float_state
 
 TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
@@ -49,6 +49,7 @@ def test_the_weights_are_the_mean_within_a_step_of_int8(other: Path, tmp_path: P
         ("missing", "nowhere"),
         ("tokenizer", "are not the same"),
         ("output", "output"),
+        ("sharded output", "belongs to another checkpoint"),
     ],
 )
 def test_what_cannot_be_averaged_is_refused(
@@ -65,6 +66,9 @@ def test_what_cannot_be_averaged_is_refused(
         case "tokenizer":
             path = other / "tokenizer.json"
             path.write_text(path.read_text() + "\n")
+        case "sharded output":
+            (tmp_path / "output").mkdir()
+            (tmp_path / "output" / "model.safetensors.index.json").touch()
         case "output":
             (tmp_path / "output").touch()
     with pytest.raises(SystemExit) as ended:

@@ -7,13 +7,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 from rtlang.model.embedded import batches as batching
 from rtlang.model.embedded import train as training
 from rtlang.model.embedded.batches import Encoder, microbatches
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.optimizer import Optimizer
-from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, Progress, loss_of, rate_at, write_state
+from rtlang.model.embedded.run_files import (
+    TOKENIZER_FILES,
+    Progress,
+    hash_of,
+    read_state,
+    write_checkpoint,
+    write_state,
+)
+from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, TrainingError, loss_of, rate_at
 from rtlang.model.quantized import float_state
 
 TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
@@ -79,7 +88,10 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
     for name, value in (
         ("--minutes", "0"),
         ("--minutes", "nan"),
+        ("--minutes", "inf"),
         ("--processes", "0"),
+        ("--seed", "-1"),
+        ("--seed", str(2**70)),
         ("--state", str(tmp_path / "file")),
         ("--output", str(tmp_path / "file" / "below")),
     ):
@@ -90,7 +102,7 @@ def test_wrong_numbers_and_folders_are_refused_before_training(
         assert name in said or value in said
     assert not begun
     training.main(["--processes", "2", *(part for pair in good.items() for part in pair)])
-    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", 1, 2)]
+    assert begun == [(1.0, tmp_path / "a" / "state", tmp_path / "output", None, 2)]
     assert not list((tmp_path / "output").iterdir())
 
 
@@ -129,7 +141,7 @@ def test_training_goes_on_from_a_checkpoint_and_then_from_its_own_state(
     state, output = tmp_path / "state", tmp_path / "output"
     arguments = ["--state", str(state), "--output", str(output), "--seed", "5", "--minutes"]
     training.main([*arguments, "1e-4", "--start", str(start)])
-    for name in training.TOKENIZER_FILES:
+    for name in TOKENIZER_FILES:
         assert (output / name).read_bytes() == (start / name).read_bytes()
     shipped = float_state([start / "model.safetensors"], torch.float32)
     written = float_state([output / "model.safetensors"], torch.float32)
@@ -196,7 +208,7 @@ def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     assert said in message
     assert str(start) in message
     assert not list(output.iterdir())
-    assert not list((tmp_path / "state").iterdir())
+    assert not (tmp_path / "state" / "training.pt").exists()
 
 
 def small_state(state: Path, progress: Progress) -> None:
@@ -204,7 +216,7 @@ def small_state(state: Path, progress: Progress) -> None:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "training.lock" and path.exists()}
 
 
 @pytest.mark.parametrize(
@@ -218,6 +230,11 @@ def files_of(folder: Path) -> dict[str, bytes]:
         ("emptied output of the run", "is not the tokenizer of the run"),
         ("emptied output, resumed alone", "is not the tokenizer of the run"),
         ("output of another run", "is not that of"),
+        ("resumed into its start", "would be overwritten"),
+        ("no tokenizer config", "no tokenizer_config.json"),
+        ("checkpoint of another run", "holds a checkpoint already"),
+        ("checkpoint in several files", "belongs to another checkpoint"),
+        ("link to nothing", "is a link to a file that is not there"),
         ("no state", "is not what a training wrote"),
         ("cut off state", "is not what a training wrote"),
     ],
@@ -254,6 +271,18 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
             arguments = ["--state", str(state), "--output", str(output)]
         case "output of another run":
             (output / "tokenizer.json").write_text("{}")
+        case "resumed into its start":
+            small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
+            arguments = ["--state", str(state), "--output", str(start)]
+        case "no tokenizer config":
+            small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
+            shutil.copyfile(start / "tokenizer.json", output / "tokenizer.json")
+        case "checkpoint of another run":
+            (output / "model.safetensors").write_bytes(b"worth much")
+        case "checkpoint in several files":
+            (output / "model.safetensors.index.json").write_text("{}")
+        case "link to nothing":
+            (state / "training.pt").symlink_to(tmp_path / "unmounted")
         case "no state":
             (state / "training.pt").write_bytes(b"nothing")
         case "cut off state":
@@ -265,3 +294,119 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
     assert ended.value.code == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
     assert (files_of(state), files_of(output), files_of(start)) == before
+
+
+def run_of(start: Path, tmp_path: Path, **progress: float) -> tuple[Path, Path]:
+    """The state and the output of a run that began with `start`."""
+    state, output = tmp_path / "state", tmp_path / "output"
+    output.mkdir()
+    training.begin_from(start, state, output, seed=5)
+    optimizer_state, begun = read_state(state / "training.pt")
+    optimizer = Optimizer(Network(Shape()).bfloat16())
+    optimizer.restore(optimizer_state)
+    for name, value in progress.items():
+        setattr(begun, name, value)
+    write_state(state / "training.pt", optimizer, begun)
+    return state, output
+
+
+def test_a_run_whose_budget_is_spent_writes_its_checkpoint_again(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "Gradients", lambda *_: pytest.fail("training began"))
+    state, output = run_of(start, tmp_path, spent=100.0)
+    before = (output / "model.safetensors").read_bytes()
+    (output / "model.safetensors").write_bytes(b"overwritten")
+    training.main(["--state", str(state), "--output", str(output), "--minutes", "1"])
+    written = float_state([output / "model.safetensors"], torch.float32)
+    (output / "model.safetensors").write_bytes(before)
+    for name, weight in float_state([output / "model.safetensors"], torch.float32).items():
+        torch.testing.assert_close(
+            written[name].float(), weight.float(), rtol=0.01, atol=0.01 * float(weight.abs().max())
+        )
+
+
+def test_a_resumed_run_keeps_its_seed(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+
+    def begun(_network: Network, _output: Path, seed: int, _num_processes: int) -> None:
+        seeds.append(seed)
+        raise TrainingError("far enough")
+
+    monkeypatch.setattr(training, "Gradients", begun)
+    state, output = run_of(start, tmp_path)
+    for further in ([], ["--seed", "5"], ["--seed", "6"]):
+        with pytest.raises(SystemExit) as ended:
+            training.main(["--state", str(state), "--output", str(output), *further])
+        assert ended.value.code == 1
+    assert seeds[0] == seeds[1] != seeds[2]
+
+
+def test_two_trainings_do_not_share_a_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    with FileLock(state / "training.lock"), pytest.raises(SystemExit) as ended:
+        training.main(["--state", str(state), "--output", str(tmp_path / "output")])
+    assert ended.value.code == 2
+    assert f"{state} is in use by another training" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["loss", "helper", "shape", "output"])
+def test_a_training_that_cannot_go_on_says_why_and_keeps_its_state(
+    what: str, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
+    monkeypatch.setattr(batching, "MICROBATCH_TOKENS", 64)
+    state, output = run_of(start, tmp_path)
+    arguments = ["--state", str(state), "--output", str(output), "--minutes", "1e-4"]
+    said = {"loss": "loss nan", "helper": "a further process", "shape": "another shape", "output": "cannot be written"}[
+        what
+    ]
+    match what:
+        case "loss":
+            monkeypatch.setattr(
+                training, "loss_of", lambda *given: (loss_of(*given)[0] * float("nan"), torch.tensor(1.0))
+            )
+        case "helper":
+            monkeypatch.setattr(training, "work", None)
+            arguments += ["--processes", "2"]
+        case "shape":
+            _, progress = read_state(state / "training.pt")
+            small_state(state, progress)
+        case "output":
+            (output / "model.safetensors").unlink()
+            (output / "model.safetensors").mkdir()
+    before = (state / "training.pt").read_bytes()
+    with pytest.raises(SystemExit) as ended:
+        training.main(arguments)
+    assert ended.value.code == 1
+    assert said in capsys.readouterr().err
+    if what == "output":  # what was trained is in the state
+        assert read_state(state / "training.pt")[1].spent > 0
+    else:
+        assert (state / "training.pt").read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "training.pt"
+    small_state(tmp_path, Progress(spent=1.0))
+
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:1000])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"training\.pt cannot be written: No space left"):
+        small_state(tmp_path, Progress(spent=2.0))
+    assert [file.name for file in tmp_path.iterdir()] == ["training.pt"]
+    assert read_state(path)[1].spent == 1.0
+
+
+def test_weights_that_are_not_finite_are_refused(start: Path, tmp_path: Path) -> None:
+    network = Network(Shape(), seed=3)
+    with torch.no_grad():
+        network.final_norm[0] = float("nan")
+    write_checkpoint(network, Encoder(start), start)
+    with pytest.raises(ValueError, match=r"model\.safetensors has numbers in model\.norm\.weight that are not finite"):
+        training.begin_from(start, tmp_path / "state", tmp_path / "output", seed=5)
