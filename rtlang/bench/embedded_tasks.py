@@ -306,7 +306,7 @@ TASKS = (
     ),
     Task(
         "everyday-texts",
-        "the same of everyday texts by another author",
+        "one record of an everyday text by another author as JSON",
         asking(everyday_text, typed),
         Judge.RECORD,
         draws=(TEXTS, ALL),

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape, load_llama
-from rtlang.model.embedded.run_files import TOKENIZER_FILES, put, read_checkpoint, write_checkpoint
+from rtlang.model.embedded.run_files import TOKENIZER_FILES, check_output, put, read_checkpoint, write_checkpoint
 
 
 def average(first: Path, second: Path, output: Path, share: float = 0.5) -> None:
     """Write a checkpoint whose weights are `share` of those of `second`, the rest of those of `first`, summed in float32.
 
     Raises:
-        ValueError: a file of either cannot be read or is of another model, or their tokenizers are not the same; says so.
+        ValueError: a file of either cannot be read or is of another model, their tokenizers are not the same, or `output` holds a
+            checkpoint; says so.
         OSError: `output` cannot be written to.
     """
+    check_output(output)
     weights, tokenizers = zip(*(read_checkpoint(folder) for folder in (first, second)), strict=True)
     if tokenizers[0]["tokenizer.json"] != tokenizers[1]["tokenizer.json"]:
         raise ValueError(f"the tokenizers of {first} and {second} are not the same")

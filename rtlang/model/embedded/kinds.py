@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rtlang.model.embedded.clauses import Clauses, composed
 from rtlang.model.embedded.extras import Extra, Record
 from rtlang.model.embedded.lexicon import words
-from rtlang.model.embedded.neighbours import with_other_verbs
+from rtlang.model.embedded.other_verbs import with_other_verbs
 from rtlang.model.embedded.words import Draw
 
 CLAUSES_SHARE = 0.15  # of the texts of a kind that has clauses
@@ -42,7 +42,7 @@ class Kind:
     first_person: tuple[str, ...] = field(default=())  # the same, in the words of the person whom the record is about
     aliases: Mapping[str, str] = field(default_factory=dict)  # other names of fields in texts; "" tells no field
     clauses: Clauses | None = None  # what longer sentences are put together from
-    verbs_tell_roles: bool = False  # so that a text keeps its verbs
+    verbs_tell_roles: bool = False  # if true, they are not swapped
 
     def __call__(self, draw: Draw) -> tuple[str, str, Record]:
         record, spelled = self.draw(draw)
@@ -53,7 +53,7 @@ class Kind:
         return self.name, text, record
 
     def filled(self, line: str, record: Record, spelled: Mapping[str, str]) -> tuple[str, Record]:
-        """The text of a template, and the record as that text tells it: values are copied, `lamps` where it speaks of those."""
+        """The text of a template, and the record as it tells it: with the plural as the value where the template has `{items}`."""
         if PLURAL in spelled and "{" + PLURAL + "}" in line:
             record = {**record, self.aliases[PLURAL]: spelled[PLURAL]}
         return line.format_map({**record, **spelled}), record

@@ -165,13 +165,13 @@ My name is {customer} and I [need/want to buy/would like to have/am ordering] {i
 
 
 def draw_basket(draw: Draw) -> Drawn:
-    rows = [(draw.goods(), draw.number(2, 60)) for _ in range(draw.pick((1, 2, 2, 2, 3, 3, 4)))]
+    pairs = [(draw.goods(), draw.number(2, 60)) for _ in range(draw.pick((1, 2, 2, 2, 3, 3, 4)))]
     if draw.chance(0.2):
-        goods = [f"{count} x {item}" for item, count in rows]
+        goods = [f"{count} x {noun}" for noun, count in pairs]
     else:
-        rows = [(plural(item), count) for item, count in rows]
-        goods = [f"{count} {items}" for items, count in rows]
-    items: list[dict[str, str | int]] = [{"item": item, "quantity": count} for item, count in rows]
+        pairs = [(plural(noun), count) for noun, count in pairs]
+        goods = [f"{count} {noun}" for noun, count in pairs]
+    items: list[dict[str, str | int]] = [{"item": noun, "quantity": count} for noun, count in pairs]
     return {"customer": draw.full_name(), "city": draw.place_name(), "items": items}, {"goods": listing(goods)}
 
 

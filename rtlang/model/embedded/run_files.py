@@ -1,16 +1,18 @@
 """The files of a training: its state, the checkpoint that it writes, and checkpoints that it begins with.
 
-Every file is written whole or not at all. A state knows the checkpoint that it began with, its tokenizer and its seed, so that
-runs are not mixed.
+Every file is written whole or not at all. A state knows its run, the checkpoint that this began with, its tokenizer and its seed, and
+a checkpoint knows the run that wrote it, so that runs are not mixed.
 """
 
 import hashlib
 import json
+import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import safetensors.torch
 import torch
@@ -49,29 +51,53 @@ def put(path: Path, content: bytes) -> None:
     Raises:
         OSError: it cannot be written; names it.
     """
-    new = path.with_name(path.name + ".new")
+    target = path.resolve()  # of a link, the file itself
+    new = target.with_name(target.name + ".new")
     try:
-        new.write_bytes(content)
-        new.replace(path)
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(target)
     except OSError as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise OSError(error.errno, f"{path} cannot be written: {error.strerror}") from None
 
 
-def write_checkpoint(network: Network, encoder: Encoder, directory: Path) -> None:
+def check_output(directory: Path, run: str | None = None) -> None:
+    """Refuse a folder that holds a checkpoint, unless `run` wrote it.
+
+    Raises:
+        ValueError: it does; or has the index of a checkpoint in several files, which readers would go by.
+    """
+    if (directory / INDEX_FILE).exists():
+        raise ValueError(f"{directory / INDEX_FILE} belongs to another checkpoint; name another folder for --output")
+    path = directory / WEIGHTS_FILE
+    if not path.is_file():
+        return
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            written_by = (file.metadata() or {}).get("run", "")
+    except SafetensorError:
+        written_by = None
+    if run is None or written_by != run:
+        raise ValueError(f"{directory} holds a checkpoint already, of another run; name another folder for --output")
+
+
+def write_checkpoint(network: Network, encoder: Encoder, directory: Path, run: str = "") -> None:
     """Write the model in int8 beside the tokenizer; `transformers` reads it where compressed-tensors is installed.
 
     Raises:
-        ValueError: the directory has the index of a checkpoint in several files, which readers would go by.
+        ValueError: the directory holds another checkpoint than one of `run`.
         OSError: a file cannot be written; names it.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    if (directory / INDEX_FILE).exists():
-        raise ValueError(f"{directory / INDEX_FILE} belongs to another checkpoint; name another folder")
+    check_output(directory, run)
     config = llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id)
     generation = {"eos_token_id": encoder.eos_token_id, "pad_token_id": encoder.pad_token_id, "do_sample": False}
-    put(directory / WEIGHTS_FILE, safetensors.torch.save(int8_state_dict_for_llama(network), {"format": "pt"}))
+    metadata = {"format": "pt", **({"run": run} if run else {})}
+    put(directory / WEIGHTS_FILE, safetensors.torch.save(int8_state_dict_for_llama(network), metadata))
     put(directory / "config.json", (json.dumps(config, indent=2) + "\n").encode())
     put(directory / "generation_config.json", (json.dumps(generation, indent=2) + "\n").encode())
 
@@ -84,7 +110,8 @@ class Progress:
     num_tokens: int = 0  # with padding
     start: str = ""  # the checkpoint whose weights it began with; "" is none
     tokenizer: str = ""  # SHA-256 of its tokenizer.json, in hexadecimal
-    seed: int = 1  # of its documents
+    seed: int | None = None  # of its documents; None in states of before it was kept
+    run: str = field(default_factory=lambda: uuid4().hex)  # "" in states of before it was kept
 
 
 def write_state(path: Path, optimizer: Optimizer, progress: Progress) -> None:
@@ -104,10 +131,13 @@ def read_state(path: Path) -> tuple[dict[str, Any], Progress]:
 
     Raises:
         ValueError: the file is another one; names it.
+        OSError: it cannot be read.
     """
     try:
         content = torch.load(path, weights_only=True)
-        return content.pop("optimizer"), Progress(**content)
+        return content.pop("optimizer"), Progress(**{"run": "", **content})
+    except OSError:
+        raise
     except Exception as error:  # of a damaged file, torch raises whatever comes up
         why = (str(error).splitlines() or [""])[0]
         raise ValueError(f"{path} is not what a training wrote: {type(error).__name__}: {why}") from None
@@ -119,22 +149,17 @@ def hash_of(path: Path) -> str:
 
 
 def check_folders(state: Path, output: Path, start: Path | None) -> None:
-    """Whether a run may go on from `state`, or begin there, and write its checkpoint into `output`.
+    """Refuse a run that would not go on with what is its own.
 
     Raises:
-        ValueError: it may not: the state is of another run, or `output` holds another checkpoint; says so.
+        ValueError: the state is of another run, or `output` holds another checkpoint; says so.
         OSError: a file cannot be read.
     """
     saved, tokenizer = state / STATE_FILE, output / "tokenizer.json"
     if saved.is_symlink() and not saved.exists():
         raise ValueError(f"{saved} is a link to a file that is not there")
-    if (output / INDEX_FILE).exists():
-        raise ValueError(f"{output / INDEX_FILE} belongs to another checkpoint; name another folder for --output")
     if not saved.exists():
-        if (output / WEIGHTS_FILE).exists():
-            raise ValueError(
-                f"{output} holds a checkpoint already, and {state} no run that wrote it; name another folder for --output"
-            )
+        check_output(output)
         if start is None and tokenizer.exists():
             check_tokenizer(output)
         return
@@ -146,11 +171,12 @@ def check_folders(state: Path, output: Path, start: Path | None) -> None:
         raise ValueError(f"{saved} holds a run that began with {output}; the checkpoint would be overwritten")
     if not tokenizer.exists() or hash_of(tokenizer) != progress.tokenizer:
         raise ValueError(f"{tokenizer} is not the tokenizer of the run in {saved}; name that run's --output")
+    check_output(output, progress.run)
     check_tokenizer(output)
 
 
 def check_tokenizer(folder: Path) -> None:
-    """Whether both files of a tokenizer of this model are in a folder.
+    """Refuse a folder without both files of a tokenizer of this model.
 
     Raises:
         ValueError: one is missing or another; names it.
@@ -202,4 +228,4 @@ def begin_from(start: Path, state: Path, output: Path, seed: int) -> None:
         put(output / name, content)
     progress = Progress(start=str(start.resolve()), tokenizer=hash_of(tokenizer), seed=seed)
     write_state(state / STATE_FILE, Optimizer(network), progress)
-    write_checkpoint(network, Encoder(output), output)
+    write_checkpoint(network, Encoder(output), output, progress.run)

@@ -18,7 +18,7 @@ from rtlang.model.embedded.kinds_of_people import person, ticket
 from rtlang.model.embedded.kinds_of_trade import basket, order
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.listings import listing_of
-from rtlang.model.embedded.neighbours import with_other_verbs
+from rtlang.model.embedded.other_verbs import with_other_verbs
 from rtlang.model.embedded.words import Draw, Messages
 
 LISTED_KEYS = words(
@@ -245,7 +245,7 @@ def few_shot(draw: Draw) -> Messages:
 
 
 def short_text(draw: Draw, kinds: Sequence[Kind] = SHORT) -> Messages:
-    """One order, event, person, ticket or recipe, told by one text with nothing besides: the plain case of `extraction`."""
+    """One record of one of `kinds`, told by one text with nothing besides: the plain case of `extraction`."""
     kind = draw.pick(kinds)
     _, text, told = kind(draw)
     record = chosen(draw, renamed(draw, told))

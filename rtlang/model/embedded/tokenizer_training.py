@@ -12,6 +12,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from rtlang.model.embedded.corpus import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, documents
+from rtlang.model.embedded.run_files import put
 
 VOCAB_SIZE = 2048
 SPLIT = r"\p{L}+|\p{N}|[^\p{L}\p{N}]+"
@@ -38,7 +39,6 @@ def train_tokenizer(directory: Path) -> None:
     texts = (piece.text for document in islice(documents(TRAINING_SEED), NUM_TRAINING_DOCUMENTS) for piece in document)
     tokenizer.train_from_iterator(texts, trainer)
     directory.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(directory / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": None,
@@ -50,4 +50,5 @@ def train_tokenizer(directory: Path) -> None:
         "model_max_length": 1024,
         "chat_template": CHAT_TEMPLATE,
     }
-    (directory / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n")
+    put(directory / "tokenizer_config.json", (json.dumps(settings, indent=2) + "\n").encode())
+    put(directory / "tokenizer.json", tokenizer.to_str(pretty=True).encode())  # last: where it is, both are

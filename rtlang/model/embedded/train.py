@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 MICROBATCHES = 2
 WARMUP, FLAT_UNTIL = 0.01, 0.35
 FROM_CHECKPOINT_PEAK = 0.6  # of the rate, for weights that are trained already
-MAX_MINUTES, MAX_SEED = 100_000, 2**40
+MAX_MINUTES, MAX_SEED, DEFAULT_SEED = 100_000, 2**40, 1
 
 
 class TrainingError(Exception):
@@ -156,16 +156,18 @@ class Gradients:
 def train(minutes: float, state: Path, output: Path, seed: int | None = None, num_processes: int = 1) -> None:
     """Train until the budget is spent; continues from `state` where an earlier run, or `begin_from`, left off.
 
-    Without a seed, documents are those of the run's own.
+    Without a seed, documents are drawn by that of the run in `state`.
 
     Raises:
-        TrainingError: the state is of another model, the loss is no longer finite, or a further process has ended.
+        TrainingError: the state is of another model, the loss is no longer finite, a further process has ended, or another run has
+            written to `output`.
         OSError: a file cannot be written; names it.
     """
     if not (output / "tokenizer.json").exists():
         train_tokenizer(output)
-    encoder, network = Encoder(output), Network(Shape(), 1 if seed is None else seed).bfloat16()
-    optimizer, progress = Optimizer(network), Progress(tokenizer=hash_of(output / "tokenizer.json"))
+    encoder, network = Encoder(output), Network(Shape(), DEFAULT_SEED if seed is None else seed).bfloat16()
+    optimizer = Optimizer(network)
+    progress = Progress(tokenizer=hash_of(output / "tokenizer.json"), seed=DEFAULT_SEED)
     saved = state / STATE_FILE
     if saved.exists():
         optimizer_state, progress = read_state(saved)
@@ -174,10 +176,13 @@ def train(minutes: float, state: Path, output: Path, seed: int | None = None, nu
         except (KeyError, RuntimeError) as error:
             raise TrainingError(f"{saved} is of a model of another shape: {error}") from None
     if progress.spent >= minutes * 60:
-        write_checkpoint(network, encoder, output)
+        save_checkpoint(network, encoder, output, progress)
         logger.info("the budget is spent already: %.1f minutes; the checkpoint is written again", progress.spent / 60)
         return
-    progress.seed = progress.seed if seed is None else seed
+    if seed is not None:
+        progress.seed = seed
+    if progress.seed is None:
+        raise TrainingError(f"{saved} was written before states kept their seed; name it by --seed")
     # A resumed run takes a new part of the corpus, since the stream cannot be entered in the middle.
     gradients = Gradients(network, output, progress.seed * 1_000_003 + optimizer.num_steps, num_processes)
     network.compile(dynamic=True)
@@ -208,8 +213,21 @@ def train(minutes: float, state: Path, output: Path, seed: int | None = None, nu
         if progress.spent - saved_at > 180 or progress.spent >= minutes * 60:
             saved_at = progress.spent
             write_state(saved, optimizer, progress)  # first: from it, the checkpoint can be written again
-            write_checkpoint(network, encoder, output)
+            save_checkpoint(network, encoder, output, progress)
     logger.info("done: %d steps, %.2f Mtokens, loss %.4f", optimizer.num_steps, progress.num_tokens / 1e6, running)
+
+
+def save_checkpoint(network: Network, encoder: Encoder, output: Path, progress: Progress) -> None:
+    """Write the checkpoint of a run.
+
+    Raises:
+        TrainingError: `output` holds one of another run by now.
+        OSError: a file cannot be written; names it.
+    """
+    try:
+        write_checkpoint(network, encoder, output, progress.run)
+    except ValueError as error:
+        raise TrainingError(str(error)) from None
 
 
 @contextmanager
@@ -258,20 +276,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.seed is None:
             parser.error("--start needs a --seed that the checkpoint was not trained with")
     try:
-        with FileLock(given.state / "training.lock", timeout=0):
-            begin(parser, given)
+        lock = FileLock(given.state / "training.lock", timeout=0).acquire()
+    except Timeout:
+        parser.error(f"--state {given.state} is in use by another training")
+    try:
+        with lock:
+            prepare_folders(parser, given)
             logging.basicConfig(level=logging.INFO, format="%(message)s")
             with threads(1):
                 train(given.minutes, given.state, given.output, given.seed, given.processes)
-    except Timeout:
-        parser.error(f"--state {given.state} is in use by another training")
     except (TrainingError, OSError) as error:
         parser.exit(1, f"{error}\n")
     except KeyboardInterrupt:
         parser.exit(130, f"interrupted; the same command goes on from what was last saved in {given.state}\n")
 
 
-def begin(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+def prepare_folders(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
     """Check the folders, and put the checkpoint that a new run begins with into them."""
     try:
         check_folders(given.state, given.output, given.start)

@@ -50,6 +50,7 @@ def test_the_weights_are_the_mean_within_a_step_of_int8(other: Path, tmp_path: P
         ("tokenizer", "are not the same"),
         ("output", "output"),
         ("sharded output", "belongs to another checkpoint"),
+        ("used output", "holds a checkpoint already"),
     ],
 )
 def test_what_cannot_be_averaged_is_refused(
@@ -69,9 +70,16 @@ def test_what_cannot_be_averaged_is_refused(
         case "sharded output":
             (tmp_path / "output").mkdir()
             (tmp_path / "output" / "model.safetensors.index.json").touch()
+            (tmp_path / "output" / "tokenizer.json").write_text("theirs")
+        case "used output":
+            (tmp_path / "output").mkdir()
+            (tmp_path / "output" / "model.safetensors").touch()
+            (tmp_path / "output" / "tokenizer.json").write_text("theirs")
         case "output":
             (tmp_path / "output").touch()
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
+    if what in ("sharded output", "used output"):
+        assert (tmp_path / "output" / "tokenizer.json").read_text() == "theirs"

@@ -10,6 +10,7 @@ import torch
 from filelock import FileLock
 
 from rtlang.model.embedded import batches as batching
+from rtlang.model.embedded import run_files
 from rtlang.model.embedded import train as training
 from rtlang.model.embedded.batches import Encoder, microbatches
 from rtlang.model.embedded.network import Network, Shape
@@ -232,6 +233,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
         ("output of another run", "is not that of"),
         ("resumed into its start", "would be overwritten"),
         ("no tokenizer config", "no tokenizer_config.json"),
+        ("checkpoint that no run wrote", "holds a checkpoint already"),
+        ("another run began here", "holds a checkpoint already"),
         ("checkpoint of another run", "holds a checkpoint already"),
         ("checkpoint in several files", "belongs to another checkpoint"),
         ("link to nothing", "is a link to a file that is not there"),
@@ -277,8 +280,15 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
         case "no tokenizer config":
             small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
             shutil.copyfile(start / "tokenizer.json", output / "tokenizer.json")
-        case "checkpoint of another run":
+        case "checkpoint that no run wrote":
             (output / "model.safetensors").write_bytes(b"worth much")
+        case "another run began here":
+            training.begin_from(start, tmp_path / "other", output, seed=4)
+        case "checkpoint of another run":
+            (tmp_path / "own").mkdir()
+            training.begin_from(start, state, tmp_path / "own", seed=5)
+            training.begin_from(start, tmp_path / "other", output, seed=5)
+            arguments = ["--state", str(state), "--output", str(output)]
         case "checkpoint in several files":
             (output / "model.safetensors.index.json").write_text("{}")
         case "link to nothing":
@@ -315,15 +325,37 @@ def test_a_run_whose_budget_is_spent_writes_its_checkpoint_again(
 ) -> None:
     monkeypatch.setattr(training, "Gradients", lambda *_: pytest.fail("training began"))
     state, output = run_of(start, tmp_path, spent=100.0)
-    before = (output / "model.safetensors").read_bytes()
-    (output / "model.safetensors").write_bytes(b"overwritten")
+    (output / "model.safetensors").unlink()
     training.main(["--state", str(state), "--output", str(output), "--minutes", "1"])
     written = float_state([output / "model.safetensors"], torch.float32)
-    (output / "model.safetensors").write_bytes(before)
-    for name, weight in float_state([output / "model.safetensors"], torch.float32).items():
-        torch.testing.assert_close(
-            written[name].float(), weight.float(), rtol=0.01, atol=0.01 * float(weight.abs().max())
-        )
+    for name, weight in float_state([start / "model.safetensors"], torch.float32).items():
+        spread = 0.01 * float(weight.abs().max())
+        torch.testing.assert_close(written[name].float(), weight.float(), rtol=0.01, atol=spread)
+
+
+@pytest.mark.parametrize("last", range(5))
+def test_a_run_killed_while_it_begins_is_begun_again_by_the_same_command(
+    last: int, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(training, "train", lambda *given: begun.append(given))
+    arguments, put = arguments_of(tmp_path / "state", tmp_path / "output", start), run_files.put
+    written: list[Path] = []
+
+    def put_until_killed(path: Path, content: bytes) -> None:
+        if len(written) == last:
+            raise KeyboardInterrupt
+        put(path, content)
+        written.append(path)
+
+    monkeypatch.setattr(run_files, "put", put_until_killed)
+    with pytest.raises(SystemExit) as ended:
+        training.main(arguments)
+    monkeypatch.setattr(run_files, "put", put)
+    assert ended.value.code == 130
+    assert not begun
+    training.main(arguments)
+    assert len(begun) == 1
 
 
 def test_a_resumed_run_keeps_its_seed(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +374,23 @@ def test_a_resumed_run_keeps_its_seed(start: Path, tmp_path: Path, monkeypatch: 
     assert seeds[0] == seeds[1] != seeds[2]
 
 
-def test_two_trainings_do_not_share_a_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_does_not_know_its_seed_asks_for_it(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state, output = run_of(start, tmp_path)
+    content = torch.load(state / "training.pt", weights_only=True)
+    del content["seed"]
+    torch.save(content, state / "training.pt")
+    with pytest.raises(SystemExit) as ended:
+        training.main(["--state", str(state), "--output", str(output)])
+    assert ended.value.code == 1
+    assert "name it by --seed" in capsys.readouterr().err
+
+
+def test_two_trainings_do_not_share_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training, "train", lambda *_: pytest.fail("training began"))
     state = tmp_path / "state"
     state.mkdir()
     with FileLock(state / "training.lock"), pytest.raises(SystemExit) as ended:
@@ -351,17 +399,28 @@ def test_two_trainings_do_not_share_a_state(tmp_path: Path, capsys: pytest.Captu
     assert f"{state} is in use by another training" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["loss", "helper", "shape", "output"])
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("loss", "loss nan"),
+        ("helper", "a further process"),
+        ("shape", "another shape"),
+        ("output", "cannot be written"),
+        ("other run", "of another run"),
+    ],
+)
 def test_a_training_that_cannot_go_on_says_why_and_keeps_its_state(
-    what: str, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    what: str,
+    said: str,
+    start: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     monkeypatch.setattr(batching, "MICROBATCH_TOKENS", 64)
     state, output = run_of(start, tmp_path)
     arguments = ["--state", str(state), "--output", str(output), "--minutes", "1e-4"]
-    said = {"loss": "loss nan", "helper": "a further process", "shape": "another shape", "output": "cannot be written"}[
-        what
-    ]
     match what:
         case "loss":
             monkeypatch.setattr(
@@ -376,31 +435,36 @@ def test_a_training_that_cannot_go_on_says_why_and_keeps_its_state(
         case "output":
             (output / "model.safetensors").unlink()
             (output / "model.safetensors").mkdir()
+        case "other run":
+            monkeypatch.setattr(training, "check_folders", lambda *_: None)  # it came later
+            (output / "model.safetensors").unlink()
+            write_checkpoint(Network(Shape()), Encoder(output), output, "theirs")
     before = (state / "training.pt").read_bytes()
     with pytest.raises(SystemExit) as ended:
         training.main(arguments)
     assert ended.value.code == 1
     assert said in capsys.readouterr().err
-    if what == "output":  # what was trained is in the state
+    if what in ("output", "other run"):  # what was trained is in the state
         assert read_state(state / "training.pt")[1].spent > 0
     else:
         assert (state / "training.pt").read_bytes() == before
 
 
 def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "training.pt"
     small_state(tmp_path, Progress(spent=1.0))
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "training.pt").symlink_to(tmp_path / "training.pt")
+    small_state(tmp_path / "linked", Progress(spent=2.0))
+    assert (tmp_path / "linked" / "training.pt").is_symlink()
 
-    def full(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[:1000])
+    def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match=r"training\.pt cannot be written: No space left"):
-        small_state(tmp_path, Progress(spent=2.0))
-    assert [file.name for file in tmp_path.iterdir()] == ["training.pt"]
-    assert read_state(path)[1].spent == 1.0
+        small_state(tmp_path, Progress(spent=3.0))
+    assert {file.name for file in tmp_path.iterdir()} == {"training.pt", "linked"}
+    assert read_state(tmp_path / "training.pt")[1].spent == 2.0
 
 
 def test_weights_that_are_not_finite_are_refused(start: Path, tmp_path: Path) -> None:
@@ -410,3 +474,4 @@ def test_weights_that_are_not_finite_are_refused(start: Path, tmp_path: Path) ->
     write_checkpoint(network, Encoder(start), start)
     with pytest.raises(ValueError, match=r"model\.safetensors has numbers in model\.norm\.weight that are not finite"):
         training.begin_from(start, tmp_path / "state", tmp_path / "output", seed=5)
+    assert {path.name for path in tmp_path.iterdir()} == {"start"}

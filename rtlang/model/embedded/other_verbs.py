@@ -1,7 +1,8 @@
 """Other verbs after the values of a text.
 
 A text template has the verb that fits, so that a model could learn where a value ends from which words follow it in the templates.
-With verbs from all of everyday language it has to learn what a verb is. What a text then says may be odd; its fields stay what they are.
+With verbs from all of everyday language it has to learn what a verb is. What a text then says may be odd, more so where a noun or
+participle is spelled like a verb ("copies of") and swapped as well; its fields stay what they are.
 """
 
 import re
@@ -18,24 +19,31 @@ REGULAR = words(
     "contain continue cook copy cough count cover crack crash crawl creak cross crumble cry cure curl dance dare decay decide "
     "deliver demand depend deserve destroy develop differ disappear dive divide double doubt drag drift drip drop drown employ end "
     "enjoy enter escape expand expire explain explode fade fail faint fasten fetch finish fix flash float flow fold follow frighten "
-    "gain gather glow grab greet grin grow guard guess guide hammer handle happen harm hesitate hope hover hug hum hunt hurry "
+    "gain gather glow grab greet grin guard guess guide hammer handle happen harm hesitate hope hover hug hum hunt hurry "
     "ignore imagine impress improve include increase inform inspire intend interest invite join joke juggle jump kiss knock land "
-    "last laugh lead lean learn level lick lift linger listen live load lock look love manage march marry match matter melt mend "
+    "last laugh lean learn level lick lift linger listen live load lock look love manage march marry match matter melt mend "
     "mention miss mix moan move murmur nod notice object obtain occur offer oppose orbit order owe pack paint park pass pause "
     "perform persuade plan play please point polish possess practise pray prefer present press pretend prevent produce promise "
     "promote protect prove pull punish push puzzle question race rattle reach recover reduce refuse regret relax rely remain "
     "remember remind remove repeat replace rescue resist respond rest return reveal roar roll rot rule rush sail save scatter "
-    "scream search seem serve settle shake shelter shiver shock shout sigh sign slip slow smell smile snore soften sparkle spill "
+    "scream search seem serve settle shelter shiver shock shout sigh sign slip slow smell smile snore soften sparkle spill "
     "splash stare start startle stay stir stop stretch struggle stumble succeed suffer suggest suit supply support surprise "
     "surround survive suspect swallow sway talk taste tempt thank tick touch train transform trap travel treat tremble trip trust "
-    "try turn twist unite vanish visit vote wait walk wander warm warn wash waste watch wave weigh whisper whistle win wink wipe "
+    "try turn twist unite vanish visit vote wait walk wander warm warn wash waste watch wave weigh whisper whistle wink wipe "
     "wish wobble wonder work worry wrap yawn yell yield",
 )
+DOUBLED = frozenset(
+    words(
+        "beg chat clap drag drip drop grab grin hug hum nod occur plan prefer regret rot slip stir stop trap trip wrap"
+    )
+)  # before -ed
 # Of verbs whose past is their own: the base form and the past.
 IRREGULAR = tuple(
     (pair.split(">")[0], pair.split(">")[1])
     for pair in words(
-        "beat>beat become>became begin>began bend>bent bite>bit bleed>bled blow>blew break>broke bring>brought build>built burst>burst "
+        "grow>grew lead>led shake>shook win>won "
+        "beat>beat become>became begin>began bend>bent bite>bit bleed>bled blow>blew break>broke bring>brought build>built "
+        "burst>burst "
         "catch>caught cling>clung creep>crept cut>cut deal>dealt dig>dug draw>drew dream>dreamt drink>drank drive>drove eat>ate "
         "fall>fell feel>felt fight>fought find>found flee>fled fling>flung fly>flew forget>forgot forgive>forgave freeze>froze get>got "
         "give>gave go>went grind>ground hang>hung hear>heard hide>hid hit>hit hurt>hurt keep>kept know>knew lay>laid lend>lent let>let "
@@ -63,9 +71,6 @@ def third_person(verb: str) -> str:
     if verb.endswith(("s", "sh", "ch", "x", "z", "o")):
         return verb + "es"
     return verb[:-1] + "ies" if verb[-1] == "y" and verb[-2] not in "aeou" else verb + "s"
-
-
-DOUBLED = frozenset(words("beg chat clap drag drip drop grab grin hug hum nod plan rot slip stir stop trap trip wrap"))
 
 
 def past_of_regular(verb: str) -> str:
