@@ -448,30 +448,3 @@ def test_a_training_that_cannot_go_on_says_why_and_keeps_its_state(
         assert read_state(state / "training.pt")[1].spent > 0
     else:
         assert (state / "training.pt").read_bytes() == before
-
-
-def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_state(tmp_path, Progress(spent=1.0))
-    (tmp_path / "linked").mkdir()
-    (tmp_path / "linked" / "training.pt").symlink_to(tmp_path / "training.pt")
-    small_state(tmp_path / "linked", Progress(spent=2.0))
-    assert (tmp_path / "linked" / "training.pt").is_symlink()
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match=r"training\.pt cannot be written: No space left"):
-        small_state(tmp_path, Progress(spent=3.0))
-    assert {file.name for file in tmp_path.iterdir()} == {"training.pt", "linked"}
-    assert read_state(tmp_path / "training.pt")[1].spent == 2.0
-
-
-def test_weights_that_are_not_finite_are_refused(start: Path, tmp_path: Path) -> None:
-    network = Network(Shape(), seed=3)
-    with torch.no_grad():
-        network.final_norm[0] = float("nan")
-    write_checkpoint(network, Encoder(start), start)
-    with pytest.raises(ValueError, match=r"model\.safetensors has numbers in model\.norm\.weight that are not finite"):
-        training.begin_from(start, tmp_path / "state", tmp_path / "output", seed=5)
-    assert {path.name for path in tmp_path.iterdir()} == {"start"}
