@@ -18,6 +18,7 @@ from rtlang.model.embedded.optimizer import Optimizer
 from rtlang.model.embedded.run_files import (
     TOKENIZER_FILES,
     Progress,
+    begin_from,
     hash_of,
     read_state,
     write_checkpoint,
@@ -283,11 +284,11 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
         case "checkpoint that no run wrote":
             (output / "model.safetensors").write_bytes(b"worth much")
         case "another run began here":
-            training.begin_from(start, tmp_path / "other", output, seed=4)
+            begin_from(start, tmp_path / "other", output, seed=4)
         case "checkpoint of another run":
             (tmp_path / "own").mkdir()
-            training.begin_from(start, state, tmp_path / "own", seed=5)
-            training.begin_from(start, tmp_path / "other", output, seed=5)
+            begin_from(start, state, tmp_path / "own", seed=5)
+            begin_from(start, tmp_path / "other", output, seed=5)
             arguments = ["--state", str(state), "--output", str(output)]
         case "checkpoint in several files":
             (output / "model.safetensors.index.json").write_text("{}")
@@ -310,7 +311,7 @@ def run_of(start: Path, tmp_path: Path, **progress: float) -> tuple[Path, Path]:
     """The state and the output of a run that began with `start`."""
     state, output = tmp_path / "state", tmp_path / "output"
     output.mkdir()
-    training.begin_from(start, state, output, seed=5)
+    begin_from(start, state, output, seed=5)
     optimizer_state, begun = read_state(state / "training.pt")
     optimizer = Optimizer(Network(Shape()).bfloat16())
     optimizer.restore(optimizer_state)
