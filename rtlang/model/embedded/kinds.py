@@ -47,7 +47,7 @@ class Kind:
     def __call__(self, draw: Draw) -> tuple[str, str, Record]:
         record, spelled = self.draw(draw)
         line = self.line(draw, record)
-        if draw.templates == "train" and not self.verbs_tell_roles:
+        if not self.verbs_tell_roles:
             line = with_other_verbs(draw, line)
         text, record = self.filled(line, record, spelled)
         return self.name, text, record

@@ -172,9 +172,7 @@ def told_by(draw: Draw, kind: Kind) -> tuple[str, Record]:
             sentences.append(sentence)
     if draw.chance(0.25):
         parts = {"name": draw.full_name(), "condition": draw.pick(lex.CONDITIONS[:7]), "thing": draw.goods()}
-        aside = draw.template(DISTRACTORS, HELD_DISTRACTORS)
-        if draw.templates == "train":
-            aside = with_other_verbs(draw, aside)
+        aside = with_other_verbs(draw, draw.template(DISTRACTORS, HELD_DISTRACTORS))
         sentences.insert(draw.number(0, len(sentences)), aside.format_map(parts))
     return " ".join([ended(text), *sentences]), record
 

@@ -11,8 +11,7 @@ from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.run_files import TOKENIZER_FILES, write_checkpoint
 from rtlang.model.quantized import float_state
-
-TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
+from tests.support.training_runs import TINY
 
 
 @pytest.fixture
@@ -67,13 +66,10 @@ def test_what_cannot_be_averaged_is_refused(
         case "tokenizer":
             path = other / "tokenizer.json"
             path.write_text(path.read_text() + "\n")
-        case "sharded output":
+        case "sharded output" | "used output":
             (tmp_path / "output").mkdir()
-            (tmp_path / "output" / "model.safetensors.index.json").touch()
-            (tmp_path / "output" / "tokenizer.json").write_text("theirs")
-        case "used output":
-            (tmp_path / "output").mkdir()
-            (tmp_path / "output" / "model.safetensors").touch()
+            theirs = "model.safetensors" if what == "used output" else "model.safetensors.index.json"
+            (tmp_path / "output" / theirs).touch()
             (tmp_path / "output" / "tokenizer.json").write_text("theirs")
         case "output":
             (tmp_path / "output").touch()

@@ -19,8 +19,7 @@ from rtlang.model.embedded.batches import (
 )
 from rtlang.model.embedded.corpus import documents, pieces
 from rtlang.model.embedded.network import Shape
-
-TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
+from tests.support.training_runs import TINY
 
 
 @pytest.fixture(scope="module")

@@ -8,22 +8,14 @@ import torch
 
 from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape
-from rtlang.model.embedded.optimizer import Optimizer
 from rtlang.model.embedded.run_files import (
     Progress,
     begin_from,
     check_output,
     read_state,
     write_checkpoint,
-    write_state,
 )
-
-TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
-SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48)
-
-
-def small_state(state: Path, progress: Progress) -> None:
-    write_state(state / "training.pt", Optimizer(Network(SMALL)), progress)
+from tests.support.training_runs import SMALL, TINY, small_state
 
 
 def test_a_checkpoint_is_for_the_run_that_wrote_it(tmp_path: Path) -> None:

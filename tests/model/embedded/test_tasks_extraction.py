@@ -84,8 +84,8 @@ def test_texts_of_clauses_tell_the_whole_record(kind: Kind) -> None:
         record, words = kind.draw(draw)
         text, record = kind.filled(kind.in_clauses(draw, record), record, words)
         texts.append(text)
-        assert all(is_told(value, texts[-1]) for value in leaves(record)), (texts[-1], record)
-        assert ",," not in texts[-1].replace(", ,", ",,"), texts[-1]
+        assert all(is_told(value, text) for value in leaves(record)), (text, record)
+        assert ",," not in text.replace(", ,", ",,"), text
     assert len({tuple(re.findall(r"[a-z]+", text)) for text in texts}) > 290  # hardly two of one build
 
 

@@ -1,7 +1,6 @@
 """The checkpoint that the package ships, read by `transformers` and `tokenizers`."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, CompressedTensorsC
 
 from rtlang.model.embedded.corpus import CHAT_TEMPLATE, END, SPECIAL_TOKENS
 from rtlang.model.embedded.network import Network, Shape, int8_state_dict_for_llama, llama_config
+from tests.support.training_runs import TINY
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:You passed `quantization_config`:UserWarning"),
 ]
 
-TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
 TOKENIZER = Tokenizer.from_file(str(TINY / "tokenizer.json"))
 
 PROMPTS = {

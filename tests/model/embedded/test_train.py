@@ -26,9 +26,7 @@ from rtlang.model.embedded.run_files import (
 )
 from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, TrainingError, loss_of, rate_at
 from rtlang.model.quantized import float_state
-
-TINY = Path(__file__).parents[3] / "rtlang" / "model" / "embedded" / "tiny"
-SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48)
+from tests.support.training_runs import SMALL, TINY, small_state
 
 
 @pytest.fixture(scope="module")
@@ -211,10 +209,6 @@ def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     assert str(start) in message
     assert not list(output.iterdir())
     assert not (tmp_path / "state" / "training.pt").exists()
-
-
-def small_state(state: Path, progress: Progress) -> None:
-    write_state(state / "training.pt", Optimizer(Network(SMALL)), progress)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
