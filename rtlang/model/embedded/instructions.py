@@ -1,4 +1,4 @@
-"""Wordings that ask for a record of a text as JSON: how fields are listed, how the request is put, where the text stands."""
+"""Wordings that ask for a record of a text as JSON: how fields are listed and how the request is put."""
 
 import json
 import re
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from rtlang.model.embedded.extras import Value
+from rtlang.model.embedded.framing import HELD_LABELS, LABELS
 from rtlang.model.embedded.kinds import lines
 from rtlang.model.embedded.lexicon import words
 from rtlang.model.embedded.text_files import blocks_of
@@ -18,8 +19,6 @@ VERBS = words(
     "Report|Capture|Pick out|Fetch|Determine|Select|Tell me|Print|Copy|Hand over|Send back|Store|Save|Enter|Put down",
     "|",
 )
-LABELS = words("Text Message Note Input Document Sentence Mail Source Content Passage Paragraph Email Letter Data")
-HELD_LABELS = words("Snippet Transcript Excerpt Memo")
 DESCRIPTIONS = {
     "customer": "who buys", "item": "what is bought", "quantity": "how many", "price": "price of one", "city": "name of the city",
     "items": "what is bought and how many", "event": "kind of event", "place": "where it is", "date": "day of it",
@@ -163,19 +162,6 @@ HELD_BARE_ASKS = lines("""
 Make this machine-readable.
 Express the facts of this {label} {json}.
 Parse this {kind}.""")
-FRAMES = (
-    "{ask}\n{Label}: {text}", "{ask}\n{Label}: {text}", "{ask}\n{text}", "{ask}\n\n{text}", "{Label}: {text}\n{ask}", "{text}\n{ask}",
-    "{text}\n\n{ask}", "{ask} {text}", '{ask} "{text}"', '{ask}\n"{text}"', "{ask}\n\n{Label}:\n{text}", "{ask}\n{Label}: {text}\nJSON:",
-    "{Label}:\n{text}\n\n{ask}", "{ask}\n```\n{text}\n```", "<{label}>{text}</{label}>\n{ask}", "{ask}\n<{label}>\n{text}\n</{label}>",
-    '{Label}: "{text}"\n\n{ask}', "# {Label}\n{text}\n\n# Task\n{ask}", "{Label} = {text}\n{ask}",
-    "{ask}\n***\n{text}\n***", "{ask}\n\n-- {Label} --\n{text}", "Here is the {label}: {text}\n{ask}", "{text} >> {ask}", "{ask} ({text})",
-    "[{text}] {ask}", "{ask}\n~~~\n{text}\n~~~", '"{text}" {ask}', "Task: {ask}\n{Label}: {text}", "## {Label}\n{text}\n## Question\n{ask}",
-    "{text} // {ask}", "{Label} - {text}\n\n{ask}", "{ask} Here it is:\n{text}", "The {label} comes here:\n{text}\n\n{ask}",
-    "{ask}\n\n[{Label}]\n{text}", "{{{text}}} {ask}", "'{text}'\n{ask}", "{ask} {Label}: {text}", "{Label}: {text}\n\nTask: {ask}",
-)  # fmt: skip
-HELD_FRAMES = (
-    "{ask}\n---\n{text}\n---", "{ask}\n\n== {Label} ==\n{text}", "Here it comes: {text}\n{ask}", "{text} ### {ask}", "({text}) {ask}",
-)  # fmt: skip
 AS_JSON = words(
     "as JSON|as JSON|as JSON|in JSON|as a JSON object|to JSON|as one JSON object|in JSON format|as valid JSON|"
     "as a JSON record|in the form of JSON|as structured JSON",
@@ -334,32 +320,3 @@ def ask_for(draw: Draw, kind: str, record: Mapping[str, Value], *, array: bool =
     parts["keys"] = inline_fields(draw, record)
     asks = (for_arrays(ASKS), for_arrays(HELD_ASKS)) if array else (ASKS, HELD_ASKS)
     return draw.wording(*asks).format_map(parts)
-
-
-MARKS = words("*** ~~~ +++ ===== -- :: %% @@ __ ^^ ****** .... ~~ ** ++ //// || \u2014 \u2022 ____ == ++++ -----")
-COMPOSED_FRAMES = 0.25  # share of requests whose text stands between marks drawn at random
-
-
-def framed(draw: Draw, ask: str, text: str) -> str:
-    """The request and the text in one message."""
-    label = draw.wording(LABELS, HELD_LABELS)
-    if draw.wordings == "train":
-        if draw.chance(0.15):
-            label = draw.capital()  # whatever a text is called
-        if draw.chance(COMPOSED_FRAMES):
-            return between_marks(draw, ask, text, label)
-    return draw.wording(FRAMES, HELD_FRAMES).format_map(
-        {"ask": ask, "text": text, "Label": label, "label": label.lower()}
-    )
-
-
-def between_marks(draw: Draw, ask: str, text: str, label: str) -> str:
-    """The request and the text, set apart by marks that need not mean anything."""
-    mark, gap = draw.pick(MARKS), draw.pick(("\n", "\n", "\n\n", " "))
-    head = draw.pick(
-        ("", "", f"{mark} {label}", f"{mark} {label} {mark}", f"[{label}]", f"{label} {mark}", f"{mark}{label}{mark}")
-    )
-    if head in (f"== {label} ==", ""):  # held out, and none
-        head = mark
-    body = f"{head}{gap}{text}" + (f"{gap}{mark}" if draw.chance(0.4) else "")
-    return f"{ask}{gap}{body}" if draw.chance(0.6) else f"{body}{gap}{ask}"

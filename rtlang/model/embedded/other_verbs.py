@@ -84,9 +84,12 @@ def past_of_regular(verb: str) -> str:
 
 THIRD_PERSONS = tuple(third_person(verb) for verb in (*REGULAR, *(base for base, _ in IRREGULAR)))
 PASTS = tuple(past_of_regular(verb) for verb in REGULAR) + tuple(past for _, past in IRREGULAR)
-FORMS = {**dict.fromkeys(PASTS, PASTS), **dict.fromkeys(THIRD_PERSONS, THIRD_PERSONS)}
-# After a value; a verb right before another value may be what tells the role of that one.
-VERB_AFTER_VALUE = re.compile(r"(?<=}) ([a-z]+)(?= [^{])")
+MODALS = words("can could may might must shall should will would")
+FORMS = {form: forms for forms in (PASTS, THIRD_PERSONS, MODALS) for form in forms}
+AUXILIARY = frozenset(
+    words("is are was were has had")
+)  # a participle may stand after them, so no other verb fits; adverbs do
+VERB_AFTER_VALUE = re.compile(r"(?<=}) ([a-z]+) (?=(.))")
 
 
 def with_other_verbs(draw: Draw, line: str) -> str:
@@ -98,10 +101,12 @@ def with_other_verbs(draw: Draw, line: str) -> str:
         return line
 
     def varied(match: re.Match[str]) -> str:
-        forms = FORMS.get(match[1])
-        if forms is None:
+        verb, following = match.groups()
+        if verb not in FORMS and verb not in AUXILIARY:
             return match[0]
-        verb = draw.pick(forms) if draw.chance(SWAPPED_SHARE) else match[1]
-        return f" {draw.pick(ADVERBS)} {verb}" if draw.chance(ADVERB_SHARE) else f" {verb}"
+        # A verb right before another value may be what tells the role of that one.
+        if verb in FORMS and following != "{" and draw.chance(SWAPPED_SHARE):
+            verb = draw.pick(FORMS[verb])
+        return f" {draw.pick(ADVERBS)} {verb} " if draw.chance(ADVERB_SHARE) else f" {verb} "
 
     return VERB_AFTER_VALUE.sub(varied, line)

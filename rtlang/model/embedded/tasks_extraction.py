@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from rtlang.model.embedded import kinds_more
 from rtlang.model.embedded import lexicon as lex
 from rtlang.model.embedded.extras import Record, Value
-from rtlang.model.embedded.instructions import ask_for, framed, inline_fields
+from rtlang.model.embedded.framing import framed
+from rtlang.model.embedded.instructions import ask_for, inline_fields
 from rtlang.model.embedded.kinds import Kind, lines
 from rtlang.model.embedded.kinds_of_occasions import event, recipe
 from rtlang.model.embedded.kinds_of_people import person, ticket

@@ -6,7 +6,8 @@ and which tools there are is read once for up to nine answers.
 
 from rtlang.model.embedded import tasks_tools
 from rtlang.model.embedded.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
-from rtlang.model.embedded.instructions import ask_for, framed
+from rtlang.model.embedded.framing import framed
+from rtlang.model.embedded.instructions import ask_for
 from rtlang.model.embedded.kinds import Kind
 from rtlang.model.embedded.phrases import say_wording
 from rtlang.model.embedded.tasks_extraction import PROSE, SHORT, renamed, spelled

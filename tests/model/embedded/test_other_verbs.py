@@ -8,6 +8,7 @@ from rtlang.model.embedded.kinds import SLOT
 from rtlang.model.embedded.other_verbs import (
     ADVERBS,
     FORMS,
+    MODALS,
     PASTS,
     THIRD_PERSONS,
     VERB_AFTER_VALUE,
@@ -49,8 +50,6 @@ def test_a_verb_after_a_value_becomes_another_in_the_same_form() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "{dish} serves {servings}",  # may be what tells that number from another
-        "{customer} is in {city}.",
         "Who asked? {name} of {city}!",
         "{name}: {age}",
     ],
@@ -58,6 +57,26 @@ def test_a_verb_after_a_value_becomes_another_in_the_same_form() -> None:
 def test_what_is_left_as_it_is(line: str) -> None:
     draw = Draw(2)
     assert {with_other_verbs(draw, line) for _ in range(100)} == {line}
+
+
+@pytest.mark.parametrize(
+    ("before", "verb", "after"),
+    [
+        ("{dish}", "serves", "{servings}"),  # may be what tells that number from another
+        ("{customer}", "is", "in {city}."),  # a participle may follow
+    ],
+)
+def test_what_gets_an_adverb_alone(before: str, verb: str, after: str) -> None:
+    draw = Draw(2)
+    seen = {with_other_verbs(draw, f"{before} {verb} {after}") for _ in range(1000)}
+    assert seen <= {f"{before} {verb} {after}", *(f"{before} {adverb} {verb} {after}" for adverb in ADVERBS)}
+    assert len(seen) > 50
+
+
+def test_a_modal_verb_becomes_another() -> None:
+    draw = Draw(2)
+    seen = {with_other_verbs(draw, "{dish} should be cooked.").split()[-3] for _ in range(1000)}
+    assert seen == set(MODALS)
 
 
 def test_slots_stay() -> None:

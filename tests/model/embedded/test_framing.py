@@ -1,0 +1,37 @@
+"""Framing: the request and the text both stand in the message, whole; what is held out is in no training message."""
+
+import re
+
+import pytest
+
+from rtlang.model.embedded import framing
+from rtlang.model.embedded.framing import framed
+from rtlang.model.embedded.words import Draw
+
+ASK, TEXT = "Return name as JSON.", "Ada moved to Oslo"
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_request_and_text_stand_in_the_message_once_and_whole(split: str) -> None:
+    draw = Draw(1, split)  # type: ignore[arg-type]
+    for _ in range(3000):
+        message = framed(draw, ASK, TEXT)
+        assert message.count(ASK) == 1
+        assert message.count(TEXT) == 1
+        assert "{" not in re.sub(r"{(?=Ada)", "", message), message  # no field is left open
+
+
+def test_a_message_comes_in_very_many_frames() -> None:
+    draw = Draw(2)
+    assert len({framed(draw, ASK, TEXT) for _ in range(4000)}) > 2000
+
+
+def test_no_held_out_label_or_frame_is_in_a_training_message() -> None:
+    draw = Draw(3)
+    frames = [frame.format(ask=ASK, text=TEXT, Label="LABEL") for frame in framing.HELD_FRAMES]
+    held = re.compile("|".join(re.escape(frame).replace("LABEL", ".*") for frame in frames))
+    words = re.compile("|".join(framing.HELD_LABELS), re.IGNORECASE)
+    for _ in range(20_000):
+        message = framed(draw, ASK, TEXT)
+        assert not held.fullmatch(message)
+        assert not words.search(message)
