@@ -38,8 +38,8 @@ CHAT_TEMPLATE = (
 
 # Task functions, each with its weight among the conversations; the weights sum to about a hundred.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
-    (tasks_extraction.short_text, 18),
-    (tasks_extraction.extraction, 36),
+    (tasks_extraction.short_text, 24),
+    (tasks_extraction.extraction, 32),
     (tasks_in_turn.texts, 3),
     (tasks_in_turn.labels, 7),
     (tasks_in_turn.requests, 6),

@@ -65,8 +65,14 @@ def literal(template: str) -> str:
 
 
 def pattern(template: str) -> re.Pattern[str]:
-    """Matches the lower-case texts that a template makes, with fields and choices of a line at most."""
-    return re.compile(r"[^\n]{0,80}?".join(map(re.escape, GAP.split(template.lower()))))
+    """Matches the lower-case texts that a template makes, with fields and choices of a line at most.
+
+    No field holds the end of a heading or sentence.
+    """
+    lower = template.lower()
+    gaps = [r"[^\n]{0,80}?" if gap[0] == "[" else r"(?:(?!: |[a-z]{3}\. )[^\n]){0,80}?" for gap in GAP.findall(lower)]
+    parts = map(re.escape, GAP.split(lower))
+    return re.compile("".join(part + gap for part, gap in zip(parts, [*gaps, ""], strict=True)))
 
 
 def occurs(template: str, text: str) -> bool:
