@@ -44,7 +44,7 @@ TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_in_turn.labels, 7),
     (tasks_in_turn.requests, 6),
     (tasks_sheet.sheet, 1),
-    (tasks_tools.tool_call, 8),
+    (tasks_tools.tool_call, 10),
     (tasks_text.sentiment, 6),
     (tasks_text.routing, 3),
     (tasks_text.lettered_choice, 1),

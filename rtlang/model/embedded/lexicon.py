@@ -80,7 +80,7 @@ PLACE_FIRST = words(
 PLACE_LAST = words("Harbor Springs Falls Hill Beach City Valley Heights Bay Park Creek Ridge Town Island Bridge Field")
 COLORS = words("red blue green black white yellow brown gray orange purple")
 ADJECTIVES = words("""
-red blue green black white yellow brown gray orange purple small large old new wooden steel glass cotton leather plastic
+red blue green black white yellow brown gray orange purple small large old new wooden steel glass cotton plastic
 silver golden round heavy light pink beige striped folding portable ceramic woolen linen bamboo copper tall wide narrow
 """) + further("adjectives")
 ITEMS = words("""

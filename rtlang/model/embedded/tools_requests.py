@@ -305,4 +305,5 @@ def request_by(draw: Draw, name: str, deed: str | None, arguments: Mapping[str, 
     else:
         told = draw.spoken(draw.pick(TOLD)).format(pairs=pairs)
         text = f"{text}{'' if told[0] in ' ,:.' else ' '}{told}"
-    return text if deed is None and draw.chance(0.4) else text[0].upper() + text[1:]
+    is_capital = not (deed is None and draw.chance(0.4)) and not text.startswith(tuple(map(str, arguments.values())))
+    return text[0].upper() + text[1:] if is_capital else text
