@@ -10,6 +10,6 @@ TINY = Path(__file__).parents[2] / "rtlang" / "model" / "embedded" / "tiny"
 SMALL = Shape(hidden_size=32, num_layers=1, num_q_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=48)
 
 
-def small_state(state: Path, progress: Progress) -> None:
+def write_small_state(state: Path, progress: Progress) -> None:
     """Write the state of a run of an untrained small network into a folder."""
     write_state(state / "training.pt", Optimizer(Network(SMALL)), progress)

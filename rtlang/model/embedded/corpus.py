@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
-# Task functions, each with its weight among the conversations; the weights sum to about a hundred.
+# Task functions, each with its weight among the conversations; the weights sum to a little over a hundred.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_extraction.short_text, 24),
     (tasks_extraction.extraction, 32),

@@ -6,7 +6,8 @@ from rtlang.model.embedded.words import Draw
 COMMON_LABELS = words(
     "Text Message Note Input Document Sentence Mail Source Content Passage Paragraph Email Letter Data"
 )
-LABELS = COMMON_LABELS * 4 + words(
+# A third of the time a common one.
+LABELS = 4 * COMMON_LABELS + words(
     "Report|Notice|Announcement|Post|Entry|Log|Caption|Clipping|Statement|Fragment|Quote|Article|Story|Description|Line|"
     "Page|Chat|Conversation|Body|Material|Bulletin|Feed|Payload|Context|Background|Case|Scenario|Information|Draft|Scan|Attachment|"
     "Reply|Tweet|Telegram|Postcard|Leaflet|Newsletter|Column|Section|Chunk|Segment|Block|Span|Utterance|Speech|Voicemail|Dispatch|"
@@ -37,8 +38,8 @@ LEADS = words(
     "Consider[ this/ the {label}/]|Now|See [below/here]|Below|Below is the {label}|As follows|Quote|Read this[ {label}/]|"
     "[A/The] {label} [from my inbox/on my desk/in our files/of today/by a colleague/of a customer]|Somebody [wrote/said/sent this]|"
     "What [was said/I was told/it says]|Given|Given this {label}|Take this[ {label}/]|For reference|"
-    "[My/Our/The user's/The whole/The full/The raw] {label}|{Label} no. {number}|{Label} {number}|#{number}|Start of {label}|user|"
-    "User|Customer|From|Subject|FYI|Context|Background|Work with this|Use this|What follows is the {label}|"
+    "[My/Our/The user's/The whole/The full/The raw] {label}|Start of {label}|user|"
+    "User|FYI|Context|Background|Work with this|Use this|What follows is the {label}|"
     "The {label} [in question/to read/to work on]|My colleague writes|On the phone I heard|From the {label}|Attached|Enclosed|"
     "Pasted|Copied from [a {label}/the {label}/somewhere]|Today's {label}|Next {label}|"
     "[Look at/Listen to/Study/Have a look at] this|Then there is this|That is what I mean|[Next/First/Last] one|Fwd|Re|Verbatim|"
@@ -46,10 +47,13 @@ LEADS = words(
     "|",
 )  # fmt: skip
 ENDS_OF_LEADS = (":", ":", ":", ":", ":", " -", " =>", " ->", " =", "...", ".", ",", ";")
-QUOTES = words("\" \" \u201c \u201d \u2018 \u2019 \u00ab \u00bb \u201e \u201c < > [ ] { } ` ` ' ' * * _ _ / / | |")
+QUOTES = (
+    ('"', '"'), ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("<", ">"), ("[", "]"),
+    ("{", "}"), ("`", "`"), ("'", "'"), ("*", "*"), ("_", "_"), ("/", "/"), ("|", "|"),
+)  # fmt: skip
 LEADS_OF_ASKS = words(
     "Task|Question|Request|To do|Instruction|Instructions|Job|Your job|Your turn|What I want|Now|Then|And now|Goal|Prompt|Command|"
-    "System|Order|What to do|Do this|Next|Assignment|Wanted|Query|Problem|Objective|Exercise|Step {number}|TODO|Q|"
+    "System|Order|What to do|Do this|Next|Assignment|Wanted|Query|Problem|Objective|Exercise|TODO|Q|"
     "The task|Rule|Work order|Please|So",
     "|",
 )
@@ -84,19 +88,23 @@ def between_marks(draw: Draw, ask: str, text: str, label: str) -> str:
     if head in (f"== {label} ==", ""):  # held out, and none
         head = mark
     body = f"{head}{gap}{text}" + (f"{gap}{mark}" if draw.chance(0.4) else "")
-    return f"{ask}{gap}{body}" if draw.chance(0.6) else f"{body}{gap}{ask}"
+    return f"{ask}{gap}{body}" if draw.chance(0.6) else followed(body, gap, ask)
 
 
 def led_to(draw: Draw, ask: str, text: str, label: str) -> str:
     """The request and the text, each as it is or with words that lead to it, the text in marks of quotation of any kind or none."""
-    number = draw.number(1, 99)
     if draw.chance(0.4):
-        pair = 2 * draw.number(0, len(QUOTES) // 2 - 1)
-        text = QUOTES[pair] + text + QUOTES[pair + 1]
+        before, after = draw.pick(QUOTES)
+        text = before + text + after
     if draw.chance(0.75):
-        lead = draw.spoken(draw.pick(LEADS)).format(label=label.lower(), Label=label, number=number)
+        lead = draw.spoken(draw.pick(LEADS)).format(label=label.lower())
         text = lead + draw.pick(ENDS_OF_LEADS) + draw.pick((" ", " ", "\n", "\n\n")) + text
     if draw.chance(0.25):
-        ask = draw.pick(LEADS_OF_ASKS).format(number=number) + draw.pick((": ", ": ", ":\n", " - ", ". ", "\n")) + ask
+        ask = draw.pick(LEADS_OF_ASKS) + draw.pick((": ", ": ", ":\n", " - ", ". ", "\n")) + ask
     gap = draw.pick(("\n", "\n", "\n\n", " "))
-    return f"{ask}{gap}{text}" if draw.chance(0.55) else f"{text}{gap}{ask}"
+    return f"{ask}{gap}{text}" if draw.chance(0.55) else followed(text, gap, ask)
+
+
+def followed(text: str, gap: str, ask: str) -> str:
+    """The text and then the request; on a new line after a word, so that no value runs on into the request."""
+    return f"{text}\n{ask}" if gap == " " and text[-1].isalnum() else text + gap + ask

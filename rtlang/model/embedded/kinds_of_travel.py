@@ -239,6 +239,7 @@ The stay of {guest} [is for/lasts] {nights} nights and [starts/begins] on {check
 [I booked/I reserved/I need] {nights} nights at {price} {money} each."""),
     aliases={"money": ""},
     clauses=HOTEL + clauses_more.HOTEL,
+    verbs_tell_roles=True,
 )  # fmt: skip
 
 
@@ -327,4 +328,5 @@ On {day} the wind [reaches/blows with/gets up to] {wind} km/h.
 On {day} the [high/top temperature/maximum] is {high} and the [low/lowest temperature/minimum] is {low}.
 [People in/Everybody in] {city} [can expect/will get/has] {condition} weather on {day}."""),
     clauses=WEATHER + clauses_more.WEATHER,
+    verbs_tell_roles=True,
 )  # fmt: skip

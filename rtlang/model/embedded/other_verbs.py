@@ -37,31 +37,32 @@ DOUBLED = frozenset(
         "beg chat clap drag drip drop grab grin hug hum nod occur plan prefer regret rot slip stir stop trap trip wrap"
     )
 )  # before -ed
-# Of verbs whose past is their own: the base form and the past.
+# Of verbs whose past is their own: the base form and the past. Here and in REGULAR there is no verb that a held-out text of the short
+# kinds has after a value.
 IRREGULAR = tuple(
-    (pair.split(">")[0], pair.split(">")[1])
+    pair.split(">")
     for pair in words(
-        "grow>grew lead>led shake>shook win>won "
         "beat>beat become>became begin>began bend>bent bite>bit bleed>bled blow>blew break>broke bring>brought build>built "
-        "burst>burst "
-        "catch>caught cling>clung creep>crept cut>cut deal>dealt dig>dug draw>drew dream>dreamt drink>drank drive>drove eat>ate "
-        "fall>fell feel>felt fight>fought find>found flee>fled fling>flung fly>flew forget>forgot forgive>forgave freeze>froze get>got "
-        "give>gave go>went grind>ground hang>hung hear>heard hide>hid hit>hit hurt>hurt keep>kept know>knew lay>laid lend>lent let>let "
-        "lie>lay light>lit lose>lost make>made mean>meant meet>met ride>rode ring>rang rise>rose run>ran see>saw seek>sought sell>sold "
-        "send>sent set>set shine>shone shrink>shrank shut>shut sing>sang sink>sank sit>sat sleep>slept slide>slid speak>spoke "
-        "spend>spent spin>spun split>split spread>spread spring>sprang stand>stood steal>stole stick>stuck sting>stung strike>struck "
-        "swear>swore sweep>swept swim>swam swing>swung take>took teach>taught tear>tore tell>told think>thought throw>threw "
-        "understand>understood wake>woke wear>wore weep>wept wind>wound write>wrote"
+        "burst>burst catch>caught cling>clung creep>crept cut>cut deal>dealt dig>dug draw>drew dream>dreamt drink>drank drive>drove "
+        "eat>ate fall>fell feel>felt fight>fought find>found flee>fled fling>flung fly>flew forget>forgot forgive>forgave "
+        "freeze>froze get>got give>gave go>went grind>ground grow>grew hang>hung hear>heard hide>hid hit>hit hurt>hurt keep>kept "
+        "know>knew lay>laid lead>led lend>lent let>let lie>lay light>lit lose>lost make>made mean>meant meet>met ride>rode "
+        "ring>rang rise>rose run>ran see>saw seek>sought sell>sold send>sent set>set shake>shook shine>shone shrink>shrank "
+        "shut>shut sing>sang sink>sank sit>sat sleep>slept slide>slid speak>spoke spend>spent spin>spun split>split spread>spread "
+        "spring>sprang stand>stood steal>stole stick>stuck sting>stung strike>struck swear>swore sweep>swept swim>swam swing>swung "
+        "take>took teach>taught tear>tore tell>told think>thought throw>threw understand>understood wake>woke wear>wore weep>wept "
+        "win>won wind>wound write>wrote"
     )
 )
+# None ends a value of a list ("hums loudly").
 ADVERBS = words(
-    "abruptly actually again almost already also always anyhow apparently barely bravely briefly calmly certainly clearly "
-    "constantly curiously eagerly easily eventually evidently faintly finally firmly frankly generally gently gladly gradually "
-    "happily hardly honestly hopefully just later likewise literally loudly luckily mainly maybe merely mostly naturally nearly "
+    "abruptly actually almost already also always anyhow apparently barely bravely briefly calmly certainly clearly "
+    "curiously eagerly eventually evidently faintly finally firmly frankly generally gently gladly gradually "
+    "happily hardly honestly hopefully just later likewise literally luckily mainly maybe merely mostly naturally nearly "
     "neatly never nicely normally noticeably now obviously occasionally officially often once only openly ordinarily otherwise "
-    "partly patiently perhaps plainly possibly practically presumably previously probably promptly proudly quickly quietly rarely "
-    "really regularly repeatedly sadly seemingly seldom silently simply slowly smoothly sometimes soon steadily still strangely "
-    "suddenly supposedly surely surprisingly temporarily then therefore thus tirelessly truly typically unexpectedly usually "
+    "partly patiently perhaps plainly possibly practically presumably previously probably promptly proudly quietly rarely "
+    "really regularly repeatedly sadly seemingly seldom silently simply smoothly steadily still "
+    "suddenly supposedly surely surprisingly temporarily therefore thus tirelessly truly typically unexpectedly usually "
     "utterly visibly warmly wisely",
 )
 
@@ -86,14 +87,14 @@ THIRD_PERSONS = tuple(third_person(verb) for verb in (*REGULAR, *(base for base,
 PASTS = tuple(past_of_regular(verb) for verb in REGULAR) + tuple(past for _, past in IRREGULAR)
 MODALS = words("can could may might must shall should will would")
 FORMS = {form: forms for forms in (PASTS, THIRD_PERSONS, MODALS) for form in forms}
-AUXILIARY = frozenset(
-    words("is are was were has had")
-)  # a participle may stand after them, so no other verb fits; adverbs do
+# A participle may stand after them, so no other verb fits; an adverb does, also where they are the only verb ("has 3 cats").
+AUXILIARY = frozenset(words("is are was were has had"))
 VERB_AFTER_VALUE = re.compile(r"(?<=}) ([a-z]+) (?=(.))")
 
 
 def with_other_verbs(draw: Draw, line: str) -> str:
-    """The template, in which some of the verbs after its slots are others, in the same form, or have an adverb before them.
+    """The template, in which some of the verbs after its slots are others, in the same form, modal verbs other modal verbs,
+    or have an adverb before them.
 
     Held-out templates stay as they are.
     """

@@ -305,5 +305,7 @@ def request_by(draw: Draw, name: str, deed: str | None, arguments: Mapping[str, 
     else:
         told = draw.spoken(draw.pick(TOLD)).format(pairs=pairs)
         text = f"{text}{'' if told[0] in ' ,:.' else ' '}{told}"
-    is_capital = not (deed is None and draw.chance(0.4)) and not text.startswith(tuple(map(str, arguments.values())))
-    return text[0].upper() + text[1:] if is_capital else text
+    copied = tuple(part for part in (name, *map(str, arguments.values())) if part)  # these stay as they are
+    if text.startswith(copied) or (deed is None and draw.chance(0.4)):
+        return text
+    return text[0].upper() + text[1:]

@@ -15,7 +15,7 @@ from rtlang.model.embedded.run_files import (
     read_state,
     write_checkpoint,
 )
-from tests.support.training_runs import SMALL, TINY, small_state
+from tests.support.training_runs import SMALL, TINY, write_small_state
 
 
 def test_a_checkpoint_is_for_the_run_that_wrote_it(tmp_path: Path) -> None:
@@ -29,10 +29,10 @@ def test_a_checkpoint_is_for_the_run_that_wrote_it(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small_state(tmp_path, Progress(spent=1.0))
+    write_small_state(tmp_path, Progress(spent=1.0))
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "training.pt").symlink_to(tmp_path / "training.pt")
-    small_state(tmp_path / "linked", Progress(spent=2.0))
+    write_small_state(tmp_path / "linked", Progress(spent=2.0))
     assert (tmp_path / "linked" / "training.pt").is_symlink()
 
     def full(_: int) -> None:
@@ -40,7 +40,7 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, mon
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match=r"training\.pt cannot be written: No space left"):
-        small_state(tmp_path, Progress(spent=3.0))
+        write_small_state(tmp_path, Progress(spent=3.0))
     assert {file.name for file in tmp_path.iterdir()} == {"training.pt", "linked"}
     assert read_state(tmp_path / "training.pt")[1].spent == 2.0
 

@@ -26,7 +26,7 @@ from rtlang.model.embedded.run_files import (
 )
 from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, TrainingError, loss_of, rate_at
 from rtlang.model.quantized import float_state
-from tests.support.training_runs import SMALL, TINY, small_state
+from tests.support.training_runs import SMALL, TINY, write_small_state
 
 
 @pytest.fixture(scope="module")
@@ -256,24 +256,24 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
         case "no seed":
             arguments = arguments[:-2]
         case "run without start":
-            small_state(state, Progress())
+            write_small_state(state, Progress())
         case "run from elsewhere":
-            small_state(state, Progress(start="/elsewhere"))
+            write_small_state(state, Progress(start="/elsewhere"))
         case "other output of the run":
-            small_state(state, Progress(start=str(start), tokenizer="0"))
+            write_small_state(state, Progress(start=str(start), tokenizer="0"))
             shutil.copyfile(start / "tokenizer.json", output / "tokenizer.json")
         case "emptied output of the run":
-            small_state(state, Progress(start=str(start), tokenizer="0"))
+            write_small_state(state, Progress(start=str(start), tokenizer="0"))
         case "emptied output, resumed alone":
-            small_state(state, Progress(start=str(start), tokenizer="0"))
+            write_small_state(state, Progress(start=str(start), tokenizer="0"))
             arguments = ["--state", str(state), "--output", str(output)]
         case "output of another run":
             (output / "tokenizer.json").write_text("{}")
         case "resumed into its start":
-            small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
+            write_small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
             arguments = ["--state", str(state), "--output", str(start)]
         case "no tokenizer config":
-            small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
+            write_small_state(state, Progress(start=str(start), tokenizer=hash_of(start / "tokenizer.json")))
             shutil.copyfile(start / "tokenizer.json", output / "tokenizer.json")
         case "checkpoint that no run wrote":
             (output / "model.safetensors").write_bytes(b"worth much")
@@ -291,7 +291,7 @@ def test_runs_are_not_mixed_with_each_other_nor_is_a_start_overwritten(
         case "no state":
             (state / "training.pt").write_bytes(b"nothing")
         case "cut off state":
-            small_state(state, Progress())
+            write_small_state(state, Progress())
             (state / "training.pt").write_bytes((state / "training.pt").read_bytes()[:-1000])
     before = files_of(state), files_of(output), files_of(start)
     with pytest.raises(SystemExit) as ended:
@@ -426,7 +426,7 @@ def test_a_training_that_cannot_go_on_says_why_and_keeps_its_state(
             arguments += ["--processes", "2"]
         case "shape":
             _, progress = read_state(state / "training.pt")
-            small_state(state, progress)
+            write_small_state(state, progress)
         case "output":
             (output / "model.safetensors").unlink()
             (output / "model.safetensors").mkdir()
