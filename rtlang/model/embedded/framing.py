@@ -6,7 +6,7 @@ from rtlang.model.embedded.words import Draw
 COMMON_LABELS = words(
     "Text Message Note Input Document Sentence Mail Source Content Passage Paragraph Email Letter Data"
 )
-# A third of the time a common one.
+# Two times in five a common one.
 LABELS = 4 * COMMON_LABELS + words(
     "Report|Notice|Announcement|Post|Entry|Log|Caption|Clipping|Statement|Fragment|Quote|Article|Story|Description|Line|"
     "Page|Chat|Conversation|Body|Material|Bulletin|Feed|Payload|Context|Background|Case|Scenario|Information|Draft|Scan|Attachment|"
@@ -45,7 +45,7 @@ LEADS = words(
     "[Look at/Listen to/Study/Have a look at] this|Then there is this|That is what I mean|[Next/First/Last] one|Fwd|Re|Verbatim|"
     "In full|The wording is|OK|Well|So|Hi|Hello|Hey",
     "|",
-)  # fmt: skip
+)
 ENDS_OF_LEADS = (":", ":", ":", ":", ":", " -", " =>", " ->", " =", "...", ".", ",", ";")
 QUOTES = (
     ('"', '"'), ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("<", ">"), ("[", "]"),
@@ -57,6 +57,7 @@ LEADS_OF_ASKS = words(
     "The task|Rule|Work order|Please|So",
     "|",
 )
+GAPS = ("\n", "\n", "\n\n", " ")
 MARKED = 0.25  # share of requests with the text between marks drawn at random
 LED = 0.25  # share of requests composed of words that lead to the text, quotation marks, and words that lead to the request
 
@@ -79,7 +80,7 @@ def framed(draw: Draw, ask: str, text: str) -> str:
 
 def between_marks(draw: Draw, ask: str, text: str, label: str) -> str:
     """The request and the text, set apart by marks that need not mean anything."""
-    mark, gap = draw.pick(MARKS), draw.pick(("\n", "\n", "\n\n", " "))
+    mark, gap = draw.pick(MARKS), draw.pick(GAPS)
     if draw.chance(0.2):  # the mark alone between the two
         return gap.join((ask, mark, text) if draw.chance(0.5) else (text, mark, ask))
     head = draw.pick(
@@ -88,7 +89,7 @@ def between_marks(draw: Draw, ask: str, text: str, label: str) -> str:
     if head in (f"== {label} ==", ""):  # held out, and none
         head = mark
     body = f"{head}{gap}{text}" + (f"{gap}{mark}" if draw.chance(0.4) else "")
-    return f"{ask}{gap}{body}" if draw.chance(0.6) else followed(body, gap, ask)
+    return in_either_order(draw, ask, body, gap, ask_first=0.6)
 
 
 def led_to(draw: Draw, ask: str, text: str, label: str) -> str:
@@ -101,10 +102,14 @@ def led_to(draw: Draw, ask: str, text: str, label: str) -> str:
         text = lead + draw.pick(ENDS_OF_LEADS) + draw.pick((" ", " ", "\n", "\n\n")) + text
     if draw.chance(0.25):
         ask = draw.pick(LEADS_OF_ASKS) + draw.pick((": ", ": ", ":\n", " - ", ". ", "\n")) + ask
-    gap = draw.pick(("\n", "\n", "\n\n", " "))
-    return f"{ask}{gap}{text}" if draw.chance(0.55) else followed(text, gap, ask)
+    return in_either_order(draw, ask, text, draw.pick(GAPS), ask_first=0.55)
 
 
-def followed(text: str, gap: str, ask: str) -> str:
-    """The text and then the request; on a new line after a word, so that no value runs on into the request."""
+def in_either_order(draw: Draw, ask: str, text: str, gap: str, ask_first: float) -> str:
+    """The request before the text in a share `ask_first` of draws, else after it.
+
+    There it is on a new line after a word, so that no value runs on into the request.
+    """
+    if draw.chance(ask_first):
+        return ask + gap + text
     return f"{text}\n{ask}" if gap == " " and text[-1].isalnum() else text + gap + ask

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from rtlang.model.embedded import lexicon
-from rtlang.model.embedded.kinds import SLOT, Kind
+from rtlang.model.embedded.kinds import SLOT
 from rtlang.model.embedded.other_verbs import (
     ADVERBS,
     MODALS,
@@ -101,7 +101,8 @@ def verbs_after_values(lines: Iterable[str]) -> set[str]:
 def test_no_verb_is_swapped_in_that_a_held_out_text_of_the_six_short_kinds_has_after_a_value() -> None:
     held = verbs_after_values(line for kind in SHORT for line in kind.held)
     known = verbs_after_values(line for kind in SHORT for line in kind.known)
-    assert "will" in held  # the search finds what there is
+    assert len(held) > 8
+    assert "will" in held
     assert held & set(MODALS) <= known  # these are after values in known texts as well
     assert not held & {*PASTS, *THIRD_PERSONS}
 
@@ -121,12 +122,7 @@ def test_held_out_texts_and_kinds_whose_verbs_tell_roles_keep_their_verbs() -> N
     telling = [kind for kind in PROSE if kind.verbs_tell_roles]
     assert len(telling) == 4
     for kind in telling:
-        plain, draw = (
-            dataclasses.replace(kind, clauses=None, sentences=(), known=(f"{{{first(kind)}}} boils it all.",)),
-            Draw(6),
-        )
+        field = next(iter(kind.draw(Draw(1))[0]))
+        plain = dataclasses.replace(kind, clauses=None, sentences=(), known=(f"{{{field}}} boils it all.",))
+        draw = Draw(6)
         assert all(plain(draw)[1].endswith(" boils it all.") for _ in range(100))
-
-
-def first(kind: Kind) -> str:
-    return next(iter(kind.draw(Draw(1))[0]))
