@@ -171,6 +171,24 @@ def load_llama(network: Network, state: Mapping[str, Tensor]) -> None:
         view.copy_(state[name])
 
 
+def deepened(state: Mapping[str, Tensor], found: int, wanted: int) -> dict[str, Tensor]:
+    """The weights of a Llama checkpoint of `found` layers as those of one of `wanted`, which says the same.
+
+    A new layer follows the middle one and is its copy, but adds nothing until trained: its matrices `o` and `down` are zero.
+    """
+    weights = dict(state)
+    for count in range(found, wanted):
+        middle = (count - 1) // 2
+        for layer in range(count - 1, middle - 1, -1):  # of the middle one, a copy
+            old, new = f"model.layers.{layer}.", f"model.layers.{layer + 1}."
+            weights |= {new + name.removeprefix(old): weights[name] for name in list(weights) if name.startswith(old)}
+        for own in ("o", "down"):
+            name = f"model.layers.{middle + 1}.{MATRICES[own]}.weight"
+            if name in weights:
+                weights[name] = torch.zeros_like(weights[name])
+    return weights
+
+
 def int8_state_dict_for_llama(network: Network) -> dict[str, Tensor]:
     """`state_dict_for_llama`, but the layers' matrices are int8 and stand beside their float32 scales [out, 1]."""
     weights = state_dict_for_llama(network)

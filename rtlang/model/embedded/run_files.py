@@ -23,6 +23,7 @@ from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import (
     Network,
     Shape,
+    deepened,
     int8_state_dict_for_llama,
     llama_config,
     load_llama,
@@ -189,6 +190,8 @@ def check_tokenizer(folder: Path) -> None:
 def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
     """The weights of a checkpoint of this model in float32, by their names in it, and what its tokenizer's files hold.
 
+    One of fewer layers is read as one of all that says the same (`deepened`).
+
     Raises:
         ValueError: a file cannot be read or is of another model; says so.
     """
@@ -196,11 +199,17 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, bytes]]:
     try:
         config = json.loads((folder / "config.json").read_text())
         tokenizer_files = {name: (folder / name).read_bytes() for name in TOKENIZER_FILES}
-        load_llama(network, float_state([folder / WEIGHTS_FILE], torch.float32))
+        if not isinstance(config, dict):
+            raise ValueError("its config.json holds no object")
+        layers = config.get("num_hidden_layers")
+        if type(layers) is not int or not 1 <= layers <= network.shape.num_layers:
+            raise ValueError(
+                f"its config.json has num_hidden_layers {layers!r}; 1 to {network.shape.num_layers} is possible"
+            )
+        state = float_state([folder / WEIGHTS_FILE], torch.float32)
+        load_llama(network, deepened(state, layers, network.shape.num_layers))
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         raise ValueError(f"{folder} cannot be gone on from: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{folder / 'config.json'} holds no object")
     for key, value in llama_config(network.shape, encoder.eos_token_id, encoder.pad_token_id).items():
         if key in SAME_IN_CONFIG and config.get(key) != value:
             raise ValueError(f"{folder / 'config.json'} has {key} {config.get(key)!r}; {value!r} is needed")

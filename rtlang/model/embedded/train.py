@@ -3,7 +3,7 @@
     python -m rtlang.model.embedded.train --minutes 50 --state /some/folder --output /some/checkpoint
 
 With `--start CHECKPOINT`, such as the folder of the weights in the package, and a `--seed` that it was not trained with, training
-goes on from those weights.
+goes on from those weights. A checkpoint of fewer layers gets new ones, which add nothing at first.
 
 The learning rate follows the share of the budget that is spent and ends at zero with it, so a busy machine shortens the
 training instead of cutting it off.
@@ -250,7 +250,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--state", type=Path, required=True, help="folder for what a resumed run needs")
     parser.add_argument("--output", type=Path, required=True, help="checkpoint folder")
     parser.add_argument(
-        "--start", type=Path, help="checkpoint of this shape to go on from; the rate peaks lower and falls at once"
+        "--start",
+        type=Path,
+        help="checkpoint of this shape, or of fewer layers, to go on from; the rate peaks lower and falls at once",
     )
     parser.add_argument(
         "--seed",

@@ -7,14 +7,16 @@ import pytest
 import torch
 
 from rtlang.model.embedded.batches import Encoder
-from rtlang.model.embedded.network import Network, Shape
+from rtlang.model.embedded.network import Network, Shape, load_llama
 from rtlang.model.embedded.run_files import (
     Progress,
     begin_from,
     check_output,
+    read_checkpoint,
     read_state,
     write_checkpoint,
 )
+from rtlang.model.quantized import float_state
 from tests.support.training_runs import SMALL, TINY, write_small_state
 
 
@@ -54,3 +56,20 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"model\.safetensors has numbers in model\.norm\.weight that are not finite"):
         begin_from(start, tmp_path / "state", tmp_path / "output", seed=5)
     assert {path.name for path in tmp_path.iterdir()} == {"start"}
+
+
+def test_a_checkpoint_of_fewer_layers_is_read_as_one_that_says_the_same(tmp_path: Path) -> None:
+    shallow = Path(shutil.copytree(TINY, tmp_path / "shallow"))
+    (shallow / "model.safetensors").unlink()
+    network = Network(Shape(num_layers=5), seed=3)
+    with torch.no_grad():
+        for weight in (network.o, network.down):
+            weight.normal_(generator=torch.Generator().manual_seed(4), std=0.05)
+    write_checkpoint(network, Encoder(shallow), shallow)
+    weights, _ = read_checkpoint(shallow)
+    deep = Network(Shape())
+    load_llama(deep, weights)
+    load_llama(network, float_state([shallow / "model.safetensors"], torch.float32))
+    token_ids = torch.randint(Shape().vocab_size, (2, 19), generator=torch.Generator().manual_seed(7))
+    with torch.inference_mode():
+        torch.testing.assert_close(deep(token_ids), network(token_ids), rtol=0, atol=0)

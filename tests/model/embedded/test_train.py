@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from filelock import FileLock
 
@@ -167,6 +168,19 @@ def other_heads(start: Path) -> None:
     (start / "config.json").write_text(json.dumps({**config, "num_attention_heads": 8, "head_dim": 32}))
 
 
+def other_layers(start: Path) -> None:
+    config = json.loads((start / "config.json").read_text())
+    (start / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 99}))
+
+
+def fewer_layers_than_config(start: Path) -> None:
+    path = start / "model.safetensors"
+    tensors = safetensors.torch.load(path.read_bytes())
+    layers = json.loads((start / "config.json").read_text())["num_hidden_layers"]
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith(f"model.layers.{layers - 1}.")}
+    path.write_bytes(safetensors.torch.save(kept))
+
+
 def no_tensors(start: Path) -> None:
     (start / "model.safetensors").write_bytes(b"no tensors")
 
@@ -180,6 +194,8 @@ def other_special_tokens(start: Path) -> None:
     ("change", "said"),
     [
         (other_heads, "config.json has head_dim 32; 64 is needed"),
+        (other_layers, "num_hidden_layers 99; 1 to 7 is possible"),
+        (fewer_layers_than_config, "is missing"),
         (no_tensors, "cannot be gone on from"),
         (other_special_tokens, "has no special token <|system|>"),
         (lambda start: (start / "model.safetensors").unlink(), "model.safetensors"),
@@ -188,7 +204,18 @@ def other_special_tokens(start: Path) -> None:
         (lambda start: (start / "tokenizer.json").unlink(), "tokenizer.json cannot be read"),
         (lambda start: (start / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
     ],
-    ids=["heads", "tensors", "special tokens", "no weights", "config", "list", "no tokenizer", "no tokenizer config"],
+    ids=[
+        "heads",
+        "layers",
+        "fewer layers",
+        "tensors",
+        "special tokens",
+        "no weights",
+        "config",
+        "list",
+        "no tokenizer",
+        "no tokenizer config",
+    ],
 )
 def test_a_start_that_does_not_fit_is_refused_and_leaves_nothing(
     change: Callable[[Path], object],
