@@ -176,6 +176,8 @@ def needlessly_inside_function(found: Import) -> bool:
     may_be = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
     # The CPU's kernels are compiled with numba, which the GPU's can do without.
     may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.columns"
+    # Of use only to programs with schemas, and as slow to import as all else that a client needs.
+    may_be |= is_within(found.target, "rtlang_grammars.value_checks") and found.importer == "rtlang.lang.types"
     return found.is_inside_function and not may_be
 
 

@@ -1,8 +1,8 @@
 """Output types: what holds a generation to a form, and how its text becomes a Python value.
 
 An `OutputType` pairs a `Constraint` (data that crosses the wire) with a reader (which stays here). Simple types are written the way a
-person writes them (42, 3.5, true, 2024-05-01, one of the choices); everything structured is JSON. `pydantic`, `jsonschema` and `outlines`
-are imported only where a type needs them.
+person writes them (42, 3.5, true, 2024-05-01, one of the choices); everything structured is JSON. `pydantic`, the checks of values and
+`outlines` are imported only where a type needs them.
 """
 
 from __future__ import annotations
@@ -271,29 +271,21 @@ def _json_constraint(schema: object) -> Constraint:
 
 
 class _SchemaReader:
-    """Reads JSON text and checks it against a schema. The validator is made on first use and kept."""
+    """Reads JSON text and checks it against a schema, as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
 
     def __init__(self, schema: dict[str, Any] | bool) -> None:
         self._schema = schema
-        self._validator: Any = None
 
     def __call__(self, text: str) -> Any:
-        import jsonschema
-        import referencing.exceptions
+        from rtlang_grammars.value_checks import CheckTimeError, value_check
 
         value = json.loads(text, parse_constant=_refuse_constant)
-        if self._validator is None:
-            self._validator = jsonschema.validators.validator_for(
-                self._schema, default=jsonschema.Draft202012Validator
-            )(self._schema)
         try:
-            error = jsonschema.exceptions.best_match(self._validator.iter_errors(value))
-        except (referencing.exceptions.Unresolvable, jsonschema.exceptions.UnknownType) as wrong:
-            raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
-        except re.error:  # a pattern of a dialect that only the engine knows, and has held the text to
+            error = value_check(self._schema).error_in(text)
+        except CheckTimeError:  # the engine has held the text to the schema; this is but a second look
             return value
         if error is not None:
-            raise ValueError(f"{error.json_path}: {error.message}")
+            raise ValueError(error)
         return value
 
 

@@ -237,6 +237,25 @@ def test_json_schemas_are_kept_and_checked(given_as: Any) -> None:
             found.read("x", wrong)
 
 
+@pytest.mark.parametrize(
+    ("schema", "text", "wrong"),
+    [
+        ({"type": "number", "multipleOf": 0.01}, "19.99", "19.995"),
+        ({"type": "number", "multipleOf": 0.1}, "0.3", "0.35"),
+        ({"type": "number", "multipleOf": 1e-7}, "0.0000003", "0.00000035"),
+        ({"type": "integer", "minimum": 9007199254740993}, "9007199254740993.0", "9007199254740992"),
+        ({"const": 12345678901234567890123}, "1.2345678901234567890123E22", "1.2345678901234567890124E22"),
+        ({"type": "string", "pattern": "^\\W$"}, '"é"', '"e"'),
+        ({"type": "string", "pattern": "^\\S$"}, '"\\u001c"', '" "'),
+    ],
+)
+def test_values_are_checked_as_exactly_as_the_engine_holds_them(schema: Any, text: str, wrong: str) -> None:
+    found = output_type(schema=schema)
+    assert found.read("x", text) == json.loads(text)
+    with pytest.raises(ValueParseError):
+        found.read("x", wrong)
+
+
 def test_a_schema_that_cannot_be_resolved_is_a_parse_error_of_the_value() -> None:
     found = output_type(schema={"$ref": "#/nowhere"})
     with pytest.raises(ValueParseError):
