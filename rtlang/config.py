@@ -112,7 +112,9 @@ class ServeConfig:
     max_frame_bytes: int = _setting(1 << 20, "largest message from a client")
     hello_timeout_s: float = _setting(5.0, "time for the first frame of a connection")
     slow_timeout_s: float = _setting(10.0, "a connection that accepts no bytes for so long is closed")
-    send_buffer_bytes: int = _setting(4 << 20, "bytes held for one connection before it counts as slow")
+    send_buffer_bytes: int = _setting(
+        16 << 20, "bytes held for one connection, besides its largest message, before it counts as slow"
+    )
     drain_timeout_s: float = _setting(30.0, "time for running requests to end on shutdown")
 
     def __post_init__(self) -> None:

@@ -2,8 +2,9 @@
 
 uvicorn hands an upgraded socket to `StreamSocket`, which frames it with the sans-I/O `ServerProtocol` of the `websockets` library
 (without compression) and carries out what the state machine decides. It is all callbacks of the event loop: a connection owns no
-task, so it cannot leave one behind. What a client does not take is held up to `send_buffer_bytes`; beyond that, or when it takes
-nothing for `slow_timeout_s`, it is closed with 4503. Whatever ends a connection cancels its graphs at that moment.
+task, so it cannot leave one behind. What a client does not take is held up to `send_buffer_bytes`, besides the largest message of
+it; beyond that, or when it takes nothing for `slow_timeout_s`, it is closed with 4503. Whatever ends a connection cancels its
+graphs at that moment.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -75,6 +77,9 @@ class StreamSocket(asyncio.Protocol):
         self._close_timer: asyncio.TimerHandle | None = None
         self._num_written = 0
         self._num_taken = 0
+        self._large: deque[tuple[int, int]] = (
+            deque()
+        )  # of the large messages that wait: what was written with it, its size
         self._has_heard = True
 
     @property
@@ -89,7 +94,7 @@ class StreamSocket(asyncio.Protocol):
         connection = self._connection
         if connection is None or connection.close_code is not None:
             return
-        if self._num_pending() > self._service.config.send_buffer_bytes:
+        if self._piles_up():
             self._close_slow()
             return
         connection.deliver(events)
@@ -178,7 +183,7 @@ class StreamSocket(asyncio.Protocol):
                 self._take_frame(event)
         if self._websocket.state is not State.OPEN and self._connection is not None:
             self._connection.end(CloseCode.NORMAL, "closed by the client")
-        if self._num_pending() > self._service.config.send_buffer_bytes:
+        if self._piles_up():
             self._close_slow()
         self._flush()
 
@@ -287,6 +292,14 @@ class StreamSocket(asyncio.Protocol):
     def _num_pending(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def _piles_up(self) -> bool:
+        """Too much waits for the client. The largest message does not count: a result may be larger than what may wait."""
+        num_pending, limit = self._num_pending(), self._service.config.send_buffer_bytes
+        if num_pending <= limit:
+            return False
+        taken = self._num_written - num_pending
+        return num_pending - max((min(size, end - taken) for end, size in self._large), default=0) > limit
+
     def _flush(self) -> None:
         """Frame and write what the state machine and the library have to send; begin to close where they are done."""
         connection, websocket = self._connection, self._websocket
@@ -295,14 +308,33 @@ class StreamSocket(asyncio.Protocol):
             try:
                 for payload in connection.take_output():
                     websocket.send_text(payload) if is_text else websocket.send_binary(payload)
+                    self._write()
+                    self._note_large(len(payload))
                 if connection.close_code is not None and websocket.state is State.OPEN:
                     reason = connection.close_reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
                     websocket.send_close(connection.close_code, reason)
             except InvalidState:
                 pass  # the client closed first: what was left to say has nobody to hear it
+        self._write()
+        if connection is not None and connection.close_code is not None:
+            self._cancel_runs()
+        if self._close_timer is None and websocket.close_expected():
+            assert self._transport is not None
+            self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
+
+    def _note_large(self, size: int) -> None:
+        """Remember a message that was written now, if it is large, until it is taken."""
+        taken = self._num_written - self._num_pending()
+        while self._large and self._large[0][0] <= taken:
+            self._large.popleft()
+        if size > self._service.config.send_buffer_bytes // 4:
+            self._large.append((self._num_written, size))
+
+    def _write(self) -> None:
+        """Hand what is framed to the transport."""
         transport = self._transport
         assert transport is not None
-        for data in websocket.data_to_send():
+        for data in self._websocket.data_to_send():
             if data:
                 transport.write(data)
                 self._num_written += len(data)
@@ -310,10 +342,6 @@ class StreamSocket(asyncio.Protocol):
                 transport.write_eof()
             else:
                 transport.close()
-        if connection is not None and connection.close_code is not None:
-            self._cancel_runs()
-        if self._close_timer is None and websocket.close_expected():
-            self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, transport.abort)
 
     def _cancel_runs(self) -> None:
         runs, self._runs = self._runs, {}

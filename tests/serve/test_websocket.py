@@ -254,6 +254,41 @@ def test_a_client_whose_output_piles_up_is_closed_and_others_go_on() -> None:
         stream_to_one_that_does_not_read(server, "x" * 50_000, lambda run: run.was_cancelled)
 
 
+def test_a_message_larger_than_what_may_wait_reaches_a_client_that_reads_later() -> None:
+    """What comes after it meanwhile does not make the client a slow one."""
+    with (
+        serving(send_buffer_bytes=1 << 16, slow_timeout_s=3600.0) as server,
+        RawSocket(server.url, receive_buffer=4096) as late,
+        WireClient(server.url) as other,
+    ):
+        late.greet()
+        other.greet()
+        body = b'"kind": "generate", "body": {"prompt": "a", "params": {"max_tokens": 100000}}}'
+        for stream in (b"1", b"2"):
+            late.send(Opcode.TEXT, b'{"t": "open", "s": ' + stream + b", " + body)
+        server.target.wait_for(2)
+        open_generation(other, 1, max_tokens=100_000)
+        large, small, others = server.target.runs
+        large.advance("x" * 20_000_000)
+        for _ in range(20):
+            small.advance("y")
+            others.advance("z")
+            assert other.receive()["t"] == "delta"  # by now the server has delivered what came before
+        assert server.count("ws_slow_closed_total") == 0
+        texts = {1: 0, 2: 0}
+        while texts[2] < 20:
+            said = json.loads(late.receive()[1])
+            for message in said if isinstance(said, list) else [said]:
+                if message["t"] == "delta":
+                    texts[message["s"]] += len(message["d"])
+        assert texts == {1: 20_000_000, 2: 20}
+        while server.count("ws_slow_closed_total") == 0:  # nor is it held to nothing afterwards
+            small.advance("y" * 60_000)
+            others.advance("z")
+            assert other.receive()["t"] == "delta"
+            assert len(small.pieces) < 2_000
+
+
 def test_a_client_that_takes_nothing_in_time_is_closed_and_others_go_on() -> None:
     with serving(send_buffer_bytes=1 << 30, slow_timeout_s=0.2) as server:
         stream_to_one_that_does_not_read(server, "x" * 50_000, lambda run: run.was_cancelled)
