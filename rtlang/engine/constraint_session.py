@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from time import thread_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +15,35 @@ from rtlang_grammars.schema.report import Report
 from rtlang_grammars.spec import GrammarError, GrammarMatcher
 from rtlang_grammars.value_checks import ValueCheck
 
+SLOW_FILL_S = 0.05
+"""CPU time of a mask beyond which those after it are made before their step, which others would wait in."""
+NUM_QUICK_AFTER_SLOW = 32
+"""So many masks in a row have to take less until they are made in the steps again."""
+
 
 class ConstraintSession:
     """One request's way through its constraint. Used by one thread at a time.
 
     Attributes:
+        is_slow: a mask took longer than `SLOW_FILL_S`: the next ones are to be made by `prepare`, out of the steps.
         end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
         value_check: what the finished text must still pass; None where the masks hold everything.
         report: what became of every keyword of a schema; None for other constraints.
     """
 
-    __slots__ = ("_error", "_keeper", "_matcher", "_on_failure", "end_token_ids", "report", "value_check")
+    __slots__ = (
+        "_error",
+        "_keeper",
+        "_matcher",
+        "_num_quick",
+        "_on_failure",
+        "_on_pace",
+        "_prepared",
+        "end_token_ids",
+        "is_slow",
+        "report",
+        "value_check",
+    )
 
     def __init__(
         self,
@@ -33,7 +53,12 @@ class ConstraintSession:
         on_failure: Callable[[], None],
         value_check: ValueCheck | None = None,
         report: Report | None = None,
+        *,
+        is_slow: bool = False,
+        on_pace: Callable[[bool], None] = lambda is_slow: None,
     ) -> None:
+        self.is_slow, self._on_pace, self._num_quick = is_slow, on_pace, 0
+        self._prepared: Future[NDArray[np.int32]] | None = None
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
         self._error: ConstraintError | None = None
@@ -58,11 +83,49 @@ class ConstraintSession:
 
         Does not raise: where the matcher fails the row is left empty and `raise_if_failed` tells.
         """
+        if self._prepared is not None:
+            row[:] = self._prepared.result()
+            self._prepared = None
+            return
+        self._fill(row)
+
+    def _fill(self, row: NDArray[np.int32]) -> None:
+        started = thread_time()
         try:
             self._matcher.fill_bitmask(row)
         except BaseException as error:  # a foreign library may panic, which is no Exception; other rows must not suffer
             self._fail(error)
             row.fill(0)
+        took_long = thread_time() - started > SLOW_FILL_S
+        self._num_quick = 0 if took_long else self._num_quick + 1
+        is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
+        if is_slow != self.is_slow:
+            self.is_slow = is_slow
+            self._on_pace(is_slow)
+
+    @property
+    def is_preparing(self) -> bool:
+        """The next mask is being made: nothing else of this may be used."""
+        return self._prepared is not None and not self._prepared.done()
+
+    def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
+        """Make the mask that the next `fill` writes, by a job.
+
+        Args:
+            num_words: width of the mask, ceil(vocab_size / 32).
+            submit: has the job run on another thread.
+            wake: called when the mask is there, from that thread.
+        """
+        row = np.zeros(num_words, dtype=np.int32)
+
+        def make() -> None:
+            self._fill(row)
+            prepared.set_result(row)
+            wake()
+
+        prepared: Future[NDArray[np.int32]] = Future()
+        self._prepared = prepared
+        submit(make)
 
     def raise_if_failed(self) -> None:
         """Raise what made the last `fill` fail.

@@ -44,6 +44,9 @@ _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 MAX_LATE = 4
 """Compilations that may go on after their time. Our own engine stops soon after it is told to; of a foreign library each takes a core."""
 
+NUM_SLOW = 4
+"""Masks that take long and may be made at a time: one that takes very long is not to hold up all others of its kind."""
+
 
 class VocabularySource(Protocol):
     """What is needed of a tokenizer."""
@@ -60,6 +63,7 @@ class _Compiled:
         size_bytes: memory held when that was last looked at: tables and masks are made while they are used.
         path: the shortest known way to a complete text.
         is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
+        is_slow: a mask of it took long.
     """
 
     size_bytes: int
@@ -68,10 +72,15 @@ class _Compiled:
     path: ClosingPath | None = None
     error: ConstraintError | None = None
     is_suspect: bool = False
+    is_slow: bool = False
 
     def suspect(self) -> None:
         """Do not use this any more."""
         self.is_suspect = True
+
+    def keep_pace(self, is_slow: bool) -> None:
+        """Whether the next sessions make their masks out of the steps from the start."""
+        self.is_slow = is_slow
 
     def growth(self) -> int:
         """Bytes that were added since the last look; a look."""
@@ -124,6 +133,8 @@ class ConstraintCompiler:
         # Masks have threads of their own: a step must never stand behind a compilation.
         self._compile_pool = executor or DaemonPool(config.grammar_threads, "constraint-compile")
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
+        # A mask that takes long has threads apart: a step waits for all masks in the other pool.
+        self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
         self._start_timer = timer
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: GrammarBackend | None = None
@@ -202,6 +213,13 @@ class ConstraintCompiler:
             self._submit(self._fill_pool, lambda part=part: fill_part(part))  # type: ignore[misc]
         return done
 
+    def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
+        """Make the next mask of a slow session, on a thread; until `session.is_preparing` ends nothing else may use the session.
+
+        `wake` is called when the mask is there, from that thread.
+        """
+        session.prepare(-(-self._vocab_size // 32), lambda job: self._submit(self._prepare_pool, job), wake)
+
     def close(self) -> None:
         """Stop the threads; what has not been compiled yet is cancelled. Idempotent."""
         with self._lock:
@@ -216,6 +234,7 @@ class ConstraintCompiler:
         if self._own_threads:
             self._compile_pool.shutdown(wait=False, cancel_futures=True)
             self._fill_pool.shutdown(wait=True)
+            self._prepare_pool.shutdown(wait=False, cancel_futures=True)
 
     # -- on the compile threads
 
@@ -314,7 +333,9 @@ class ConstraintCompiler:
         keeper, ends = BudgetKeeper(search, path), search.vocabulary.eos_token_ids
         grammar = compiled.grammar
         check, report = (grammar.value_check, grammar.report) if isinstance(grammar, EngineGrammar) else (None, None)
-        return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report)
+        return ConstraintSession(
+            matcher, keeper, ends, compiled.suspect, check, report, is_slow=compiled.is_slow, on_pace=compiled.keep_pace
+        )
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
         """The backend, made when first asked for. Compiling its code may take long: until it is there no time runs for constraints."""

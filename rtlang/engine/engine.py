@@ -70,6 +70,7 @@ class Engine:
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession]] = {}
         self._failed: list[RequestOutput] = []
+        self._stalled_on: list[Request] = []  # held ones, while nothing else can be computed
         self._next_id = 1
         self._num_failed_steps = 0
         self._overlap: Overlap | None = None
@@ -78,10 +79,10 @@ class Engine:
 
     @property
     def has_work(self) -> bool:
-        """Whether `step` has something to do now; requests whose constraint is still being compiled do not count."""
+        """Whether `step` has something to do now; requests whose constraint or mask is still being made do not count."""
+        is_stalled = bool(self._stalled_on) and all(request.is_held for request in self._stalled_on)
         return bool(
-            self.scheduler.running
-            or self.scheduler.num_waiting
+            (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
             or (self._overlap is not None and self._overlap.is_busy)
             or any(future.done() for future in self._compiling.values())
@@ -154,6 +155,7 @@ class Engine:
         if num_pages > self._runner.num_pages:
             raise CapacityError(num_pages, self._runner.num_pages)
         self._next_id += 1
+        self._stalled_on = []
         self._requests[request.request_id] = request
         if constraint is None:
             self.scheduler.add(request)
@@ -177,6 +179,7 @@ class Engine:
         """
         self._admit_compiled()
         step = self.scheduler.schedule(now)
+        self._stalled_on = [] if step is not None else [each for each in self._requests.values() if each.is_held]
         outputs: list[RequestOutput] = []
         if self._overlap is not None:
             outputs = self._overlap.step(step)
@@ -211,7 +214,12 @@ class Engine:
         return runner.collect(in_flight, bitmask)
 
     def _update(self, step: Step, result: StepOutput) -> list[RequestOutput]:
-        return self._apply(zip(self.scheduler.computed(step), step.rows, result.rows, strict=True))
+        requests = self.scheduler.computed(step)
+        outputs = self._apply(zip(requests, step.rows, result.rows, strict=True))
+        for request, row in zip(requests, step.rows, strict=True):
+            if row.mask_row is not None and request.status is not RequestStatus.FINISHED:
+                self._prepare_if_slow(request)
+        return outputs
 
     def _apply(self, results: Iterable[tuple[Request, Row, RowOutput]]) -> list[RequestOutput]:
         """Take in what rows gave."""
@@ -237,7 +245,13 @@ class Engine:
                 self._end(request)
         return outputs
 
+    def _prepare_if_slow(self, request: Request) -> None:
+        """Have the next mask made now, where masks take long: the request is left out of the steps until it is there."""
+        if request.session is not None and request.session.is_slow and self._overlap is None:
+            self._compiler.prepare(request.session, self._wake)
+
     def _end(self, request: Request) -> None:
+        self._stalled_on = []
         self.num_prompt_tokens += request.num_prompt_tokens
         self.num_cached_tokens += request.num_cached_tokens
         self.scheduler.remove(request)
@@ -270,4 +284,5 @@ class Engine:
                 logger.exception("the constraint of request %d failed", request.request_id)
                 self._fail(request, RequestError(f"constraint: {type(error).__name__}: {error}"))
             else:
+                self._prepare_if_slow(request)
                 self.scheduler.add(request)

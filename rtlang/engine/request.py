@@ -127,6 +127,11 @@ class Request:
         return self.num_pending_tokens > 0 and self.num_output_tokens + self.num_pending_tokens >= self.max_tokens
 
     @property
+    def is_held(self) -> bool:
+        """Its next mask is being made out of the steps: it takes part in none until then."""
+        return self.session is not None and self.session.is_preparing
+
+    @property
     def match_limit(self) -> int:
         """How many tokens may come from the cache: logits are needed after the others."""
         index = self.next_score

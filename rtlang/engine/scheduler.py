@@ -143,6 +143,8 @@ class Scheduler:
         for request in ordered:
             if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted for one before it
                 continue
+            if request.is_held:
+                continue
             num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
             if num_tokens <= 0 or not self._reserve(request, request.num_computed_tokens + num_tokens):
                 continue
@@ -184,8 +186,9 @@ class Scheduler:
             request = entry[-1]
             if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
                 continue
-            # Waited for: the token it drew in a launched step, or another request that is computing what it needs.
-            verdict = None if request.num_in_flight_tokens else self._admit(request, prefills)
+            # Waited for: the token it drew in a launched step, its mask, or another request that is computing what it needs.
+            is_waited_for = request.num_in_flight_tokens > 0 or request.is_held
+            verdict = None if is_waited_for else self._admit(request, prefills)
             if verdict is None:
                 skipped.append(entry)
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -70,6 +71,46 @@ def test_a_mask_that_fails_is_empty_and_told_later() -> None:
     assert not row[:-1].any()
     with pytest.raises(ConstraintError, match="int32"):
         session.raise_if_failed()
+
+
+def test_a_session_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9)
+    told: list[bool] = []
+    session._on_pace = told.append
+    now, takes = [0.0], [0.0]
+
+    def clock() -> float:
+        now[0] += takes[0]
+        return now[0]
+
+    monkeypatch.setattr("rtlang.engine.constraint_session.thread_time", clock)
+    row = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
+    paces = []
+    for seconds in [0.01, 0.06, *[0.01] * 31, 0.06, *[0.01] * 33]:
+        takes[0] = seconds
+        session.fill(row)
+        paces.append(session.is_slow)
+    assert paces == [False, *[True] * (1 + 31 + 1 + 31), False, False]
+    assert told == [True, False]
+
+
+def test_a_prepared_mask_is_that_of_a_fill_and_is_used_once() -> None:
+    session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9)
+    expected, row = (np.zeros(VOCABULARY.num_mask_words, dtype=np.int32) for _ in range(2))
+    session.fill(expected)
+    jobs: list[Callable[[], None]] = []
+    woken: list[bool] = []
+    session.prepare(len(row), jobs.append, lambda: woken.append(session.is_preparing))
+    assert session.is_preparing
+    assert not woken
+    jobs.pop()()
+    assert woken == [False]
+    session.fill(row)
+    assert (row == expected).all()
+    session.accept(ord("a"), 9)
+    session.accept(ord("b"), 8)
+    session.fill(row)
+    assert set(allowed_ids(row)) == set(allowed_ids(expected)) | VOCABULARY.eos_token_ids
 
 
 def test_every_error_becomes_one_of_the_constraint() -> None:

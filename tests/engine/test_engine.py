@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rtlang.config import RuntimeConfig
@@ -261,3 +264,90 @@ def test_a_token_that_the_model_does_not_have_fails_its_own_request_before_any_s
         driver.add([5, 230, 7])
     driver.run()
     assert driver.last[good].error is None
+
+
+class HeldSession:
+    """A constraint that allows everything, and whose masks are made when the test says so."""
+
+    end_token_ids: frozenset[int] = frozenset()
+    is_accepting, is_complete, is_slow = True, False, True
+    is_preparing = False
+
+    def accept(self, token_id: int, remaining: int) -> int:
+        assert not self.is_preparing
+        return token_id
+
+    def raise_if_failed(self) -> None:
+        """It does not fail."""
+
+
+class HoldingCompiler:
+    """Fills masks at once, and holds sessions that are slow."""
+
+    def fill(self, sessions: list[HeldSession], bitmask: np.ndarray) -> Future[None]:
+        assert not any(session.is_preparing for session in sessions)
+        bitmask[:] = -1
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def prepare(self, session: HeldSession, wake: Callable[[], None]) -> None:
+        session.is_preparing = True
+
+
+def held_driver(num_pages: int = 64, **settings: Any) -> tuple[Driver, Request, HeldSession]:
+    """An engine with one request whose second mask is being made."""
+    driver = Driver(num_pages, eos_every=10**9, **settings)
+    driver.engine._compiler = HoldingCompiler()  # type: ignore[assignment]
+    held, session = driver.add([1, 100, 101], 6, priority=1), HeldSession()
+    held.session = session  # type: ignore[assignment]
+    driver.step()
+    assert held.is_held
+    assert held.num_output_tokens == 1
+    return driver, held, session
+
+
+def test_a_mask_that_takes_long_holds_up_its_own_request_only() -> None:
+    driver, held, session = held_driver()
+    other = driver.add([1, 100, 102], 12)
+    driver.run()  # ends, although one request has not: there is nothing to do until its mask is there
+    assert other.output_token_ids == naive_generate([1, 100, 102], 12, eos_every=10**9)
+    assert held.num_output_tokens == 1
+    while held not in driver.last:
+        assert not driver.engine.has_work
+        session.is_preparing = False
+        assert driver.engine.has_work
+        driver.run()
+    assert held.output_token_ids == naive_generate([1, 100, 101], 6, eos_every=10**9)
+    driver.assert_idle()
+
+
+def test_what_comes_while_a_mask_is_made_is_computed_and_what_is_held_can_be_aborted() -> None:
+    driver, held, session = held_driver()
+    driver.run()
+    assert not driver.engine.has_work
+    other = driver.add([1, 103], 3)
+    assert driver.engine.has_work
+    driver.run()
+    assert other in driver.last
+    driver.engine.abort(held)
+    driver.run()
+    assert isinstance(driver.last[held].error, AbortedError)
+    session.is_preparing = False
+    driver.assert_idle()
+
+
+def test_a_held_request_that_is_preempted_waits_for_its_mask_too() -> None:
+    driver, held, session = held_driver(num_pages=8, max_rows=8, policy="priority")
+    others = [driver.add([1, 100 + i, 50, 51], 16) for i in range(3)]
+    for _ in range(200):
+        if not driver.engine.has_work:
+            break
+        driver.step()
+    assert all(other in driver.last for other in others)
+    assert held.num_preemptions > 0
+    while held not in driver.last:
+        session.is_preparing = False
+        driver.run()
+    assert held.output_token_ids == naive_generate([1, 100, 101], 6, eos_every=10**9)
+    driver.assert_idle()

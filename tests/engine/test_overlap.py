@@ -133,6 +133,7 @@ class Steered:
 
     end_token_ids: frozenset[int] = frozenset()
     is_accepting = True
+    is_slow = is_preparing = False
     matcher = object()
 
     def __init__(self) -> None:
