@@ -6,6 +6,7 @@ this rests on partial matching of the `regex` library, which also bounds the tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import SamplingParams
 
 SEARCH_TIMEOUT_S = 0.1
+_LOOKS_AHEAD = re.compile(r"\$|\\[bBzZmM]|\(\?[=!>]|\(\?\(|[*+?}][+]")
+"""What lets a match depend on the text after it (or may; it is not read exactly, and needs not be)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,10 @@ class OutputText:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder()
         self._stops = params.stop
-        self._patterns: list[tuple[str, Any]] = []
+        self._patterns: list[tuple[str, Any, int]] = []  # source, pattern, characters that have to follow a match
         for pattern in params.stop_regex:
             try:
-                self._patterns.append((pattern, regex.compile(pattern)))
+                self._patterns.append((pattern, regex.compile(pattern), _num_ahead(pattern)))
             except regex.error as error:
                 raise ParameterError("stop_regex", pattern, f"a regular expression is allowed: {error}") from None
         self._max_stop = max((len(stop) for stop in self._stops), default=0)
@@ -69,17 +72,17 @@ class OutputText:
 
     def finish(self) -> tuple[str, Stop | None]:
         """No more tokens will come: returns the rest of the text to show, and a stop found in it."""
-        shown, stop = self._take(self._decoder.flush(), True)
+        shown, stop = self._take(self._decoder.flush(), True, is_whole=True)
         return (shown, stop) if stop is not None else (shown + self._show(len(self._text)), None)
 
-    def _take(self, piece: str, may_stop: bool) -> tuple[str, Stop | None]:
-        if not piece:
+    def _take(self, piece: str, may_stop: bool, is_whole: bool = False) -> tuple[str, Stop | None]:
+        if not piece and not is_whole:
             return "", None
         old_length = len(self._text)
         self._text += piece
         if not may_stop or not (self._stops or self._patterns):
             return self._show(len(self._text)), None
-        stop = self._find(old_length)
+        stop = self._find(old_length, is_whole)
         if stop is None:
             return self._show(len(self._text) - self._num_held()), None
         self._text = self._text[: stop.offset]
@@ -91,16 +94,16 @@ class OutputText:
         self._num_shown = max(self._num_shown, end)
         return shown
 
-    def _find(self, old_length: int) -> Stop | None:
-        """The stop that begins first in what is not shown yet."""
+    def _find(self, old_length: int, is_whole: bool) -> Stop | None:
+        """The stop that begins first in what is not shown yet. Unless the text is whole, no match counts that more text may undo."""
         found: list[Stop] = []
         for stop in self._stops:
             at = self._text.find(stop, max(self._num_shown, old_length - len(stop) + 1))
             if at >= 0:
                 found.append(Stop(stop, at))
-        for source, pattern in self._patterns:
+        for source, pattern, num_ahead in self._patterns:
             match = self._search(pattern, partial=False)
-            if match is not None:
+            if match is not None and (is_whole or match.end() + num_ahead <= len(self._text)):
                 found.append(Stop(source, match.start()))
         return min(found, key=lambda stop: stop.offset, default=None)
 
@@ -112,7 +115,7 @@ class OutputText:
             if any(stop.startswith(self._text[length - size :]) for stop in self._stops):
                 keep = size
                 break
-        for _, pattern in self._patterns:
+        for _, pattern, _ in self._patterns:
             match = self._search(pattern, partial=True)
             if match is not None:
                 keep = max(keep, length - match.start())
@@ -133,6 +136,15 @@ class OutputText:
         self._token_ids = self._token_ids[:kept]
         if rest:
             self._token_ids += self._tokenizer.encode(rest, is_start=False)
+
+
+def _num_ahead(pattern: str) -> int:
+    """How many characters have to follow a match before it counts.
+
+    None, but where the pattern looks at what follows: at the end of unfinished text, `\\bfor\\b` matches in "forest". How far it
+    looks is taken to be at most as long as it is written.
+    """
+    return len(pattern) + 1 if _LOOKS_AHEAD.search(pattern) else 0
 
 
 def longest_token_prefix(tokenizer: Tokenizer, token_ids: Sequence[int], text: str) -> int:

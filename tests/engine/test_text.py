@@ -54,6 +54,14 @@ def test_stops_cut_where_a_search_token_by_token_would(seed: int) -> None:
         (r"(?i)stop", "do StOp it", "do "),
         (r"x{3}", "axxbxxxc", "axxb"),
         (r"never", "nothing to see", "nothing to see"),
+        (r"\bfor\b", "the forest is for us", "the forest is "),
+        (r"\bsle\b", "a sleepy wolf", "a sleepy wolf"),
+        (r"\bwolf\b", "a sleepy wolf", "a sleepy "),
+        (r"foo(?!bar)", "foobar, foobaz", "foobar, "),
+        (r"foo(?!bar)", "foobar", "foobar"),
+        (r"foo(?=bar)", "foobaz foobar", "foobaz "),
+        (r"\.$", "3.5 and 4.", "3.5 and 4"),
+        (r"a\Z", "banana", "banan"),
     ],
 )
 def test_patterns_hold_back_what_may_still_match(pattern: str, text: str, expected: str) -> None:
