@@ -27,6 +27,10 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "what the adapters share; tested through each of them",
     ),
     "rtlang/step.py": ("tests/engine/test_scheduler.py", "plain data; what is in a step is the scheduler's doing"),
+    "rtlang/engine/compiled.py": (
+        "tests/engine/test_constraints.py",
+        "plain data of the compiler, which is tested there",
+    ),
     "kernels/rtlang_kernels/ops.py": (
         "tests/kernels/test_attention.py",
         "contracts; every operation is tested through them, over all columns",

@@ -12,7 +12,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.config import RuntimeConfig
+from rtlang.engine.compiled import Compiled, Waiting
 from rtlang.engine.constraint_session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
 from rtlang.errors import BudgetError, ConfigError, ConstraintError, OverloadError, RtlangError
@@ -32,8 +32,7 @@ from rtlang_grammars.canonical import canonical
 from rtlang_grammars.closing import CompletionSearch
 from rtlang_grammars.engine_backend import EngineGrammar
 from rtlang_grammars.grammar_store import GrammarStore
-from rtlang_grammars.spec import CompiledGrammar, Constraint, GrammarBackend, GrammarError
-from rtlang_grammars.spelling import ClosingPath
+from rtlang_grammars.spec import Constraint, GrammarBackend, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 
 _SEARCH_LIMIT = 4096
@@ -53,54 +52,6 @@ class VocabularySource(Protocol):
 
     def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
         """The tokens as grammars see them, for logits `vocab_size` wide."""
-
-
-@dataclass(slots=True)
-class _Compiled:
-    """A constraint ready for use, or why it is not.
-
-    Attributes:
-        size_bytes: memory held when that was last looked at: tables and masks are made while they are used.
-        path: the shortest known way to a complete text.
-        is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
-        is_slow: a mask of it took long.
-    """
-
-    size_bytes: int
-    source_bytes: int
-    grammar: CompiledGrammar | None = None
-    path: ClosingPath | None = None
-    error: ConstraintError | None = None
-    is_suspect: bool = False
-    is_slow: bool = False
-
-    def suspect(self) -> None:
-        """Do not use this any more."""
-        self.is_suspect = True
-
-    def keep_pace(self, is_slow: bool) -> None:
-        """Whether the next sessions make their masks out of the steps from the start."""
-        self.is_slow = is_slow
-
-    def growth(self) -> int:
-        """Bytes that were added since the last look; a look."""
-        before = self.size_bytes
-        if self.grammar is not None:
-            self.size_bytes = self.grammar.size_bytes + self.source_bytes
-        return self.size_bytes - before
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A compilation that is under way, and who waits for it.
-
-    Attributes:
-        is_unwanted: set when nobody waits any more: the compilation may stop.
-    """
-
-    timer: Timer | None = None
-    is_unwanted: threading.Event = field(default_factory=threading.Event)
-    requests: list[tuple[Future[ConstraintSession], int]] = field(default_factory=list)
 
 
 class ConstraintCompiler:
@@ -139,9 +90,9 @@ class ConstraintCompiler:
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: GrammarBackend | None = None
         self._search: CompletionSearch | None = None
-        self._cache: OrderedDict[Constraint, _Compiled] = OrderedDict()  # by canonical forms
+        self._cache: OrderedDict[Constraint, Compiled] = OrderedDict()  # by canonical forms
         self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # canonical forms of others
-        self._waiting: dict[Constraint, _Waiting] = {}
+        self._waiting: dict[Constraint, Waiting] = {}
         self._running: set[Constraint] = set()
         self._late: set[Constraint] = set()  # of those running, the ones whose requests were told so
         self._is_closed = False
@@ -176,7 +127,7 @@ class ConstraintCompiler:
                 return future
             else:
                 is_new = constraint not in self._waiting
-                self._waiting.setdefault(constraint, _Waiting()).requests.append((future, max_tokens))
+                self._waiting.setdefault(constraint, Waiting()).requests.append((future, max_tokens))
         if compiled is not None:
             if compiled.error is not None or (compiled.path is not None and compiled.path.fits(max_tokens)):
                 self._answer(future, compiled, max_tokens)
@@ -290,7 +241,7 @@ class ConstraintCompiler:
             if len(self._forms) > _MAX_OTHER_FORMS:
                 self._forms.popitem(last=False)
 
-    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> tuple[Constraint, _Compiled, bool]:
+    def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> tuple[Constraint, Compiled, bool]:
         """The canonical form of a constraint, what it became, and whether that was not known before."""
         source_bytes, form = len(constraint.source), constraint
         try:
@@ -308,10 +259,10 @@ class ConstraintCompiler:
             if path is None and search.is_hopeless(matcher):
                 raise GrammarError("the constraint allows no text that ends")
         except BaseException as error:  # see ConstraintSession.fill
-            return form, _Compiled(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
-        return form, _Compiled(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
+            return form, Compiled(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
+        return form, Compiled(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
 
-    def _answer(self, future: Future[ConstraintSession], compiled: _Compiled, max_tokens: int) -> None:
+    def _answer(self, future: Future[ConstraintSession], compiled: Compiled, max_tokens: int) -> None:
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -319,7 +270,7 @@ class ConstraintCompiler:
         except BaseException as error:
             future.set_exception(error if isinstance(error, ConstraintError) else as_constraint_error(error))
 
-    def _make_session(self, compiled: _Compiled, max_tokens: int) -> ConstraintSession:
+    def _make_session(self, compiled: Compiled, max_tokens: int) -> ConstraintSession:
         if compiled.error is not None:
             raise _copy_of(compiled.error)
         _, search = self._make_backend()
@@ -383,7 +334,7 @@ class ConstraintCompiler:
         if isinstance(self._compile_pool, DaemonPool):
             self._compile_pool.resize(self._config.grammar_threads + len(self._late))
 
-    def _refuse(self, constraint: Constraint, waiting: _Waiting) -> None:
+    def _refuse(self, constraint: Constraint, waiting: Waiting) -> None:
         if waiting.timer is not None:
             waiting.timer.cancel()
         for future, _ in waiting.requests:
