@@ -116,9 +116,9 @@ def run(
         else:
             console.print()
             console.print(to_json(values), soft_wrap=True)
-            returned = None if result.error is not None else plain(result.value)
+            returned = None if result.error is not None else plain(result.value, "the returned value")
             if returned is not None and returned not in values.values():
-                console.print(f"returned {json.dumps(returned, ensure_ascii=False)}", soft_wrap=True)
+                console.print(f"returned {to_json(returned, indent=None)}", soft_wrap=True)
             console.print(usage_line(result.usage, seconds), style="dim", soft_wrap=True)
         if result.error is not None:
             _raise(result.error, loaded)

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from rtlang.console.source import CommandError
 from rtlang.errors import RtlangError
 from rtlang.lang.graph import Node, RequestGraph, choices_of
 from rtlang.lang.graph import Text as TextNode
@@ -190,22 +191,39 @@ def values_of(result: Result) -> dict[str, Any]:
     values = {}
     for name in result.names:
         try:
-            values[name] = plain(result[name])
+            value = result[name]
         except RtlangError:
             continue  # it failed; the result's error says so
+        except RecursionError:
+            raise CommandError(f"the value of {name} contains itself, or is nested too deeply") from None
+        values[name] = plain(value, f"the value of {name}")
     return values
 
 
-def plain(value: Any) -> Any:
-    """A value in maps, lists and scalars: models, dataclasses, enums, dates and the like become what JSON has for them."""
+def plain(value: Any, what: str) -> Any:
+    """A value in maps, lists and scalars: models, dataclasses, enums, dates and the like become what JSON has for them.
+
+    Raises:
+        CommandError: it has no such form; calls it `what`.
+    """
     import pydantic_core
 
-    return pydantic_core.to_jsonable_python(value, fallback=str)
+    try:
+        found = pydantic_core.to_jsonable_python(value, fallback=str)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise CommandError(f"{what} cannot be written as JSON: {error}") from None
+    return found
 
 
-def to_json(value: Any) -> str:
-    """Plain data as indented JSON."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Plain data as JSON, in letters of any language where UTF-8 has them."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, as escapes may write it
+        return json.dumps(value, indent=indent)
+    return text
 
 
 def usage_line(usage: Usage, seconds: float) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 import rtlang as rt
 from rtlang.console.show import Labels, Shower, plain, run_and_show, to_json, usage_line, values_of
+from rtlang.console.source import CommandError
 from rtlang.errors import ConstraintError, RtlangError
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.lang.stream import ErrorEvent, TextEvent
@@ -159,10 +160,23 @@ class Point:
 
 def test_values_of_any_type_have_a_json_form() -> None:
     value = {"sheet": Sheet(name="Ada", born=datetime.date(1815, 12, 10)), "points": [Point(1)], "odd": object}
-    form = json.loads(to_json(plain(value)))
+    form = json.loads(to_json(plain(value, "it")))
     assert form["sheet"] == {"name": "Ada", "born": "1815-12-10"}
     assert form["points"] == [{"x": 1}]
     assert isinstance(form["odd"], str)
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xff", float("nan"), [float("inf")], 10**5000], ids=["bytes", "nan", "inf", "digits"]
+)
+def test_values_without_a_json_form_are_refused_by_name(value: object) -> None:
+    with pytest.raises(CommandError, match="the value of x cannot be written as JSON"):
+        plain(value, "the value of x")
+
+
+def test_half_a_character_is_written_as_an_escape() -> None:
+    assert to_json({"a": "\ud800"}, indent=None) == '{"a": "\\ud800"}'
+    assert to_json({"a": "é"}, indent=None) == '{"a": "é"}'
 
 
 def test_the_usage_line_has_tokens_and_speed() -> None:
