@@ -35,6 +35,7 @@ _LEAN_FAMILIES = {
 }
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
 _MAX_NUMBER = 1 << 40  # of any entry; what has bytes for it is measured against memory later
+_MAX_REAL = 1e30
 _MAX_LAYERS = 4096  # the largest models published have a few hundred
 
 
@@ -137,6 +138,19 @@ class _Reader:
             raise self.fail(f"{' or '.join(names)} is missing")
         return default
 
+    def real(self, name: str, value: object, default: float | None = None, *, may_be_zero: bool = False) -> float:
+        """A finite number above 0, or of at least 0; of null the default, if there is one."""
+        if value is None and default is not None:
+            return default
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not 0 <= value <= _MAX_REAL
+            or (value == 0 and not may_be_zero)
+        ):
+            raise self.fail(f"{name} = {value!r}: a number {'of at least' if may_be_zero else 'over'} 0 is allowed")
+        return float(value)
+
     def token_ids(self, name: str) -> frozenset[int]:
         for source in (self.generation, self.text):
             value = source.get(name)
@@ -237,13 +251,13 @@ class _Reader:
         family = _LEAN_FAMILIES[model_type]
         return LeanConfig(
             intermediate_size=self.number("intermediate_size"),
-            rms_norm_eps=float(self.text.get("rms_norm_eps", 1e-6)),
+            rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
             rope=RopeConfig(
-                theta=float(rope.get("rope_theta", self.text.get("rope_theta") or 10000.0)),
+                theta=self.real("rope_theta", rope.get("rope_theta", self.text.get("rope_theta")), 10000.0),
                 kind=kind,
-                factor=float(rope.get("factor") or 1.0),
-                low_freq_factor=float(rope.get("low_freq_factor") or 1.0),
-                high_freq_factor=float(rope.get("high_freq_factor") or 4.0),
+                factor=self.real("factor", rope.get("factor"), 1.0),
+                low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
+                high_freq_factor=self.real("high_freq_factor", rope.get("high_freq_factor"), 4.0),
                 original_max_position_embeddings=self.original_length(rope) if kind == "llama3" else 8192,
             ),
             sliding_windows=self.sliding_windows(model_type, num_layers),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import string
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from rtlang.model.chat import ChatFraming
 from rtlang.model.token_bytes import UnsupportedDecoderError, token_bytes_of
 from rtlang_grammars.vocabulary import Vocabulary
 
-_PROBES = ("a", "word", " a", "1", "(")
+_PROBES = ("a", "word", " a", "1", "(", *string.ascii_letters, *string.digits)
 """Texts whose continuation encoding is checked at load."""
 _OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
@@ -224,6 +225,8 @@ class Tokenizer:
         for probe in _PROBES:
             ids = self.encode(probe, is_start=False)
             got = b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
+            if not ids and not self._encoder(True, False).encode(probe, add_special_tokens=False).ids:
+                raise UnsupportedDecoderError(f"it leaves out {probe!r} without a word")
             if got != probe and got.endswith(probe):
                 prefix = got.removesuffix(probe)
                 raise UnsupportedDecoderError(

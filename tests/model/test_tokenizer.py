@@ -370,3 +370,13 @@ def test_a_prefix_that_cannot_be_switched_off_is_refused(tmp_path: Path) -> None
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ModelLoadError, match="in front of every text"):
         Tokenizer.from_pretrained(tmp_path)
+
+
+def test_a_tokenizer_that_leaves_out_letters_is_refused(tmp_path: Path) -> None:
+    write_tokenizer_kind(tmp_path, "byte_level")
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    content["model"]["merges"] = []
+    content["model"]["vocab"] = {t: i for t, i in content["model"]["vocab"].items() if t not in "7x"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ModelLoadError, match=r"tokenizer.json: it leaves out 'x'"):
+        Tokenizer.from_pretrained(tmp_path)
