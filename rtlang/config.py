@@ -123,6 +123,8 @@ class ServeConfig:
             raise ConfigError("port", self.port, "0 to 65535 is allowed")
         _at_least(self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes")
         _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
+        if self.api_key is not None and not self.api_key.strip():
+            raise ConfigError("api_key", self.api_key, "a key that is not empty is allowed, or None for no key")
         if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
             raise ConfigError("host", self.host, "listening beyond loopback needs api_key or allow_public")
 

@@ -153,14 +153,18 @@ class ValueParseError(RequestError):
 
 
 class ContextLengthError(RequestError):
-    """The prompt leaves no room for the tokens asked for."""
+    """The prompt leaves no room for the tokens asked for.
+
+    Attributes:
+        max_tokens: asked for; 0 where the prompt alone is too long and was not read to its end: it has num_prompt_tokens at least.
+    """
 
     code = "context_length"
 
     def __init__(self, num_prompt_tokens: int, max_tokens: int, max_model_len: int) -> None:
-        super().__init__(
-            f"prompt has {num_prompt_tokens} tokens and {max_tokens} were asked for; the model takes {max_model_len}"
-        )
+        asked = f"{num_prompt_tokens} tokens and {max_tokens} were asked for"
+        has = asked if max_tokens else f"at least {num_prompt_tokens} tokens"
+        super().__init__(f"prompt has {has}; the model takes {max_model_len}")
         self.num_prompt_tokens, self.max_tokens, self.max_model_len = (
             num_prompt_tokens,
             max_tokens,

@@ -6,7 +6,6 @@ meanings of the options are the field's usual ones.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -21,6 +20,7 @@ MAX_LOGPROBS = 100
 MAX_STOPS = 32
 MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
+MAX_DEADLINE_S = 1e9
 
 
 class FinishReason(StrEnum):
@@ -171,8 +171,7 @@ def check_run_options(priority: object, deadline_s: object) -> None:
     _check_int("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
     if deadline_s is None:
         return
-    if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
-        raise ParameterError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+    _check_float("deadline_s", deadline_s, 0, MAX_DEADLINE_S, open_low=True)
 
 
 def _check_int(name: str, value: object, low: int, high: int) -> None:
@@ -181,12 +180,7 @@ def _check_int(name: str, value: object, low: int, high: int) -> None:
 
 
 def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False) -> None:
-    good = (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and low <= value <= high
-    )
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
     if not good or (open_low and value == low):
         over = "over" if open_low else "from"
         raise ParameterError(name, value, f"a number {over} {low:g} to {high:g} is allowed")

@@ -69,3 +69,10 @@ def test_listening_beyond_loopback_needs_a_key_or_consent() -> None:
     assert ServeConfig(host="0.0.0.0", api_key="secret").host == "0.0.0.0"
     assert ServeConfig(host="0.0.0.0", allow_public=True).host == "0.0.0.0"
     assert ServeConfig(host="::1").api_key is None
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_an_empty_key_is_no_key(key: str) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with pytest.raises(ConfigError, match="api_key"):
+            ServeConfig(host=host, api_key=key)

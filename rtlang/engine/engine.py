@@ -121,11 +121,13 @@ class Engine:
         tokenizer, model = self._runner.tokenizer, self._runner.model_config
         if not token_ids:
             raise RequestError("the prompt is empty, and the model has no token to start from")
-        for token_id in (*params.stop_token_ids, *(pair[0] for pair in params.logit_bias)):
-            if token_id >= model.vocab_size:
-                raise ParameterError(
-                    "stop_token_ids or logit_bias", token_id, f"ids below {model.vocab_size} are allowed"
-                )
+        for name, ids in (
+            ("stop_token_ids", params.stop_token_ids),
+            ("logit_bias", [pair[0] for pair in params.logit_bias]),
+        ):
+            for token_id in ids:
+                if token_id >= model.vocab_size:
+                    raise ParameterError(name, token_id, f"ids below {model.vocab_size} are allowed")
         if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
             raise RequestError(
                 f"the prompt has token {max(token_ids)} of the tokenizer, and the model's vocabulary has {model.vocab_size}"

@@ -80,7 +80,7 @@ def append_text(
     def check(num_more: int = 0) -> None:
         num_tokens = len(before) + len(token_ids) + num_more
         if num_tokens > max_tokens:
-            raise ContextLengthError(num_tokens, 1, max_tokens)
+            raise ContextLengthError(num_tokens, 0, max_tokens)
 
     def add(text: str) -> None:
         nonlocal num_chars

@@ -55,8 +55,11 @@ def run_batch(
     for index, given in enumerate(inputs):
         if not isinstance(given, Mapping):
             raise ParameterError(f"inputs[{index}]", given, "a mapping of argument names to values is allowed")
-        bodies.append(body.bound((), given))
-        bodies[-1].check_complete()
+        try:
+            bodies.append(body.bound((), given))
+            bodies[-1].check_complete()
+        except TypeError as error:
+            raise TypeError(f"inputs[{index}]: {error}") from None
     with _reporter(progress, body.name, len(bodies)) as report:
         options: dict[str, Any] = {"params": params, "priority": priority, "deadline_s": deadline_s}
         if body.is_async:

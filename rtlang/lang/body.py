@@ -44,7 +44,10 @@ class Body:
             TypeError: the function takes no such arguments.
         """
         both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs})
-        inspect.signature(self.function).bind_partial(None, *both.args, **both.kwargs)
+        try:
+            inspect.signature(self.function).bind_partial(None, *both.args, **both.kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
         return both
 
     def check_complete(self) -> None:

@@ -186,7 +186,8 @@ def _structured(given: Any, field: str) -> OutputType:
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
-        raise ParameterError(field, given, "a type is allowed")
+        also = ", a JSON schema as a mapping or text, or a boolean" if field == "schema" else ""
+        raise ParameterError(field, given, f"a type is allowed{also}")
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
             return OutputType(_json_constraint(_schema_of(given)), given.model_validate_json)

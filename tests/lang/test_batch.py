@@ -257,13 +257,32 @@ def test_bodies_that_are_slow_by_themselves_run_side_by_side(target: FakeTarget)
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(
-    "wrong", [{"deadline_s": -1}, {"deadline_s": "soon"}, {"priority": "high"}, {"params": {"n": 2}}]
+    "wrong",
+    [
+        {"deadline_s": -1},
+        {"deadline_s": "soon"},
+        {"deadline_s": float("inf")},
+        {"deadline_s": 10**400},
+        {"priority": "high"},
+        {"params": {"n": 2}},
+    ],
 )
 def test_wrong_options_are_refused_before_anything_runs(
     program: rt.Program, wrong: dict[str, Any], target: FakeTarget
 ) -> None:
     with pytest.raises(rt.ParameterError, match=next(iter(wrong))):
         program.run_batch(inputs(3), **wrong)
+    assert not target.runs
+
+
+@pytest.mark.parametrize(("wrong", "said"), [({}, "missing a required argument: 'x'"), ({"z": "b"}, "'z'")])
+def test_wrong_inputs_are_refused_by_their_place(wrong: dict[str, Any], said: str, target: FakeTarget) -> None:
+    @rt.program
+    def named(s: Any, x: str) -> None:
+        s += x + rt.gen("y")
+
+    with pytest.raises(TypeError, match=rf"inputs\[2\]: named\(\): .*{said}"):
+        named.run_batch([*inputs(2), wrong])
     assert not target.runs
 
 
