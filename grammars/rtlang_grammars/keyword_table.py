@@ -17,6 +17,7 @@ from rtlang_grammars.spec import GrammarError
 
 _S, _I, _O, _A = {"type": "string"}, {"type": "integer"}, {"type": "object"}, {"type": "array"}
 _XY = {"enum": ["x", "y"]}
+_MULTIPLES = [{**_I, "multipleOf": factor} for factor in (2, 3, 5, 7, 11, 13)]
 
 PROBES: Mapping[str, Sequence[Any]] = {
     "type": [_S, {"type": ["integer", "null"]}, {"not": _I}],
@@ -72,7 +73,11 @@ PROBES: Mapping[str, Sequence[Any]] = {
         {**_A, "items": _S, "uniqueItems": True},
         {**_A, "not": {"uniqueItems": True}},
     ],
-    "contains": [{"contains": _I}, {**_A, "not": {"contains": _I}}],
+    "contains": [
+        {"contains": _I},
+        {**_A, "not": {"contains": _I}},
+        {**_A, "allOf": [{"contains": each} for each in _MULTIPLES]},
+    ],
     "minContains": [{**_A, "contains": _I, "minContains": 2}],
     "maxContains": [{**_A, "contains": _I, "maxContains": 2}],
     "allOf": [{"allOf": [{"minimum": 1}, {"multipleOf": 2}]}, {"not": {"allOf": [_S, {"maxLength": 3}]}}],

@@ -100,7 +100,7 @@ def read_unique(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
         raise expected(value, "a boolean", "uniqueItems", node.location)
     if not value:
         return (TOPS[_ARRAY],) if positive else ()
-    mark = Mark(node.location, "uniqueItems", "the elements may be of too many values to keep in mind")
+    mark = Mark(node.location, "uniqueItems", "the elements may be of too many values to list their arrays")
     if positive:
         return (Facet(_ARRAY, ArrayBody(unique=mark)),)
     mark = mark._replace(reason="that two elements are equal is not enforced")
