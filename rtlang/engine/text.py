@@ -78,11 +78,10 @@ class OutputText:
     def _take(self, piece: str, may_stop: bool, is_whole: bool = False) -> tuple[str, Stop | None]:
         if not piece and not is_whole:
             return "", None
-        old_length = len(self._text)
         self._text += piece
         if not may_stop or not (self._stops or self._patterns):
             return self._show(len(self._text)), None
-        stop = self._find(old_length, is_whole)
+        stop = self._find(is_whole)
         if stop is None:
             return self._show(len(self._text) - self._num_held()), None
         self._text = self._text[: stop.offset]
@@ -94,18 +93,24 @@ class OutputText:
         self._num_shown = max(self._num_shown, end)
         return shown
 
-    def _find(self, old_length: int, is_whole: bool) -> Stop | None:
-        """The stop that begins first in what is not shown yet. Unless the text is whole, no match counts that more text may undo."""
+    def _find(self, is_whole: bool) -> Stop | None:
+        """The stop that begins first in what is not shown yet; None while that is a match that more text may undo."""
         found: list[Stop] = []
+        open_at = len(self._text)
         for stop in self._stops:
-            at = self._text.find(stop, max(self._num_shown, old_length - len(stop) + 1))
+            at = self._text.find(stop, self._num_shown)
             if at >= 0:
                 found.append(Stop(stop, at))
         for source, pattern, num_ahead in self._patterns:
             match = self._search(pattern, partial=False)
-            if match is not None and (is_whole or match.end() + num_ahead <= len(self._text)):
+            if match is None:
+                continue
+            if is_whole or match.end() + num_ahead <= len(self._text):
                 found.append(Stop(source, match.start()))
-        return min(found, key=lambda stop: stop.offset, default=None)
+            else:
+                open_at = min(open_at, match.start())
+        first = min(found, key=lambda stop: stop.offset, default=None)
+        return None if first is None or open_at < first.offset else first
 
     def _num_held(self) -> int:
         """How many characters at the end could still become a stop."""

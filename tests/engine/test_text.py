@@ -70,6 +70,23 @@ def test_patterns_hold_back_what_may_still_match(pattern: str, text: str, expect
     assert (stop == pattern) == bool(re.search(pattern, text))
 
 
+@pytest.mark.parametrize(
+    ("params", "text", "expected", "stop"),
+    [
+        (SamplingParams(stop=("\n",), stop_regex=(r"\bEND\b",)), "abc END\ndef", "abc ", r"\bEND\b"),
+        (SamplingParams(stop=("\n",), stop_regex=(r"\bEND\b",)), "abc ENDED\nEND", "abc ENDED", "\n"),
+        (SamplingParams(stop_regex=(r"\bEND\b", r"\.")), "abc END. def", "abc ", r"\bEND\b"),
+        (SamplingParams(stop_regex=(r"\bEND\b", r"\.")), "abc ENDED. def", "abc ENDED", r"\."),
+        (SamplingParams(stop=("c E",), stop_regex=(r"\bEND\b",)), "abc END", "ab", "c E"),
+    ],
+)
+def test_the_stop_that_begins_first_wins_though_it_is_certain_later(
+    params: SamplingParams, text: str, expected: str, stop: str
+) -> None:
+    shown, output, found = stream(text, params)
+    assert ("".join(shown), output.text, found) == (expected, expected, stop)
+
+
 def test_text_without_stops_is_shown_at_once() -> None:
     shown, _, _ = stream("abc", SamplingParams())
     assert shown == ["a", "b", "c", ""]
