@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from rtlang.engine.constraint_session import ConstraintSession
+from rtlang.engine.constraint_session import ConstraintSession, Pace
 from rtlang.engine.daemon_pool import Timer
 from rtlang.errors import ConstraintError
 from rtlang_grammars.spec import CompiledGrammar
@@ -21,7 +21,7 @@ class Compiled:
         size_bytes: memory held when that was last looked at: tables and masks are made while they are used.
         path: the shortest known way to a complete text.
         is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
-        is_slow: a mask of it took long.
+        pace: how long its masks take.
     """
 
     size_bytes: int
@@ -30,15 +30,11 @@ class Compiled:
     path: ClosingPath | None = None
     error: ConstraintError | None = None
     is_suspect: bool = False
-    is_slow: bool = False
+    pace: Pace = field(default_factory=Pace)
 
     def suspect(self) -> None:
         """Do not use this any more."""
         self.is_suspect = True
-
-    def keep_pace(self, is_slow: bool) -> None:
-        """Whether the next sessions make their masks out of the steps from the start."""
-        self.is_slow = is_slow
 
     def growth(self) -> int:
         """Bytes that were added since the last look; a look."""

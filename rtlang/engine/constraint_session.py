@@ -21,11 +21,29 @@ NUM_QUICK_AFTER_SLOW = 32
 """So many masks in a row have to take less until they are made in the steps again."""
 
 
+class Pace:
+    """How long the masks of a grammar take; its sessions share one.
+
+    Attributes:
+        is_slow: a mask took longer than `SLOW_FILL_S`: the next ones are to be made by `prepare`, out of the steps.
+    """
+
+    __slots__ = ("_num_quick", "is_slow")
+
+    def __init__(self) -> None:
+        self.is_slow, self._num_quick = False, 0
+
+    def note(self, seconds: float) -> None:
+        """A mask was made."""
+        took_long = seconds > SLOW_FILL_S
+        self._num_quick = 0 if took_long else self._num_quick + 1
+        self.is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
+
+
 class ConstraintSession:
     """One request's way through its constraint. Used by one thread at a time.
 
     Attributes:
-        is_slow: a mask took longer than `SLOW_FILL_S`: the next ones are to be made by `prepare`, out of the steps.
         end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
         value_check: what the finished text must still pass; None where the masks hold everything.
         report: what became of every keyword of a schema; None for other constraints.
@@ -33,14 +51,13 @@ class ConstraintSession:
 
     __slots__ = (
         "_error",
+        "_is_closed",
         "_keeper",
         "_matcher",
-        "_num_quick",
         "_on_failure",
-        "_on_pace",
+        "_pace",
         "_prepared",
         "end_token_ids",
-        "is_slow",
         "report",
         "value_check",
     )
@@ -54,10 +71,9 @@ class ConstraintSession:
         value_check: ValueCheck | None = None,
         report: Report | None = None,
         *,
-        is_slow: bool = False,
-        on_pace: Callable[[bool], None] = lambda is_slow: None,
+        pace: Pace | None = None,
     ) -> None:
-        self.is_slow, self._on_pace, self._num_quick = is_slow, on_pace, 0
+        self._pace, self._is_closed = pace or Pace(), False
         self._prepared: Future[NDArray[np.int32]] | None = None
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
@@ -96,12 +112,12 @@ class ConstraintSession:
         except BaseException as error:  # a foreign library may panic, which is no Exception; other rows must not suffer
             self._fail(error)
             row.fill(0)
-        took_long = thread_time() - started > SLOW_FILL_S
-        self._num_quick = 0 if took_long else self._num_quick + 1
-        is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
-        if is_slow != self.is_slow:
-            self.is_slow = is_slow
-            self._on_pace(is_slow)
+        self._pace.note(thread_time() - started)
+
+    @property
+    def is_slow(self) -> bool:
+        """Masks of this grammar take long: the next is to be made by `prepare`."""
+        return self._pace.is_slow
 
     @property
     def is_preparing(self) -> bool:
@@ -119,13 +135,18 @@ class ConstraintSession:
         row = np.zeros(num_words, dtype=np.int32)
 
         def make() -> None:
-            self._fill(row)
+            if not self._is_closed:
+                self._fill(row)
             prepared.set_result(row)
             wake()
 
         prepared: Future[NDArray[np.int32]] = Future()
         self._prepared = prepared
         submit(make)
+
+    def close(self) -> None:
+        """The request has ended: a mask that is not begun is not made."""
+        self._is_closed = True
 
     def raise_if_failed(self) -> None:
         """Raise what made the last `fill` fail.

@@ -169,7 +169,16 @@ class ConstraintCompiler:
 
         `wake` is called when the mask is there, from that thread.
         """
-        session.prepare(-(-self._vocab_size // 32), lambda job: self._submit(self._prepare_pool, job), wake)
+
+        def submit(make: Callable[[], None]) -> None:
+            def job() -> None:
+                started = perf_counter()
+                make()
+                self._metrics.mask.observe(perf_counter() - started)
+
+            self._submit(self._prepare_pool, job)
+
+        session.prepare(-(-self._vocab_size // 32), submit, wake)
 
     def close(self) -> None:
         """Stop the threads; what has not been compiled yet is cancelled. Idempotent."""
@@ -284,9 +293,7 @@ class ConstraintCompiler:
         keeper, ends = BudgetKeeper(search, path), search.vocabulary.eos_token_ids
         grammar = compiled.grammar
         check, report = (grammar.value_check, grammar.report) if isinstance(grammar, EngineGrammar) else (None, None)
-        return ConstraintSession(
-            matcher, keeper, ends, compiled.suspect, check, report, is_slow=compiled.is_slow, on_pace=compiled.keep_pace
-        )
+        return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report, pace=compiled.pace)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
         """The backend, made when first asked for. Compiling its code may take long: until it is there no time runs for constraints."""

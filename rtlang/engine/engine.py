@@ -43,7 +43,7 @@ class Engine:
     Args:
         runner: a loaded model runner.
         compiler: compiles constraints on threads of its own.
-        wake: called, from any thread, when a compiled constraint makes a request ready.
+        wake: called, from any thread, when a compiled constraint, or a mask, makes a request ready.
         check_every_step: verify all accounting after each step (slow).
     """
 
@@ -180,8 +180,9 @@ class Engine:
             RuntimeError: step after step fails; the engine is of no more use.
         """
         self._admit_compiled()
+        held = [each for each in self._requests.values() if each.is_held]  # before: who is ready by then has its step
         step = self.scheduler.schedule(now)
-        self._stalled_on = [] if step is not None else [each for each in self._requests.values() if each.is_held]
+        self._stalled_on = held if step is None else []
         outputs: list[RequestOutput] = []
         if self._overlap is not None:
             outputs = self._overlap.step(step)
@@ -254,6 +255,8 @@ class Engine:
 
     def _end(self, request: Request) -> None:
         self._stalled_on = []
+        if request.session is not None:
+            request.session.close()
         self.num_prompt_tokens += request.num_prompt_tokens
         self.num_cached_tokens += request.num_cached_tokens
         self.scheduler.remove(request)

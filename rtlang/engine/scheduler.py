@@ -178,6 +178,7 @@ class Scheduler:
 
     def _schedule_waiting(self, budget: int, now: float) -> None:
         skipped: list[_Entry] = []
+        held: list[_Entry] = []
         prefills = self._prefill_frontiers()
         if self._reorders:
             self._reorder_head()
@@ -186,9 +187,11 @@ class Scheduler:
             request = entry[-1]
             if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
                 continue
-            # Waited for: the token it drew in a launched step, its mask, or another request that is computing what it needs.
-            is_waited_for = request.num_in_flight_tokens > 0 or request.is_held
-            verdict = None if is_waited_for else self._admit(request, prefills)
+            if request.is_held:
+                held.append(entry)
+                continue
+            # Waited for: the token it drew in a launched step, or another request that is computing what it needs.
+            verdict = None if request.num_in_flight_tokens else self._admit(request, prefills)
             if verdict is None:
                 skipped.append(entry)
                 continue
@@ -204,7 +207,7 @@ class Scheduler:
             budget -= num_tokens
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
                 prefills.setdefault(id(request.node), []).append(request)
-        for entry in skipped:
+        for entry in (*skipped, *held):
             heapq.heappush(self._waiting, entry)
 
     def _admit(self, request: Request, prefills: dict[int, list[Request]]) -> bool | None:

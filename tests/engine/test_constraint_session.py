@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from rtlang.engine.constraint_session import ConstraintSession, as_constraint_error
+from rtlang.engine.constraint_session import ConstraintSession, Pace, as_constraint_error
 from rtlang.errors import ConstraintError
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
@@ -19,13 +19,15 @@ from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 VOCABULARY = small_vocabulary()
 
 
-def session_of(constraint: Constraint, max_tokens: int, *, has_end: bool = True) -> ConstraintSession:
+def session_of(
+    constraint: Constraint, max_tokens: int, *, has_end: bool = True, pace: Pace | None = None
+) -> ConstraintSession:
     vocabulary = small_vocabulary(has_end=has_end)
     search = CompletionSearch(vocabulary)
     matcher = create_backend("rtlang", vocabulary, search).compile(constraint).matcher()
     path = search.find(matcher, max_tokens)
     assert path is not None
-    return ConstraintSession(matcher, BudgetKeeper(search, path), vocabulary.eos_token_ids, lambda: None)
+    return ConstraintSession(matcher, BudgetKeeper(search, path), vocabulary.eos_token_ids, lambda: None, pace=pace)
 
 
 def test_one_token_that_decides_for_something_long_is_replaced() -> None:
@@ -73,10 +75,7 @@ def test_a_mask_that_fails_is_empty_and_told_later() -> None:
         session.raise_if_failed()
 
 
-def test_a_session_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9)
-    told: list[bool] = []
-    session._on_pace = told.append
+def test_a_grammar_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     now, takes = [0.0], [0.0]
 
     def clock() -> float:
@@ -85,13 +84,24 @@ def test_a_session_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: py
 
     monkeypatch.setattr("rtlang.engine.constraint_session.thread_time", clock)
     row = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
-    paces = []
-    for seconds in [0.01, 0.06, *[0.01] * 31, 0.06, *[0.01] * 33]:
+    pace, paces = Pace(), []
+    for seconds in [0.01, 0.06, *[0.01] * 31, 0.06, *[0.01] * 33]:  # each by a session of its own
         takes[0] = seconds
+        session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9, pace=pace)
         session.fill(row)
         paces.append(session.is_slow)
     assert paces == [False, *[True] * (1 + 31 + 1 + 31), False, False]
-    assert told == [True, False]
+
+
+def test_of_a_closed_session_no_mask_is_made() -> None:
+    session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9)
+    jobs: list[Callable[[], None]] = []
+    session.prepare(VOCABULARY.num_mask_words, jobs.append, lambda: None)
+    session.close()
+    session._matcher = None  # type: ignore[assignment]
+    jobs.pop()()
+    assert not session.is_preparing
+    session.raise_if_failed()
 
 
 def test_a_prepared_mask_is_that_of_a_fill_and_is_used_once() -> None:

@@ -24,6 +24,7 @@ from rtlang_grammars.grammar_store import GrammarStore
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary
+from tests.support.waiting import wait_until
 
 VOCABULARY = small_vocabulary()
 SCHEMA = {
@@ -563,3 +564,35 @@ def test_closing_cancels_what_waits_and_takes_nothing_new() -> None:
     assert compiler.session(WORD, 9).cancelled()
     manual.run()
     assert compiler.num_compiled == 0
+
+
+def test_masks_prepared_on_threads_equal_masks_filled_here() -> None:
+    metrics = Metrics()
+    compiler, _ = make(metrics=metrics)
+    session, twin = (compiler.session(WORD, 9).result(60) for _ in range(2))
+    woken = threading.Event()
+    compiler.prepare(session, woken.set)
+    assert woken.wait(60)
+    assert not session.is_preparing
+    prepared, filled = row(), row()
+    session.fill(prepared)
+    twin.fill(filled)
+    assert (prepared == filled).all()
+    assert len(prepared) == VOCABULARY.num_mask_words
+    wait_until(lambda: metrics.snapshot()["rtlang:mask_seconds_count"] == 1)
+    compiler.close()
+
+
+def test_sessions_of_one_constraint_share_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler, _ = make()
+    monkeypatch.setattr("rtlang.engine.constraint_session.SLOW_FILL_S", -1.0)
+    first = compiler.session(WORD, 9).result(60)
+    assert not first.is_slow
+    first.fill(row())
+    second, other = compiler.session(WORD, 9).result(60), compiler.session(JSON, 60).result(60)
+    assert (first.is_slow, second.is_slow, other.is_slow) == (True, True, False)
+    monkeypatch.setattr("rtlang.engine.constraint_session.SLOW_FILL_S", 1000.0)
+    for _ in range(32):
+        compiler.session(WORD, 9).result(60).fill(row())
+    assert not second.is_slow
+    compiler.close()

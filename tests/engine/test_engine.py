@@ -280,6 +280,9 @@ class HeldSession:
     def raise_if_failed(self) -> None:
         """It does not fail."""
 
+    def close(self) -> None:
+        """Nothing to end."""
+
 
 class HoldingCompiler:
     """Fills masks at once, and holds sessions that are slow."""
@@ -350,4 +353,27 @@ def test_a_held_request_that_is_preempted_waits_for_its_mask_too() -> None:
         session.is_preparing = False
         driver.run()
     assert held.output_token_ids == naive_generate([1, 100, 101], 6, eos_every=10**9)
+    driver.assert_idle()
+
+
+def test_a_mask_that_is_there_while_the_step_is_built_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, held, session = held_driver()
+    other = driver.add([1, 104], 3)
+    other.session = HeldSession()  # type: ignore[assignment]
+    driver.step()
+    assert held.is_held
+    assert other.is_held
+    schedule = driver.engine.scheduler.schedule
+
+    def is_ready_just_then(now: float) -> Any:
+        step = schedule(now)
+        session.is_preparing = False
+        return step
+
+    monkeypatch.setattr(driver.engine.scheduler, "schedule", is_ready_just_then)
+    driver.step()
+    assert driver.engine.has_work
+    driver.engine.abort(held)
+    driver.engine.abort(other)
+    driver.step()
     driver.assert_idle()

@@ -146,6 +146,9 @@ class Steered:
     def raise_if_failed(self) -> None:
         """It does not fail."""
 
+    def close(self) -> None:
+        """Nothing to end."""
+
 
 class AllAllowed:
     """Fills masks at once."""

@@ -80,6 +80,19 @@ def test_two_hundred_values_all_parse_and_validate(runtime: rt.Runtime) -> None:
     assert counts["rtlang:mask_seconds_count"] > 0
 
 
+def test_texts_are_the_same_where_every_mask_is_made_out_of_the_steps(
+    runtime: rt.Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [{"schema": schema, "seed": seed, "max_tokens": 60} for schema in SCHEMAS[:12] for seed in range(3)]
+    expected = [result.text("value") for result in fill.run_batch(cases, runtime=runtime)]
+    monkeypatch.setattr("rtlang.engine.constraint_session.SLOW_FILL_S", -1.0)
+    alone = fill.run(**cases[0], runtime=runtime)  # nothing else keeps the engine awake
+    assert alone.text("value") == expected[0]
+    results = fill.run_batch(cases, runtime=runtime)
+    assert [result.text("value") for result in results] == expected
+    assert runtime.stats()["num_pages_in_use"] == 0
+
+
 def test_what_masks_cannot_hold_is_checked_and_generated_again(runtime: rt.Runtime) -> None:
     schema = {
         "type": "array",
