@@ -278,13 +278,18 @@ class _SchemaReader:
         self._schema = schema
 
     def __call__(self, text: str) -> Any:
-        from rtlang_grammars.value_checks import CheckTimeError, value_check
+        from rtlang_grammars.spec import GrammarError
+        from rtlang_grammars.value_checks import value_check
 
         value = json.loads(text, parse_constant=_refuse_constant)
         try:
             error = value_check(self._schema).error_in(text)
-        except CheckTimeError:  # the engine has held the text to the schema; this is but a second look
-            return value
+        except GrammarError as wrong:
+            if wrong.location is not None and wrong.location.startswith("#"):
+                raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
+            return (
+                value  # beyond what is checked here (long numbers, back-references, time); the engine has held the text
+            )
         if error is not None:
             raise ValueError(error)
         return value

@@ -256,6 +256,15 @@ def test_values_are_checked_as_exactly_as_the_engine_holds_them(schema: Any, tex
         found.read("x", wrong)
 
 
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [({"type": "number"}, "9" * 700), ({"pattern": r"^(a)\1$"}, '"aa"')],
+    ids=["long number", "back-reference"],
+)
+def test_what_the_check_does_not_know_is_left_to_the_engine(schema: Any, text: str) -> None:
+    assert output_type(schema=schema).read("x", text) == json.loads(text)
+
+
 def test_a_schema_that_cannot_be_resolved_is_a_parse_error_of_the_value() -> None:
     found = output_type(schema={"$ref": "#/nowhere"})
     with pytest.raises(ValueParseError):
