@@ -110,7 +110,7 @@ def run(
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
         finally:
             target.close()
-        values = values_of(result)
+        values, problems = values_of(result)
         if only_values:
             typer.echo(to_json(values))
         else:
@@ -122,6 +122,8 @@ def run(
             console.print(usage_line(result.usage, seconds), style="dim", soft_wrap=True)
         if result.error is not None:
             _raise(result.error, loaded)
+        if problems:
+            raise CommandError("; ".join(problems))
 
 
 @app.command()

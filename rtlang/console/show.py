@@ -186,18 +186,19 @@ def run_and_show(events: Iterable[StreamEvent], console: Console | None, labels:
     return result, perf_counter() - started
 
 
-def values_of(result: Result) -> dict[str, Any]:
-    """Every variable that has a value, in plain data for JSON."""
-    values = {}
+def values_of(result: Result) -> tuple[dict[str, Any], list[str]]:
+    """Every variable that has a value, in plain data for JSON, and what is wrong with values that have no such form."""
+    values, problems = {}, []
     for name in result.names:
         try:
-            value = result[name]
+            values[name] = plain(result[name], f"the value of {name}")
+        except CommandError as error:
+            problems.append(str(error))
         except RtlangError:
             continue  # it failed; the result's error says so
         except RecursionError:
-            raise CommandError(f"the value of {name} contains itself, or is nested too deeply") from None
-        values[name] = plain(value, f"the value of {name}")
-    return values
+            problems.append(f"the value of {name} contains itself, or is nested too deeply")
+    return values, problems
 
 
 def plain(value: Any, what: str) -> Any:

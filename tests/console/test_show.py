@@ -143,7 +143,8 @@ def test_values_are_those_that_did_not_fail() -> None:
     with FakeTarget(by_name({"plan": "go", "tip": ConstraintError("no"), "many": ["x", "y"]})) as target:
         result = tips.run(runtime=target, on_error="result")
     assert result.error is not None
-    values = values_of(result)
+    values, problems = values_of(result)
+    assert problems == []
     assert values["plan"] == "go"
     assert "tip" not in values
 
