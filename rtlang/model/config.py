@@ -248,12 +248,12 @@ class _Reader:
         if missing:
             raise self.fail(f"rope type {kind} needs {', '.join(missing)}")
         attention_bias = bool(self.text.get("attention_bias", False))
-        family = _LEAN_FAMILIES[model_type]
+        family, theta = _LEAN_FAMILIES[model_type], rope.get("rope_theta")
         return LeanConfig(
             intermediate_size=self.number("intermediate_size"),
             rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
             rope=RopeConfig(
-                theta=self.real("rope_theta", rope.get("rope_theta", self.text.get("rope_theta")), 10000.0),
+                theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, 10000.0),
                 kind=kind,
                 factor=self.real("factor", rope.get("factor"), 1.0),
                 low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
