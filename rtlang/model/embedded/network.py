@@ -21,7 +21,7 @@ class Shape:
 
     vocab_size: int = 2048
     hidden_size: int = 256
-    num_layers: int = 7
+    num_layers: int = 8
     num_q_heads: int = 4
     num_kv_heads: int = 2
     head_dim: int = 64

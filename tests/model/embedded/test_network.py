@@ -148,5 +148,5 @@ def test_new_layers_are_copies_of_the_middle_one_but_for_what_they_add() -> None
 def test_the_default_shape_fits_the_package() -> None:
     weights = int8_state_dict_for_llama(Network(Shape()))
     num_bytes = sum(weight.numel() * weight.element_size() for weight in weights.values())
-    assert num_bytes == pytest.approx(8.7e6, rel=0.01)
+    assert num_bytes == pytest.approx(9.8e6, rel=0.01)
     assert num_bytes < 10e6  # what the repository and the wheel allow

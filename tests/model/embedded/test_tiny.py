@@ -60,7 +60,7 @@ def answer(model: Any, content: str) -> str:
 
 
 def test_the_weights_fit_the_package_and_the_shape() -> None:
-    assert (TINY / "model.safetensors").stat().st_size <= 9_000_000
+    assert (TINY / "model.safetensors").stat().st_size <= 10_000_000
     expected = {
         name: (weight.shape, weight.dtype) for name, weight in int8_state_dict_for_llama(Network(Shape())).items()
     }

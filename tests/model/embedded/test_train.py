@@ -194,7 +194,7 @@ def other_special_tokens(start: Path) -> None:
     ("change", "said"),
     [
         (other_heads, "config.json has head_dim 32; 64 is needed"),
-        (other_layers, "num_hidden_layers 99; 1 to 7 is possible"),
+        (other_layers, "num_hidden_layers 99; 1 to 8 is possible"),
         (fewer_layers_than_config, "is missing"),
         (no_tensors, "cannot be gone on from"),
         (other_special_tokens, "has no special token <|system|>"),
