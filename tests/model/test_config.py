@@ -53,6 +53,12 @@ def test_numbers_equal_those_of_transformers(family: str, tmp_path: Path) -> Non
     assert (config.lean is None) == (config.lean_obstacle is not None)
 
 
+def test_a_rope_theta_of_null_is_the_one_beside_it(tmp_path: Path) -> None:
+    config = read(tmp_path, {"rope_theta": 5e5, "rope_parameters": {"rope_type": "default", "rope_theta": None}})
+    assert config.lean is not None
+    assert config.lean.rope.theta == 5e5
+
+
 @pytest.mark.parametrize(
     ("model_type", "defaults"),
     [("llama", {}), ("mistral", {"sliding_window": 4096}), ("qwen2", {}), ("qwen3", {})],
