@@ -171,7 +171,13 @@ def check_run_options(priority: object, deadline_s: object) -> None:
     _check_int("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
     if deadline_s is None:
         return
-    _check_float("deadline_s", deadline_s, 0, MAX_DEADLINE_S, open_low=True)
+    if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
+        raise ParameterError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+
+
+def seconds_left(deadline_s: float) -> float:
+    """A deadline as a moderate number of seconds: one in the far future is as good as any other."""
+    return float(min(deadline_s, MAX_DEADLINE_S))
 
 
 def _check_int(name: str, value: object, low: int, high: int) -> None:

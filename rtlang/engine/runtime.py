@@ -44,7 +44,7 @@ from rtlang.metrics import Metrics
 from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
-from rtlang.params import Constraint, SamplingParams, check_run_options
+from rtlang.params import Constraint, SamplingParams, check_run_options, seconds_left
 from rtlang_grammars import warm_up
 from rtlang_grammars.schema.report import Report
 
@@ -321,8 +321,8 @@ class Runtime:
             is_open=is_open,
         )
         if deadline_s is not None:
-            message = f"the deadline of {deadline_s:g} s has passed"
-            timer = loop.call_at(arrival + deadline_s, lambda: state.fail(DeadlineError(message)))
+            message = f"the deadline of {seconds_left(deadline_s):g} s has passed"
+            timer = loop.call_at(arrival + seconds_left(deadline_s), lambda: state.fail(DeadlineError(message)))
         return state
 
     def _cancel(self, graph_id: int) -> None:

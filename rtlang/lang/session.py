@@ -20,7 +20,7 @@ from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.passes import fold_text
 from rtlang.lang.recording import Outcome, Recording
 from rtlang.lang.target import GraphRun, Target
-from rtlang.params import SamplingParams, Usage, check_run_options
+from rtlang.params import SamplingParams, Usage, check_run_options, seconds_left
 
 MAX_OVERLOAD_WAIT_S = 5.0
 MAX_WAIT_S = 3600.0  # at a time; the clocks of a machine cannot wait for every number of seconds
@@ -63,7 +63,7 @@ class Session:
         self.is_async = is_async
         self.recording = Recording(self, params)
         self.final: GraphFinished | RtlangError | None = None
-        self.deadline = None if deadline_s is None else time.monotonic() + deadline_s
+        self.deadline = None if deadline_s is None else time.monotonic() + seconds_left(deadline_s)
         self.submitted: list[Node] = []
         self._target, self._priority = target, priority
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload

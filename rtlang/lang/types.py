@@ -29,6 +29,7 @@ from rtlang.lang.patterns import DATE, TIME
 from rtlang.lang.pydantic_schema import generator
 from rtlang.params import Constraint, ConstraintKind
 from rtlang_grammars.lark_library import LIBRARY, library_constraint
+from rtlang_grammars.spec import GrammarError
 
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
@@ -278,7 +279,6 @@ class _SchemaReader:
         self._schema = schema
 
     def __call__(self, text: str) -> Any:
-        from rtlang_grammars.spec import GrammarError
         from rtlang_grammars.value_checks import value_check
 
         value = json.loads(text, parse_constant=_refuse_constant)

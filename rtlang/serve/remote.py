@@ -24,7 +24,7 @@ from rtlang.errors import AbortedError, ConnectionLostError, GraphError, Protoco
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.lang.graph import Node, RequestGraph, nodes_to_plain
 from rtlang.lang.target import Listener
-from rtlang.params import Constraint, SamplingParams
+from rtlang.params import Constraint, SamplingParams, seconds_left
 from rtlang.serve.connection import CloseCode
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.generation import generation_graph
@@ -149,7 +149,7 @@ class RemoteRuntime:
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if deadline_s is not None:
-            message["deadline_ms"] = min(max(1, round(deadline_s * 1000)), MAX_ID)
+            message["deadline_ms"] = min(max(1, round(seconds_left(deadline_s) * 1000)), MAX_ID)
         batches = self._batches(graph.nodes)
         with self._lock:
             self._check_there()

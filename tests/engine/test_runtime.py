@@ -434,7 +434,7 @@ def test_wrong_options_of_a_run_are_refused_where_they_are_given(
         runtime.submit(graph(), Listener(), **options)
 
 
-@pytest.mark.parametrize("deadline_s", [1e300, float("inf")])
+@pytest.mark.parametrize("deadline_s", [1e300, float("inf"), 10**400], ids=["1e300", "inf", "digits"])
 def test_a_deadline_in_the_far_future_is_no_deadline(runner: list[SlowRunner], deadline_s: float) -> None:
     with Runtime() as runtime:
         for _ in range(2):  # the thread waits for the timer between the two

@@ -261,8 +261,7 @@ def test_bodies_that_are_slow_by_themselves_run_side_by_side(target: FakeTarget)
     [
         {"deadline_s": -1},
         {"deadline_s": "soon"},
-        {"deadline_s": float("inf")},
-        {"deadline_s": 10**400},
+        {"deadline_s": float("nan")},
         {"priority": "high"},
         {"params": {"n": 2}},
     ],

@@ -237,6 +237,15 @@ def test_cancelling_ends_a_graph_once() -> None:
         assert len(ear.events) == 1
 
 
+@pytest.mark.parametrize("deadline_s", [1e300, float("inf"), 10**400], ids=["1e300", "inf", "digits"])
+def test_a_deadline_in_the_far_future_is_no_deadline(deadline_s: float) -> None:
+    with remote() as (fake, runtime):
+        ear = Ear()
+        runtime.submit(RequestGraph(chain(1)), ear, deadline_s=deadline_s)
+        assert isinstance(ear.end(), GraphFinished)
+        assert fake.runs[0].deadline_s == 1e9
+
+
 def test_a_deadline_and_a_dead_engine_arrive_as_themselves() -> None:
     with remote() as (fake, runtime):
         fake.hold("g0")
