@@ -70,7 +70,8 @@ class Engine:
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession]] = {}
         self._failed: list[RequestOutput] = []
-        self._stalled_on: list[Request] = []  # held ones, while nothing else can be computed
+        self._held: list[Request] = []  # whose masks were being made when the last step was built, and since
+        self._is_stalled = False  # nothing could be computed then, because of those
         self._next_id = 1
         self._num_failed_steps = 0
         self._overlap: Overlap | None = None
@@ -80,7 +81,7 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """Whether `step` has something to do now; requests whose constraint or mask is still being made do not count."""
-        is_stalled = bool(self._stalled_on) and all(request.is_held for request in self._stalled_on)
+        is_stalled = self._is_stalled and all(request.is_held for request in self._held)
         return bool(
             (not is_stalled and (self.scheduler.running or self.scheduler.num_waiting))
             or self._failed
@@ -157,7 +158,7 @@ class Engine:
         if num_pages > self._runner.num_pages:
             raise CapacityError(num_pages, self._runner.num_pages)
         self._next_id += 1
-        self._stalled_on = []
+        self._is_stalled = False
         self._requests[request.request_id] = request
         if constraint is None:
             self.scheduler.add(request)
@@ -180,9 +181,10 @@ class Engine:
             RuntimeError: step after step fails; the engine is of no more use.
         """
         self._admit_compiled()
-        held = [each for each in self._requests.values() if each.is_held]  # before: who is ready by then has its step
+        # Before the schedule: who gets ready in between has work to be done.
+        self._held = [each for each in self._held if each.is_held and each.status is not RequestStatus.FINISHED]
         step = self.scheduler.schedule(now)
-        self._stalled_on = held if step is None else []
+        self._is_stalled = step is None and bool(self._held)
         outputs: list[RequestOutput] = []
         if self._overlap is not None:
             outputs = self._overlap.step(step)
@@ -217,12 +219,7 @@ class Engine:
         return runner.collect(in_flight, bitmask)
 
     def _update(self, step: Step, result: StepOutput) -> list[RequestOutput]:
-        requests = self.scheduler.computed(step)
-        outputs = self._apply(zip(requests, step.rows, result.rows, strict=True))
-        for request, row in zip(requests, step.rows, strict=True):
-            if row.mask_row is not None and request.status is not RequestStatus.FINISHED:
-                self._prepare_if_slow(request)
-        return outputs
+        return self._apply(zip(self.scheduler.computed(step), step.rows, result.rows, strict=True))
 
     def _apply(self, results: Iterable[tuple[Request, Row, RowOutput]]) -> list[RequestOutput]:
         """Take in what rows gave."""
@@ -246,15 +243,18 @@ class Engine:
             outputs.append(output)
             if output.is_last:
                 self._end(request)
+            elif row.mask_row is not None:
+                self._prepare_if_slow(request)
         return outputs
 
     def _prepare_if_slow(self, request: Request) -> None:
         """Have the next mask made now, where masks take long: the request is left out of the steps until it is there."""
         if request.session is not None and request.session.is_slow and self._overlap is None:
             self._compiler.prepare(request.session, self._wake)
+            self._held.append(request)
 
     def _end(self, request: Request) -> None:
-        self._stalled_on = []
+        self._is_stalled = False
         if request.session is not None:
             request.session.close()
         self.num_prompt_tokens += request.num_prompt_tokens

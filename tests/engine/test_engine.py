@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from rtlang.config import RuntimeConfig
 from rtlang.engine.request import Request
@@ -23,6 +24,7 @@ from rtlang.errors import (
 from rtlang.params import FinishReason
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, logprob, naive_generate
+from tests.support.open_constraint import OpenCompiler, OpenSession
 
 
 class Driver(EngineDriver):
@@ -266,33 +268,22 @@ def test_a_token_that_the_model_does_not_have_fails_its_own_request_before_any_s
     assert driver.last[good].error is None
 
 
-class HeldSession:
-    """A constraint that allows everything, and whose masks are made when the test says so."""
+class HeldSession(OpenSession):
+    """Its masks are made when the test says so."""
 
-    end_token_ids: frozenset[int] = frozenset()
-    is_accepting, is_complete, is_slow = True, False, True
-    is_preparing = False
+    is_slow = True
 
     def accept(self, token_id: int, remaining: int) -> int:
         assert not self.is_preparing
         return token_id
 
-    def raise_if_failed(self) -> None:
-        """It does not fail."""
 
-    def close(self) -> None:
-        """Nothing to end."""
+class HoldingCompiler(OpenCompiler):
+    """Holds sessions that are slow."""
 
-
-class HoldingCompiler:
-    """Fills masks at once, and holds sessions that are slow."""
-
-    def fill(self, sessions: list[HeldSession], bitmask: np.ndarray) -> Future[None]:
+    def fill(self, sessions: list[Any], bitmask: NDArray[np.int32]) -> Future[None]:
         assert not any(session.is_preparing for session in sessions)
-        bitmask[:] = -1
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
+        return super().fill(sessions, bitmask)
 
     def prepare(self, session: HeldSession, wake: Callable[[], None]) -> None:
         session.is_preparing = True

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rtlang.config import RuntimeConfig
@@ -17,6 +15,7 @@ from tests.engine.test_engine import prompts
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_device import FakeDeviceRunner
 from tests.support.fake_runner import logprob, naive_generate
+from tests.support.open_constraint import OpenCompiler, OpenSession
 
 
 class Driver(EngineDriver):
@@ -128,36 +127,14 @@ def test_step_after_step_that_fails_ends_the_engine() -> None:
         driver.run()
 
 
-class Steered:
-    """A constraint that allows everything, replaces the last token that fits, and is complete with it."""
+class Steered(OpenSession):
+    """Replaces the last token that fits, and is complete with it."""
 
-    end_token_ids: frozenset[int] = frozenset()
-    is_accepting = True
-    is_slow = is_preparing = False
     matcher = object()
-
-    def __init__(self) -> None:
-        self.is_complete = False
 
     def accept(self, token_id: int, remaining: int) -> int:
         self.is_complete = remaining == 2
         return 3 + ord("Z") if self.is_complete else token_id
-
-    def raise_if_failed(self) -> None:
-        """It does not fail."""
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class AllAllowed:
-    """Fills masks at once."""
-
-    def fill(self, sessions: list[Steered], bitmask: np.ndarray) -> Future[None]:
-        bitmask[:] = -1
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
 
 
 @pytest.mark.parametrize("max_tokens", range(3, 12))
@@ -165,7 +142,7 @@ def test_what_was_computed_for_a_replaced_token_is_not_kept(max_tokens: int) -> 
     """A replaced token ends the request while the row after the drawn one is in flight: its page holds another token than the text."""
     driver = Driver(eos_every=10**9)
     assert driver.engine._overlap is not None
-    driver.engine._overlap._compiler = AllAllowed()  # type: ignore[assignment]
+    driver.engine._overlap._compiler = OpenCompiler()  # type: ignore[assignment]
     request = driver.add([1, 100, 101], max_tokens)
     request.session = Steered()  # type: ignore[assignment]
     driver.run()

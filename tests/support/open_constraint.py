@@ -1,0 +1,36 @@
+"""A constraint that allows everything, for tests of what the engine does around constraints."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class OpenSession:
+    """Allows every token; see `ConstraintSession`."""
+
+    end_token_ids: frozenset[int] = frozenset()
+    is_accepting = True
+    is_complete = is_slow = is_preparing = False
+
+    def accept(self, token_id: int, remaining: int) -> int:
+        return token_id
+
+    def raise_if_failed(self) -> None:
+        """It does not fail."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class OpenCompiler:
+    """Fills masks at once; see `ConstraintCompiler`."""
+
+    def fill(self, sessions: list[Any], bitmask: NDArray[np.int32]) -> Future[None]:
+        bitmask[:] = -1
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
