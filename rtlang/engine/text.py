@@ -72,8 +72,7 @@ class OutputText:
 
     def finish(self) -> tuple[str, Stop | None]:
         """No more tokens will come: returns the rest of the text to show, and a stop found in it."""
-        shown, stop = self._take(self._decoder.flush(), True, is_whole=True)
-        return (shown, stop) if stop is not None else (shown + self._show(len(self._text)), None)
+        return self._take(self._decoder.flush(), True, is_whole=True)
 
     def _take(self, piece: str, may_stop: bool, is_whole: bool = False) -> tuple[str, Stop | None]:
         if not piece and not is_whole:
@@ -83,7 +82,7 @@ class OutputText:
             return self._show(len(self._text)), None
         stop = self._find(is_whole)
         if stop is None:
-            return self._show(len(self._text) - self._num_held()), None
+            return self._show(len(self._text) - (0 if is_whole else self._num_held())), None
         self._text = self._text[: stop.offset]
         self._cut_tokens()
         return self._show(stop.offset), stop
