@@ -321,8 +321,9 @@ class Runtime:
             is_open=is_open,
         )
         if deadline_s is not None:
-            message = f"the deadline of {seconds_left(deadline_s):g} s has passed"
-            timer = loop.call_at(arrival + seconds_left(deadline_s), lambda: state.fail(DeadlineError(message)))
+            seconds = seconds_left(deadline_s)
+            message = f"the deadline of {seconds:g} s has passed"
+            timer = loop.call_at(arrival + seconds, lambda: state.fail(DeadlineError(message)))
         return state
 
     def _cancel(self, graph_id: int) -> None:

@@ -28,7 +28,7 @@ from rtlang.params import Constraint, SamplingParams, seconds_left
 from rtlang.serve.connection import CloseCode
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.generation import generation_graph
-from rtlang.serve.messages import MAX_ID, stream_of
+from rtlang.serve.messages import stream_of
 from rtlang.serve.wire import check_offset, closed_because, error_from_wire, event_from_wire, read_messages
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ class RemoteRuntime:
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if deadline_s is not None:
-            message["deadline_ms"] = min(max(1, round(seconds_left(deadline_s) * 1000)), MAX_ID)
+            message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
         batches = self._batches(graph.nodes)
         with self._lock:
             self._check_there()

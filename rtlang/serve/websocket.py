@@ -77,9 +77,8 @@ class StreamSocket(asyncio.Protocol):
         self._close_timer: asyncio.TimerHandle | None = None
         self._num_written = 0
         self._num_taken = 0
-        self._large: deque[tuple[int, int]] = (
-            deque()
-        )  # of the large messages that wait: what was written with it, its size
+        # Of each large message that waits: what was written with it, and its size.
+        self._large: deque[tuple[int, int]] = deque()
         self._has_heard = True
 
     @property
@@ -164,7 +163,7 @@ class StreamSocket(asyncio.Protocol):
         self._process()
 
     def pause_writing(self) -> None:
-        self._num_taken = self._num_written - self._num_pending()
+        self._num_taken = self._count_taken()
         if self._stall_timer is None:
             self._stall_timer = self._service.loop.call_later(self._service.config.slow_timeout_s, self._check_stall)
 
@@ -292,12 +291,15 @@ class StreamSocket(asyncio.Protocol):
     def _num_pending(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
+    def _count_taken(self) -> int:
+        return self._num_written - self._num_pending()
+
     def _piles_up(self) -> bool:
         """Too much waits for the client. The largest message does not count: a result may be larger than what may wait."""
         num_pending, limit = self._num_pending(), self._service.config.send_buffer_bytes
         if num_pending <= limit:
             return False
-        taken = self._num_written - num_pending
+        taken = self._count_taken()
         return num_pending - max((min(size, end - taken) for end, size in self._large), default=0) > limit
 
     def _flush(self) -> None:
@@ -324,7 +326,7 @@ class StreamSocket(asyncio.Protocol):
 
     def _note_large(self, size: int) -> None:
         """Remember a message that was written now, if it is large, until it is taken."""
-        taken = self._num_written - self._num_pending()
+        taken = self._count_taken()
         while self._large and self._large[0][0] <= taken:
             self._large.popleft()
         if size > self._service.config.send_buffer_bytes // 4:
@@ -361,7 +363,7 @@ class StreamSocket(asyncio.Protocol):
 
     def _check_stall(self) -> None:
         self._stall_timer = None
-        num_taken = self._num_written - self._num_pending()
+        num_taken = self._count_taken()
         if num_taken <= self._num_taken:
             self._close_slow()
         else:
