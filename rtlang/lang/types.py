@@ -262,7 +262,7 @@ def _from_schema(given: Any) -> OutputType:
         return _from_type(given, "schema")
     if not isinstance(schema, (dict, bool)):
         raise ParameterError("schema", given, "a JSON schema is an object or a boolean")
-    return OutputType(_json_constraint(schema), _SchemaReader(schema))
+    return OutputType(_json_constraint(schema), functools.partial(_read_json, schema))
 
 
 def _json_constraint(schema: object) -> Constraint:
@@ -272,27 +272,21 @@ def _json_constraint(schema: object) -> Constraint:
         raise ParameterError("schema", schema, f"a schema is plain JSON data: {error}") from None
 
 
-class _SchemaReader:
-    """Reads JSON text and checks it against a schema, as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
+def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
+    """The value of JSON text, checked against a schema as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
+    from rtlang_grammars.value_checks import value_check
 
-    def __init__(self, schema: dict[str, Any] | bool) -> None:
-        self._schema = schema
-
-    def __call__(self, text: str) -> Any:
-        from rtlang_grammars.value_checks import value_check
-
-        value = json.loads(text, parse_constant=_refuse_constant)
-        try:
-            error = value_check(self._schema).error_in(text)
-        except GrammarError as wrong:
-            if wrong.location is not None and wrong.location.startswith("#"):
-                raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
-            return (
-                value  # beyond what is checked here (long numbers, back-references, time); the engine has held the text
-            )
-        if error is not None:
-            raise ValueError(error)
+    value = json.loads(text, parse_constant=_refuse_constant)
+    try:
+        error = value_check(schema).error_in(text)
+    except GrammarError as wrong:
+        if wrong.location is not None and wrong.location.startswith("#"):
+            raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
+        # Beyond what is checked here (long numbers, back-references, time); the engine has held the text.
         return value
+    if error is not None:
+        raise ValueError(error)
+    return value
 
 
 def _refuse_constant(name: str) -> Any:

@@ -24,7 +24,7 @@ from rtlang.model.chat import ChatFraming
 from rtlang.model.token_bytes import UnsupportedDecoderError, token_bytes_of
 from rtlang_grammars.vocabulary import Vocabulary
 
-_PROBES = ("a", "word", " a", "1", "(", *string.ascii_letters, *string.digits)
+_PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
 """Texts whose continuation encoding is checked at load."""
 _OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
