@@ -119,6 +119,8 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/emit.py": ("tests/kernels/test_layers.py", "code for the vector files, which run it"),
     "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
     "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/cpu/vector_linear.py": ("tests/kernels/test_linear.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/fused.py": ("tests/kernels/test_fused_step.py", "plain data, and what is promised of it"),
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
     **{
         f"rtlang/model/embedded/{name}.py": (f"tests/model/embedded/{test}.py", why)

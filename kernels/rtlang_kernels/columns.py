@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang_kernels.fused import FusedLayer, FusedShape, FusedStep
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.reference import attention as reference_attention
 from rtlang_kernels.reference import kv_cache as reference_kv_cache
@@ -28,7 +29,7 @@ from rtlang_kernels.settings import SamplerSettings
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One implementation of every operation; signatures as in the reference column."""
+    """One implementation of every operation; signatures as in the reference column. `fused_step` is offered by some columns only."""
 
     name: str
     prepare: Callable[[AttentionPlan], None]
@@ -43,6 +44,7 @@ class Column:
     logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
+    fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor, Tensor], FusedStep | None] | None = None
 
 
 REFERENCE = Column(
@@ -67,7 +69,7 @@ COLUMNS = ("reference", "cpu")
 @cache
 def cpu_column() -> Column:
     """The column for a CPU; imports numba."""
-    from rtlang_kernels.cpu import attention, layers, sampling
+    from rtlang_kernels.cpu import attention, fused_step, layers, sampling
 
     return Column(
         "cpu",
@@ -83,6 +85,7 @@ def cpu_column() -> Column:
         reference_sampling.logprobs,
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
+        fused_step.FusedStep.offered,
     )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rtlang_kernels import plan as plans
 from rtlang_kernels.columns import COLUMNS as COLUMNS
-from rtlang_kernels.columns import column_for
+from rtlang_kernels.columns import column_for as column_for
 from rtlang_kernels.columns import column_named as column_named
 from rtlang_kernels.plan import AttentionPlan
 from rtlang_kernels.settings import checked_bitmask, checked_settings

@@ -27,7 +27,8 @@ from rtlang.engine.runtime import Runtime
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.model.accelerator import accelerator_for
 from rtlang.model.config import ModelConfig
-from rtlang.model.loader import lean_bytes, model_directory, pick_dtype
+from rtlang.model.decoder import lean_bytes
+from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
 from rtlang_grammars import warm_up
 from rtlang_kernels import bench_table, check_process, device_run

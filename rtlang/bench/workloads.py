@@ -22,6 +22,7 @@ TREE_LEVELS, TREE_BRANCH, TREE_ROOT_TOKENS, TREE_NODE_TOKENS, TREE_OUTPUT = 4, 3
 MIXED_REQUESTS, QUICK_MIXED_REQUESTS = 64, 32
 MIXED_PROMPT_TOKENS, MIXED_OUTPUT_TOKENS = (16, 512), (8, 256)
 JSON_REQUESTS, JSON_PROMPT_TOKENS, JSON_OUTPUT = 24, 96, 192
+STREAM_PROMPT_TOKENS, STREAM_OUTPUT = 32, 300
 
 
 class Encoder(Protocol):
@@ -239,7 +240,21 @@ def json_outputs(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     return Workload("json", summary, graphs)
 
 
-MAKERS: dict[str, Callable[..., Workload]] = {"shared": shared, "tree": tree, "mixed": mixed, "json": json_outputs}
+def stream(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
+    """One request alone: what a person who watches the text sees."""
+    del quick
+    prompt = TextMaker(encoder, seed).text(STREAM_PROMPT_TOKENS, is_start=True)
+    graph = RequestGraph((Text(0, None, (prompt,)), _generate(1, 0, STREAM_OUTPUT)))
+    return Workload("stream", f"1 request alone, prompt {STREAM_PROMPT_TOKENS}, {STREAM_OUTPUT} out", (graph,))
+
+
+MAKERS: dict[str, Callable[..., Workload]] = {
+    "shared": shared,
+    "tree": tree,
+    "mixed": mixed,
+    "json": json_outputs,
+    "stream": stream,
+}
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:

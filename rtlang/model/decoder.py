@@ -21,12 +21,16 @@ import torch
 from torch import Tensor
 
 from rtlang.model.attention import HeadGeometry, StepAttention, Window
-from rtlang.model.config import LeanConfig, ModelConfig, RopeConfig
+from rtlang.model.config import ModelConfig, RopeConfig
 from rtlang.model.linear import Linear, own_memory
 from rtlang_kernels import ops
+from rtlang_kernels.fused import FusedLayer, FusedShape, FusedStep, Weights
 
 logger = logging.getLogger(__name__)
 
+# Weights of so many bytes stay in a CPU's caches, or nearly: reading them takes no longer than the calls between operations, so that one
+# call for all layers pays. It has its own copy of them.
+_LARGEST_FUSED = 48 << 20
 _FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
 
 
@@ -86,6 +90,7 @@ class LeanDecoder:
         self.config, self.lean, self.dtype = config, config.lean, dtype
         self._embedding, self._norm, self._head = embedding, norm, head
         self._layers: list[_Layer] = []
+        self._fused: FusedStep | None = None
         self._cos, self._sin = self._rotations(_FIRST_ROPE_LEN)
         self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
         self.geometries = (self._geometry,) * config.num_layers
@@ -101,9 +106,14 @@ class LeanDecoder:
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
-        del head_weight
-        for layer in range(config.num_layers):
-            decoder._layers.append(_load_layer(config, config.lean, source, layer))
+        make_fused = ops.column_for(embedding.device, dtype).fused_step
+        if make_fused is not None and is_held_twice(config, dtype, embedding.device.type):
+            kept: list[FusedLayer] = []
+            decoder._layers = [_load_layer(config, source, layer, kept) for layer in range(config.num_layers)]
+            decoder._fused = make_fused(_fused_shape(config, dtype), kept, norm, head_weight)
+        else:
+            del head_weight
+            decoder._layers = [_load_layer(config, source, layer) for layer in range(config.num_layers)]
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
@@ -113,8 +123,17 @@ class LeanDecoder:
         head_dim, num_q, num_kv = config.head_dim, config.num_q_heads, config.num_kv_heads
         split, scale = [num_q, num_kv, num_kv], head_dim**-0.5
         num_tokens, positions, slots = batch.num_tokens, batch.positions, batch.slot_mapping
+        # All rows sample one token, in their order:
+        is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
         cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
+        fused = self._fused
+        if fused is not None and plan.column == "cpu" and num_tokens <= fused.max_tokens:
+            residual = self._embedding.index_select(0, attention.input_ids)
+            states = fused.forward(
+                residual, positions, slots, cos, sin, kv.k, kv.v, plan, scale, self.lean.sliding_windows
+            )
+            return states if is_plain else states.index_select(0, batch.logit_indices)
         # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
         column = ops.column_named(plan.column)
@@ -138,14 +157,19 @@ class LeanDecoder:
             attend(q, k_pool, v_pool, plan, scale, layer.sliding_window, None, None, None, out, lse)
             h = norm(layer.output(flat_out), residual, layer.post_norm, eps)
             x = layer.down(gate(layer.gate_up(h)))
-        if (
-            batch.scoring_rows or len(batch.logit_indices) != num_tokens
-        ):  # else all rows sample one token, in their order
+        if not is_plain:
             x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
         return norm(x, residual, self._norm, eps)
 
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
+        fused = self._fused
+        if (
+            fused is not None
+            and 0 < len(states) <= fused.max_tokens
+            and ops.column_for(states.device, self.dtype).name == "cpu"
+        ):
+            return fused.project(states)
         return self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
@@ -167,6 +191,19 @@ class LeanDecoder:
     def windows(self) -> tuple[Window, ...]:
         """See `Decoder`."""
         return tuple((layer.sliding_window, None) for layer in self._layers)
+
+
+def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
+    """Bytes of a lean decoder's weights: the embedding once, and once more as the head's packed copy."""
+    assert config.lean is not None
+    hidden, heads = config.hidden_size, config.num_q_heads + config.num_kv_heads
+    layer = 2 * hidden * heads * config.head_dim + 3 * hidden * config.lean.intermediate_size
+    return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
+
+
+def is_held_twice(config: ModelConfig, dtype: torch.dtype, device: str) -> bool:
+    """Whether a lean decoder keeps a second copy of its weights, for steps of few tokens."""
+    return device == "cpu" and lean_bytes(config, dtype) <= _LARGEST_FUSED
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
@@ -203,17 +240,24 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
-def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, layer: int) -> _Layer:
+def _load_layer(config: ModelConfig, source: WeightSource, layer: int, kept: list[FusedLayer] | None = None) -> _Layer:
+    """The layer, each weight packed as it comes. With `kept`, the weights are also put there as they were."""
+    lean = config.lean
+    assert lean is not None
     prefix = f"model.layers.{layer}."
     hidden, inner = config.hidden_size, lean.intermediate_size
     q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    plain: list[Weights] = []
 
     def fused(names: dict[str, int], width: int, has_bias: bool) -> Linear:
         weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
         weight = torch.cat(weights) if len(weights) > 1 else weights[0]
         del weights
-        return Linear(weight, torch.cat(biases) if biases else None)
+        bias = torch.cat(biases) if biases else None
+        if kept is not None:
+            plain.append((weight, bias))
+        return Linear(weight, bias)
 
     attention: Callable[[str], str] = "self_attn.{}_proj".format
     mlp: Callable[[str], str] = "mlp.{}_proj".format
@@ -222,7 +266,7 @@ def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, lay
     def norm(name: str, size: int) -> Tensor:
         return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
 
-    return _Layer(
+    loaded = _Layer(
         input_norm=norm("input_layernorm", hidden),
         qkv=fused(qkv, hidden, lean.has_qkv_bias),
         q_norm=norm("self_attn.q_norm", config.head_dim) if lean.has_qk_norm else None,
@@ -233,3 +277,25 @@ def _load_layer(config: ModelConfig, lean: LeanConfig, source: WeightSource, lay
         down=fused({mlp("down"): hidden}, inner, lean.has_mlp_bias),
         sliding_window=lean.sliding_windows[layer],
     )
+    if kept is not None:
+        qkv_weights, output, gate_up, down = plain
+        kept.append(
+            FusedLayer(
+                loaded.input_norm,
+                qkv_weights,
+                loaded.q_norm,
+                loaded.k_norm,
+                output,
+                loaded.post_norm,
+                gate_up,
+                down,
+            )
+        )
+    return loaded
+
+
+def _fused_shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
+    lean = config.lean
+    assert lean is not None
+    heads = config.num_q_heads, config.num_kv_heads, config.head_dim
+    return FusedShape(dtype, config.hidden_size, lean.intermediate_size, *heads, lean.rms_norm_eps)

@@ -26,7 +26,7 @@ from rtlang.errors import ConfigError, ModelLoadError
 from rtlang.model import host
 from rtlang.model.accelerator import Accelerator
 from rtlang.model.config import ModelConfig
-from rtlang.model.decoder import Decoder, LeanDecoder
+from rtlang.model.decoder import Decoder, LeanDecoder, is_held_twice, lean_bytes
 from rtlang.model.hub import hub_directory, is_hub_name
 from rtlang.model.quantized import ADVICE, SCALE_SUFFIX, float_tensor, is_beside_a_weight
 from rtlang.model.stock import stock_bytes
@@ -60,13 +60,14 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     is_lean = model_config.lean is not None and config.decoder != "zoo"
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
-    needed = _weight_bytes(config, directory, model_config, files)
+    read = _weight_bytes(config, directory, model_config, files)
+    needed = 2 * read if is_lean and is_held_twice(model_config, dtype, device.type) else read
     free = host.free_bytes() if accelerator is None else accelerator.free_bytes()
     told = f"the weights need {host.show_bytes(needed)} of memory, {host.show_bytes(free)} are free"
     if needed > free:
         raise ModelLoadError(str(directory), told)
     logger.info("loading %s as %s: %s", directory, dtype, told)
-    progress = _Progress(needed, told)
+    progress = _Progress(read, told)
     decoder: Decoder
     if is_lean:
         source = (
@@ -290,14 +291,6 @@ class DummySource:
 
     def check_unused(self, config: ModelConfig) -> None:
         """Noise has no names left over."""
-
-
-def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
-    """Bytes of a lean decoder's weights: the embedding once, and once more as the head's packed copy."""
-    assert config.lean is not None
-    hidden, heads = config.hidden_size, config.num_q_heads + config.num_kv_heads
-    layer = 2 * hidden * heads * config.head_dim + 3 * hidden * config.lean.intermediate_size
-    return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
 
 
 def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized: bool = False) -> int:

@@ -99,6 +99,14 @@ def test_static_batches_of_eight_fill_about_two_fifths_of_their_slots_in_mixed(n
     assert all(16 <= prompt <= 512 and 8 <= output <= 256 for prompt, output in lengths)
 
 
+def test_a_stream_is_one_request() -> None:
+    encoder = Bytes()
+    (graph,) = workloads.make("stream", encoder, quick=True).graphs
+    (node,) = workloads.generations(graph)
+    assert prompt_tokens(graph, encoder, node.node_id) == 32
+    assert node.params.max_tokens == 300
+
+
 def test_json_schemas_are_satisfiable_within_the_budget_and_closed() -> None:
     graphs = workloads.make("json", Bytes()).graphs
     sources = {

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba.core import types
 
-from rtlang_kernels.cpu.compiled import narrow, source_digest, widen
+from rtlang_kernels.cpu.compiled import address_of, invoke, narrow, source_digest, widen
 from rtlang_kernels.cpu.host_code import kernel
 
 
@@ -32,3 +33,22 @@ def test_bfloat16_conversions_are_those_of_torch() -> None:
 
 def test_the_digest_is_stable_and_not_negative() -> None:
     assert source_digest() == source_digest() >= 0
+
+
+def test_a_kernel_calls_another_by_its_address() -> None:
+    @kernel()
+    def scale(values: Any, factor: Any, count: Any) -> None:
+        for i in range(count):
+            values[i] *= factor
+
+    address = address_of(scale, (types.Array(types.float32, 1, "C"), types.float32, types.int64))
+    assert address == address_of(scale, (types.Array(types.float32, 1, "C"), types.float32, types.int64))
+
+    @kernel()
+    def twice(values: Any, factor: Any, code: Any) -> None:
+        invoke(code, (values, factor, 2))
+        invoke(code, (values, factor, len(values)))
+
+    values = np.ones(4, np.float32)
+    twice(values, np.float32(3.0), address)
+    assert values.tolist() == [9.0, 9.0, 3.0, 3.0]

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from rtlang.config import RuntimeConfig
+from rtlang.model import decoder
 from rtlang.model.config import ModelConfig, RopeConfig
 from rtlang.model.decoder import LeanDecoder, rope_tables
 from rtlang.model.runner import ModelRunner
@@ -206,6 +207,35 @@ def test_bfloat16_logits_stay_near_float32_transformers(family: str, tmp_path: P
             expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
         relative = (logits - expected).norm() / expected.norm()
         assert relative < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_layers_of_small_models_are_one_call_with_the_same_tokens(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_checkpoint(tmp_path, "qwen3")
+    tokens, calls = [], []
+    for largest in (decoder._LARGEST_FUSED, 0):
+        monkeypatch.setattr(decoder, "_LARGEST_FUSED", largest)
+        runner = load_runner(path, dtype=dtype)
+        assert isinstance(runner.decoder, LeanDecoder)
+        step = runner.decoder._fused
+        assert (step is not None) == bool(largest)
+        if step is not None:
+            forward = step.forward
+            monkeypatch.setattr(step, "forward", lambda *args, real=forward: calls.append(len(args[0])) or real(*args))
+        tokens.append(greedy_tokens(runner, list(range(40, 60)), 30))
+    assert tokens[0] == tokens[1]
+    assert calls == [1] * 29  # not the prompt's 20 tokens
+
+
+def test_the_definition_is_not_left_for_the_fused_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "llama"))
+    assert isinstance(runner.decoder, LeanDecoder)
+    monkeypatch.setattr(runner.decoder._fused, "forward", None)
+    monkeypatch.setattr(runner.decoder._fused, "project", None)
+    monkeypatch.setenv("RTLANG_KERNELS", "reference")
+    assert len(greedy_tokens(runner, [40, 41], 3)) == 3
 
 
 def test_rotation_tables_grow_with_the_longest_sequence(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def paged_attention(
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
             raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
-    variant = _variant(plan, sliding_window, chunk_size)
+    variant = variant_of(plan, sliding_window, chunk_size)
     parts = []  # keeps the memory of the partial results until they are merged
     for index, call in enumerate(variant.dense):
         part = _dense(q, k_pool, v_pool, call, plan, scale, soft_cap)
@@ -143,14 +143,14 @@ def paged_attention(
     del parts
 
 
-def _variant(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
+def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
     """The arrays for one kind of layer, made at its first call in a step."""
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key != (None, None) and not first.any():
-            work.variants[key] = _variant(plan, None, None)
+            work.variants[key] = variant_of(plan, None, None)
         else:
             table = clip(plan, work.nodes, first) if first.any() else work.nodes
             work.variants[key] = _built(plan, table[worth_a_call(plan, table)], work.positions, first)

@@ -31,6 +31,7 @@ OUT, LSE, FIRST_TOKEN, OUT_TOKEN, OUT_KV, OUT_GROUP, LSE_TOKEN, LSE_KV, LSE_GROU
 CALL_COLUMNS = 9
 # Entries of the int64 vector `layout`: addresses of one layer's tensors, then strides in bytes from token to token or slot to slot.
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
+LAYOUT_PLACES = 9
 
 
 def scratch_floats(num_q_heads: int, head_dim: int, v_head_dim: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.types.misc import unliteral
 from numba.extending import intrinsic
 
 INT16, INT32, FLOAT = ir.IntType(16), ir.IntType(32), ir.FloatType()
@@ -85,3 +86,35 @@ def from_bits(typing_context: Any, value: Any) -> Any:
         return builder.bitcast(args[0], FLOAT)
 
     return types.float32(types.int32), generate
+
+
+def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
+    """Address of a kernel's machine code for these numba types, for `invoke`; compiles it or takes it from the disk cache.
+
+    Valid for as long as the kernel lives.
+    """
+    if arguments not in compiled.overloads:
+        compiled.compile(arguments)
+    overload = compiled.overloads[arguments]
+    return int(overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def invoke(typing_context: Any, address: Any, arguments: Any) -> Any:
+    """invoke(address, (argument, ...)): call a kernel that returns and raises nothing, at what `address_of` gave for these types.
+
+    Inside compiled code; a call by name would have the kernel compiled into the caller, and take away the caller's place in the disk cache.
+    """
+    kinds = [unliteral(kind) for kind in arguments]
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        values = [
+            context.cast(builder, builder.extract_value(args[1], index), kind, unliteral(kind))
+            for index, kind in enumerate(signature.args[1])
+        ]
+        function = context.call_conv.get_function_type(types.none, kinds)
+        callee = builder.inttoptr(args[0], function.as_pointer())
+        context.call_conv.call_function(builder, callee, types.none, kinds, values)
+        return context.get_dummy_value()
+
+    return types.none(types.int64, arguments), generate

@@ -15,49 +15,70 @@ from rtlang_kernels.cpu.compiled import source_digest
 from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.reference import layers as reference
 
-int64: Any = np.int64  # in compiled code, where a scalar has just one type
 ONE, ZERO = np.float32(1.0), np.float32(0.0)
+
+# Places in the int64 layout of a rotation: addresses, strides in bytes from token to token or slot to slot, and whether heads are normed.
+Q, Q_STRIDE, K, K_STRIDE, V, V_STRIDE, K_POOL, K_POOL_STRIDE, V_POOL, V_POOL_STRIDE, HAS_Q_NORM, HAS_K_NORM = range(12)
+ROTATION_PLACES = 12
 
 
 @cache
-def _rope_kernel(
+def rope_kernel(
     is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int
 ) -> Callable[..., None]:
+    """The kernel for one element type (is_bf16 0 or 1) and geometry.
+
+    Args of the kernel:
+        layout: see above.  positions, slots: int64 [num_tokens].  eps: float32.
+        cos, sin: addresses of float32 [any, half].  weights: address of what `head_weights` returns.
+    """
     digest = source_digest()
     item = 2 if is_bf16 else 4
     rest = head_dim - 2 * half
 
     @kernel()
-    def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, ones: Any, eps: Any) -> None:
+    def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, eps: Any) -> None:
         if digest < 0:  # never; ties the disk cache to the sources
             return
-        q_weight, k_weight = int64(weights.ctypes.data), int64(weights.ctypes.data) + 4 * head_dim
         for token in range(len(positions)):
-            angle = 4 * positions[token] * cos.shape[1]
-            c, s = int64(cos.ctypes.data) + angle, int64(sin.ctypes.data) + angle
+            angle = 4 * positions[token] * half
             for h in range(num_q_heads + num_kv_heads):
                 if h < num_q_heads:
-                    line = layout[0] + token * layout[1] + h * head_dim * item
-                    target, weight, is_normed = line, q_weight, layout[10]
+                    line = layout[Q] + token * layout[Q_STRIDE] + h * head_dim * item
+                    target, weight, is_normed = line, weights, layout[HAS_Q_NORM]
                 else:
                     kv = h - num_q_heads
-                    line = layout[2] + token * layout[3] + kv * head_dim * item
-                    target = layout[6] + slots[token] * layout[7] + kv * head_dim * item
-                    weight, is_normed = k_weight, layout[11]
+                    line = layout[K] + token * layout[K_STRIDE] + kv * head_dim * item
+                    target = layout[K_POOL] + slots[token] * layout[K_POOL_STRIDE] + kv * head_dim * item
+                    weight, is_normed = weights + 4 * head_dim, layout[HAS_K_NORM]
                 factor = ONE
                 if is_normed:
                     mean = vector.square_sum(line, is_bf16, head_dim) / np.float32(head_dim)
                     factor = ONE / np.sqrt(mean + eps)
-                vector.rotated(line, target, c, s, weight, factor, is_bf16, half)
+                vector.rotated(line, target, cos + angle, sin + angle, weight, factor, is_bf16, half)
                 if rest:
                     skip = 2 * half
                     vector.copied(line + skip * item, target + skip * item, weight + 4 * skip, factor, is_bf16, rest)
             for kv in range(num_kv_heads):
-                line = layout[4] + token * layout[5] + kv * v_head_dim * item
-                target = layout[8] + slots[token] * layout[9] + kv * v_head_dim * item
-                vector.copied(line, target, int64(ones.ctypes.data), ONE, is_bf16, v_head_dim)
+                line = layout[V] + token * layout[V_STRIDE] + kv * v_head_dim * item
+                target = layout[V_POOL] + slots[token] * layout[V_POOL_STRIDE] + kv * v_head_dim * item
+                vector.copied(line, target, weights + 8 * head_dim, ONE, is_bf16, v_head_dim)
 
     return rope
+
+
+@cache
+def _ones(size: int) -> Tensor:
+    return torch.ones(size)
+
+
+def head_weights(q_norm: Tensor | None, k_norm: Tensor | None, head_dim: int, v_head_dim: int) -> Tensor:
+    """What rotated heads are multiplied with: float32 [2 * head_dim + v_head_dim], ones where there is no norm."""
+    ones = _ones(2 * head_dim + v_head_dim)
+    if q_norm is None and k_norm is None:
+        return ones
+    parts = [ones[:head_dim] if norm is None else norm.detach().float() for norm in (q_norm, k_norm)]
+    return torch.cat([*parts, ones[:v_head_dim]])
 
 
 def rope_append(
@@ -100,31 +121,27 @@ def rope_append(
         ),
         dtype=np.int64,
     )
-    weights = np.ones((2, head_dim), np.float32)
-    if q_norm is not None:
-        weights[0] = q_norm.detach().float().numpy()
-    if k_norm is not None:
-        weights[1] = k_norm.detach().float().numpy()
-    run = _rope_kernel(int(q.dtype == torch.bfloat16), q.shape[1], k.shape[1], head_dim, v_head_dim, half)
+    weights = head_weights(q_norm, k_norm, head_dim, v_head_dim)
+    run = rope_kernel(int(q.dtype == torch.bfloat16), q.shape[1], k.shape[1], head_dim, v_head_dim, half)
     run(
         layout,
         positions.numpy(),
         slot_mapping.numpy(),
-        cos.numpy(),
-        sin.numpy(),
-        weights,
-        np.ones(v_head_dim, np.float32),
+        cos.data_ptr(),
+        sin.data_ptr(),
+        weights.data_ptr(),
         np.float32(eps),
     )
 
 
-def _block(size: int) -> int:
+def line_block(size: int) -> int:
     """Elements per vector step of a long line."""
     return next(block for block in (64, 32, 16, 8, 4, 2, 1) if size % block == 0)
 
 
 @cache
-def _norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+def norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """The kernel for one element type and `line_block`; x, residual (0 for none), weight and out of it are addresses."""
     digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
@@ -157,14 +174,15 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
     x, weight = x.contiguous(), weight.to(x.dtype).contiguous()
     out = torch.empty_like(x)
     num_tokens, size = x.shape
-    run = _norm_kernel(int(x.dtype == torch.bfloat16), _block(size))
+    run = norm_kernel(int(x.dtype == torch.bfloat16), line_block(size))
     address = 0 if residual is None else residual.data_ptr()
     run(x.data_ptr(), address, weight.data_ptr(), out.data_ptr(), num_tokens, size, np.float32(eps))
     return out
 
 
 @cache
-def _gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+def gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """The kernel for one element type and `line_block` of half a row; source and out of it are addresses."""
     digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
@@ -187,6 +205,6 @@ def silu_and_mul(gate_up: Tensor) -> Tensor:
     gate_up = gate_up.contiguous()
     num_tokens, size = gate_up.shape[0], gate_up.shape[1] // 2
     out = torch.empty((num_tokens, size), dtype=gate_up.dtype)
-    run = _gate_kernel(int(gate_up.dtype == torch.bfloat16), _block(size))
+    run = gate_kernel(int(gate_up.dtype == torch.bfloat16), line_block(size))
     run(gate_up.data_ptr(), out.data_ptr(), num_tokens, size)
     return out

@@ -1,0 +1,325 @@
+"""A forward pass of a Llama-family model over a few tokens, all layers in one compiled call.
+
+Between two calls from Python, the interpreter and the dispatcher of torch run through memory that the weights have just pushed out of
+the caches: with small models and one or few tokens that takes several times as long as the arithmetic. Here nothing runs
+between the layers but the next layer, and each weight is read once, in the order in which it lies, for all tokens together.
+
+Every value that the separate operations store is rounded to the element type here too, so that both ways differ in the order of
+sums only. Linear layers are `linear_rows`; the other operations are those of `layers` and `attention_kernel`, compiled into
+the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from numba.core import types
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.cpu import attention_kernel as attention_layout
+from rtlang_kernels.cpu import layers as rotation_layout
+from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
+from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
+from rtlang_kernels.cpu.compiled import address_of, invoke, source_digest
+from rtlang_kernels.cpu.host_code import kernel
+from rtlang_kernels.cpu.layers import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.linear import FewRows, can_pack, linear_kernel, pack_blocks, padded
+from rtlang_kernels.fused import FusedLayer, FusedShape, Weights
+from rtlang_kernels.plan import AttentionPlan
+
+NO_CAP = np.float32(0.0)
+
+# Columns of the int64 table of layers: addresses, and whether heads are normed. The row after the last layer has INPUT_NORM alone.
+INPUT_NORM, QKV, QKV_BIAS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
+OUTPUT, OUTPUT_BIAS, POST_NORM, GATE_UP, GATE_UP_BIAS, DOWN, DOWN_BIAS = range(8, 15)
+TABLE_COLUMNS = 15
+# Entries of the int64 vector of buffers: addresses. Lines of as many elements as a row has, but for the float32 lines of WIDE.
+RESIDUAL, X, NORMED, PROJECTED, ATTENDED, GATED_UP, GATED, WIDE, COS, SIN, RESULT = range(11)
+NUM_BUFFERS = 11
+# Entries of the int64 vector of machine code.
+LINEAR_HIDDEN, LINEAR_Q, LINEAR_INNER, NORM, GATE, ROPE, ATTEND = range(7)
+
+
+# Types of the arguments of kernels, as numba has them.
+_INT, _FLOAT = types.int64, types.float32
+_INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
+_INTS32, _TABLE32 = types.Array(types.int32, 1, "C"), types.Array(types.int32, 2, "C")
+_FLOATS = types.Array(types.float32, 1, "C")
+_ATTENTION = (_TABLE32, _INT, _INTS32, _INTS32, _TABLE32, _INTS32, _INTS32, _TABLE)  # page_table to calls
+
+
+@cache
+def _addresses(shape: FusedShape) -> NDArray[np.int64]:
+    """Machine code of the operations, by the places LINEAR_HIDDEN to ATTEND."""
+    is_bf16 = int(shape.dtype == torch.bfloat16)
+    hidden, q, inner = (line_block(size) for size in (shape.hidden_size, shape.q_size, shape.intermediate_size))
+    linear, norm = (_INT,) * 8, (*(_INT,) * 6, _FLOAT)
+    rope = (_INTS, _INTS, _INTS, _INT, _INT, _INT, _FLOAT)
+    attend = (_INTS, _FLOAT, _FLOAT, _FLOATS, *_ATTENTION, _INT, _INT, _FLOATS, _TABLE)
+    heads = is_bf16, shape.num_q_heads, shape.num_kv_heads, shape.head_dim, shape.head_dim, shape.head_dim // 2
+    group = shape.num_q_heads // shape.num_kv_heads
+    found = (
+        (linear_kernel(is_bf16, hidden), linear),
+        (linear_kernel(is_bf16, q), linear),
+        (linear_kernel(is_bf16, inner), linear),
+        (norm_kernel(is_bf16, hidden), norm),
+        (gate_kernel(is_bf16, inner), (_INT,) * 4),
+        (rope_kernel(*heads), rope),
+        (attend_kernel(is_bf16, shape.num_kv_heads, group, shape.head_dim, shape.head_dim), attend),
+    )
+    return np.array([address_of(*pair) for pair in found], np.int64)
+
+
+@cache
+def _kernel() -> Callable[..., None]:
+    """The kernel of all shapes.
+
+    Args of the kernel:
+        table, buffers, sizes, code: int64, see above.  begin, end: stages, see `FusedStep.forward`.
+        attends: 1 if attention is done in each stage, else 0.
+        rotation: a layout of `rope_kernel`; what differs between stages is written here.  layout: likewise of `attend_kernel`.
+        The rest is as in `attend_kernel`.
+    """
+    digest = source_digest()
+
+    @kernel()
+    def fused(
+        table: Any,
+        buffers: Any,
+        sizes: Any,
+        code: Any,
+        begin: Any,
+        end: Any,
+        attends: Any,
+        eps: Any,
+        positions: Any,
+        slot_mapping: Any,
+        rotation: Any,
+        layout: Any,
+        scale: Any,
+        sinks: Any,
+        page_table: Any,
+        page_size: Any,
+        token_row: Any,
+        segment_start: Any,
+        segments: Any,
+        partial_start: Any,
+        partial_call: Any,
+        calls: Any,
+        scratch: Any,
+        slots: Any,
+    ) -> None:
+        if digest < 0:  # never; ties the disk cache to the sources
+            return
+        num, num_layers = len(positions), len(table) - 1
+        residual, x, normed, wide = buffers[RESIDUAL], buffers[X], buffers[NORMED], buffers[WIDE]
+        projected, attended = buffers[PROJECTED], buffers[ATTENDED]
+        gated_up, gated = buffers[GATED_UP], buffers[GATED]
+        hidden, inner, q_size, kv_size, item = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+        for layer in range(begin, end):
+            if layer > 0:  # what follows the attention of the layer before
+                row = table[layer - 1]
+                weight, bias = row[OUTPUT], row[OUTPUT_BIAS]
+                invoke(code[LINEAR_Q], (attended, weight, bias, x, wide, num, q_size, hidden))
+                invoke(code[NORM], (x, residual, row[POST_NORM], normed, num, hidden, eps))
+                weight, bias = row[GATE_UP], row[GATE_UP_BIAS]
+                invoke(code[LINEAR_HIDDEN], (normed, weight, bias, gated_up, wide, num, hidden, 2 * inner))
+                invoke(code[GATE], (gated_up, gated, num, inner))
+                weight, bias = row[DOWN], row[DOWN_BIAS]
+                invoke(code[LINEAR_INNER], (gated, weight, bias, x, wide, num, inner, hidden))
+            row = table[layer]
+            target = normed if layer < num_layers else buffers[RESULT]
+            added, base = (x, residual) if layer > 0 else (residual, 0)
+            invoke(code[NORM], (added, base, row[INPUT_NORM], target, num, hidden, eps))
+            if layer < num_layers:
+                weight, bias = row[QKV], row[QKV_BIAS]
+                invoke(code[LINEAR_HIDDEN], (normed, weight, bias, projected, wide, num, hidden, q_size + 2 * kv_size))
+                rotation[rotation_layout.Q] = projected
+                rotation[rotation_layout.K] = projected + q_size * item
+                rotation[rotation_layout.V] = projected + (q_size + kv_size) * item
+                rotation[rotation_layout.K_POOL], rotation[rotation_layout.V_POOL] = row[K_POOL], row[V_POOL]
+                rotation[rotation_layout.HAS_Q_NORM] = row[HAS_Q_NORM]
+                rotation[rotation_layout.HAS_K_NORM] = row[HAS_K_NORM]
+                angles = buffers[COS], buffers[SIN]
+                invoke(code[ROPE], (rotation, positions, slot_mapping, angles[0], angles[1], row[HEADS], eps))
+                if attends:
+                    layout[attention_layout.K], layout[attention_layout.V] = row[K_POOL], row[V_POOL]
+                    invoke(
+                        code[ATTEND],
+                        (
+                            layout,
+                            scale,
+                            NO_CAP,
+                            sinks,
+                            page_table,
+                            page_size,
+                            token_row,
+                            segment_start,
+                            segments,
+                            partial_start,
+                            partial_call,
+                            calls,
+                            0,
+                            num,
+                            scratch,
+                            slots,
+                        ),
+                    )
+
+    return fused
+
+
+class FusedStep:
+    """See `fused.FusedStep`. Owns a packed copy of the weights and the memory that a step works in."""
+
+    max_tokens = 8  # beyond, the matrix units gain more than the calls cost
+
+    @classmethod
+    def offered(cls, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor, head: Tensor) -> FusedStep | None:
+        """One for this model, or None where its sizes or its type are not supported. Args: head: [vocab_size, hidden_size]."""
+        linear = [weight for layer in layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
+        can = shape.head_dim % 2 == 0 and all(can_pack(weight) for weight in linear)
+        return cls(shape, layers, norm, head) if can else None
+
+    def __init__(self, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor, head: Tensor) -> None:
+        self._shape, self._run, self._code = shape, _kernel(), _addresses(shape)
+        self.project = FewRows(head, self.max_tokens)
+        self._held = [norm]  # what the tables have the addresses of
+        self._table = np.zeros((len(layers) + 1, TABLE_COLUMNS), np.int64)
+        for row, layer in zip(self._table, layers, strict=False):
+            self._fill(row, layer)
+        self._table[-1, INPUT_NORM] = norm.data_ptr()
+        self._pools: tuple[Sequence[Tensor], Sequence[Tensor]] | None = None
+        sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
+        self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
+        self._buffers = np.zeros(NUM_BUFFERS, np.int64)
+        self._line(X, shape.hidden_size)
+        self._line(NORMED, shape.hidden_size)
+        self._line(GATED_UP, 2 * shape.intermediate_size)
+        self._line(GATED, shape.intermediate_size)
+        self._line(WIDE, max(shape.q_size, shape.intermediate_size, shape.hidden_size), torch.float32)
+        self._projected = self._line(PROJECTED, shape.qkv_size)
+        self._attended = self._line(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
+        self._lse = torch.zeros((self.max_tokens, shape.num_q_heads))
+        item = shape.dtype.itemsize
+        self._rotation = np.zeros(rotation_layout.ROTATION_PLACES, np.int64)
+        for place in (rotation_layout.Q_STRIDE, rotation_layout.K_STRIDE, rotation_layout.V_STRIDE):
+            self._rotation[place] = shape.qkv_size * item
+        self._layout = np.zeros(attention_layout.LAYOUT_PLACES, np.int64)
+        self._layout[attention_layout.Q] = self._projected.data_ptr()
+        self._layout[attention_layout.Q_STRIDE] = shape.qkv_size * item
+        self._layout[attention_layout.RESULT] = self._attended.data_ptr()
+        self._layout[attention_layout.RESULT_STRIDE] = shape.q_size * item
+        self._layout[attention_layout.RESULT_LSE] = self._lse.data_ptr()
+        scratch = np.empty(scratch_floats(shape.num_q_heads, shape.head_dim, shape.head_dim), np.float32)
+        self._scratch = scratch, np.empty((2, CHUNK), np.int64)
+
+    def forward(
+        self,
+        residual: Tensor,
+        positions: Tensor,
+        slot_mapping: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        k_pools: Sequence[Tensor],
+        v_pools: Sequence[Tensor],
+        plan: AttentionPlan,
+        scale: float,
+        windows: Sequence[int | None],
+    ) -> Tensor:
+        """See `fused.FusedStep`."""
+        num_tokens = len(residual)
+        self._use(k_pools, v_pools)
+        result = torch.empty_like(residual)
+        buffers = self._buffers
+        buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
+        buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
+        variant = variant_of(plan, windows[0], None)
+        others = {window for window in windows if window != windows[0]}
+        is_one = (
+            len(variant.chunks) == 1 and not variant.dense and all(variant_of(plan, w, None) is variant for w in others)
+        )
+
+        def run(begin: int, end: int) -> None:
+            self._run(
+                self._table,
+                buffers,
+                self._sizes,
+                self._code,
+                begin,
+                end,
+                is_one,
+                np.float32(self._shape.eps),
+                positions.numpy(),
+                slot_mapping.numpy(),
+                self._rotation,
+                self._layout,
+                np.float32(scale),
+                NO_SINKS,
+                plan.page_table,
+                plan.page_size,
+                *variant.arrays,
+                variant.calls,
+                *self._scratch,
+            )
+
+        num_layers = len(windows)
+        if is_one:
+            run(0, num_layers + 1)
+            return result
+        # What many rows share is for the matrix units, and long contexts are for several threads: attention on its own.
+        q = self._projected[:num_tokens, : self._shape.q_size].view(num_tokens, -1, self._shape.head_dim)
+        out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
+        for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):
+            run(layer, layer + 1)
+            paged_attention(q, k_pool, v_pool, plan, scale, window, None, None, None, out, lse)
+        run(num_layers, num_layers + 1)
+        return result
+
+    def _line(self, place: int, size: int, dtype: torch.dtype | None = None) -> Tensor:
+        """A buffer of lines of so many elements, with its address at `place`."""
+        buffer = torch.zeros((padded(self.max_tokens), size), dtype=dtype or self._shape.dtype)
+        self._buffers[place] = self._kept(buffer)
+        return buffer
+
+    def _kept(self, tensor: Tensor) -> int:
+        """Hold on to the tensor; its address."""
+        self._held.append(tensor)
+        return tensor.data_ptr()
+
+    def _fill(self, row: NDArray[np.int64], layer: FusedLayer) -> None:
+        """Write the addresses of a layer's weights."""
+
+        def put(place: int, weights: Weights) -> None:
+            weight, bias = weights
+            row[place] = self._kept(pack_blocks(weight))
+            row[place + 1] = self._kept(torch.zeros(len(weight)) if bias is None else bias.float())
+
+        put(QKV, layer.qkv)
+        put(OUTPUT, layer.output)
+        put(GATE_UP, layer.gate_up)
+        put(DOWN, layer.down)
+        row[INPUT_NORM], row[POST_NORM] = self._kept(layer.input_norm), self._kept(layer.post_norm)
+        head_dim = self._shape.head_dim
+        row[HEADS] = self._kept(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
+        row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None
+
+    def _use(self, k_pools: Sequence[Tensor], v_pools: Sequence[Tensor]) -> None:
+        """Take the addresses of these pools, unless they are those of the step before."""
+        if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
+            return
+        self._table[:-1, K_POOL] = [pool.data_ptr() for pool in k_pools]
+        self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
+        item = self._shape.dtype.itemsize
+        k_stride, v_stride = k_pools[0].stride(0) * item, v_pools[0].stride(0) * item
+        self._rotation[rotation_layout.K_POOL_STRIDE], self._rotation[rotation_layout.V_POOL_STRIDE] = (
+            k_stride,
+            v_stride,
+        )
+        self._layout[attention_layout.K_STRIDE], self._layout[attention_layout.V_STRIDE] = k_stride, v_stride
+        self._pools = k_pools, v_pools
