@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from rtlang.model.embedded.extras import Value
@@ -221,17 +221,45 @@ def inline_fields(draw: Draw, record: Mapping[str, Value]) -> str:
     return json.dumps(schema(record))
 
 
+# The held-out joints are " / ", "; ", " + " and " | " with "<" and ">"; the held-out numbers end in ")".
+JOINTS = (
+    " & ", "|", " - ", " ", ",", " * ", " and ", " \u00b7 ", " > ", ":", ", and ", " , ", " ~ ", " :: ", " -> ", " \u2022 ", "  ", " = ",
+    " plus ", ", then ", " \u2013 ", " # ", ",  ", " . ", ". ", " @ ", " ^ ", " .. ", " ... ", "\t", " -- ", " || ", ", also ", " with ",
+)  # fmt: skip
+ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+NUMBERS = (
+    ("", ". "),
+    ("", ": "),
+    ("", " - "),
+    ("#", " "),
+    ("[", "] "),
+    ("", " "),
+    ("No. ", ": "),
+    ("", "= "),
+    ("<", "> "),
+)
+
+
 def other_inline(draw: Draw, keys: list[str]) -> str:
     """Names of fields in one line, joined or marked in ways that are less usual."""
-    joint = draw.pick((" & ", "|", " - ", " ", ",", " * ", " and ", " \u00b7 ", " > ", ":", ", and "))
+    joint = draw.pick(JOINTS)
     start, end = draw.pick(
         (("[", "]"), ("*", "*"), ("**", "**"), ("$", ""), ("@", ""), ("(", ")"), ("", "=?"), ("", ": ..."), ("_", "_"))
     )
     if draw.chance(0.5):
         return joint.join(keys)
     if draw.chance(0.3):
-        return ", ".join(f"{index}. {key}" for index, key in enumerate(keys, 1))
-    return draw.pick((", ", " ")).join(f"{start}{key}{end}" for key in keys)
+        return draw.pick((", ", ", ", " ", joint)).join(numbered(draw, keys))
+    return draw.pick((", ", " ", joint)).join(f"{start}{key}{end}" for key in keys)
+
+
+def numbered(draw: Draw, keys: Collection[str]) -> list[str]:
+    """Each name with its number or letter before it, in one of many ways."""
+    left, right = draw.pick(NUMBERS)
+    marks: Iterable[str] = map(str, range(1, len(keys) + 1))
+    if len(keys) <= len(ROMAN) and draw.chance(0.5):
+        marks = draw.pick((ROMAN, "abcdefghi", "ABCDEFGHI"))
+    return [f"{left}{mark}{right}{key}" for mark, key in zip(marks, keys, strict=False)]
 
 
 def other_typed(draw: Draw, record: Mapping[str, Value]) -> str:
@@ -283,9 +311,16 @@ def block_fields(draw: Draw, record: Mapping[str, Value]) -> str:
 def other_block(draw: Draw, record: Mapping[str, Value]) -> str:
     """The fields of a record on lines of their own, in ways that are less usual."""
     typed = {key: type_name(value, key) for key, value in record.items()}
+    mark = draw.pick(
+        ("\u2022 ", "\u2013 ", "> ", "# ", "~ ", "@", "$", "\t", "  ", "o ", "-> ", "* ", "_", "** ", "=> ", ". ", "[]")
+    )
+    end = draw.pick((",", ":", ";", " ...", " =", ".", "?", ": ____", " |", ": null", " ->"))
     return draw.pick(
         (
-            "\n".join(f"{index}. {key}" for index, key in enumerate(typed, 1)),
+            "\n".join(numbered(draw, typed)),
+            "\n".join(numbered(draw, typed)),
+            "\n".join(f"{mark}{key}" for key in typed),
+            "\n".join(f"{mark}{key}{end}" for key in typed),
             "\n".join(f"{key} =" for key in typed),
             "\n".join(f"{key}: ..." for key in typed),
             "\n".join(f"[ ] {key}" for key in typed),

@@ -209,7 +209,7 @@ with: with {person}|at {time}|for {time}|, {time}|to {person}|starting at {time}
 send_postcard
 do: [send/mail/post] [a card/a postcard]|[send/mail] {name} a [card/postcard]|write {name} a card|write "{text}" on a postcard
 noun: a card|a postcard for {name}|a card that says "{text}"|a postcard
-say: {name} should get a card from me.|{name} likes cards and lives at {address}.|I am on holiday and {name} should get a card.|
+say: {name} is to have a card from me.|{name} likes cards and lives at {address}.|I am on holiday and {name} should get a card.|
 A card must go to {address}.
 with: to {name}|to {address}|at {address}|with the text "{text}"|, text: {text}|saying that {text}|for {name}|, {address}|
 who lives at {address}

@@ -167,6 +167,20 @@ def test_the_three_axes_are_held_out_one_by_one() -> None:
     assert len({ask.split()[0] for ask in asks}) > 5
 
 
+def test_lists_of_keys_are_never_joined_as_held_out_ones() -> None:
+    held, known = Draw(4, "train", wordings="test"), Draw(4)
+    record = dict.fromkeys(("alpha", "beta", "gamma"), "x")
+    styles = {instructions.inline_fields(held, record) for _ in range(500)}
+    joints = (" / ", "; ", " + ", "> | <")
+    assert all(any(f"alpha{joint}" in style or f"<alpha{joint}" in style for style in styles) for joint in joints)
+    listed_keys = {instructions.other_inline(known, list(record)) for _ in range(5000)}
+    assert len(listed_keys) > 300
+    assert not [style for style in listed_keys if any(joint in style for joint in joints)]
+    numbers = {"".join(instructions.numbered(known, list(record))) for _ in range(2000)}
+    assert len(numbers) > 25
+    assert not [style for style in numbers if ")" in style]
+
+
 def test_there_are_many_wordings() -> None:
     assert len(set(instructions.ASKS)) >= 30
     assert len(set(instructions.HELD_ASKS)) >= 6
