@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rtlang.errors import DeadlineError as DeadlineError
     from rtlang.errors import DependencyError as DependencyError
     from rtlang.errors import EngineDeadError as EngineDeadError
+    from rtlang.errors import GoneError as GoneError
     from rtlang.errors import GraphError as GraphError
     from rtlang.errors import InvalidValueError as InvalidValueError
     from rtlang.errors import ModelLoadError as ModelLoadError
@@ -80,7 +81,7 @@ _MODULES = {
     "rtlang.engine.runtime": "Runtime",
     "rtlang.errors": (
         "AbortedError BudgetError CapacityError ConfigError ConnectionLostError ConstraintError ContextLengthError DeadlineError "
-        "DependencyError EngineDeadError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
+        "DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
         "ProgramError ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
     ),
     "rtlang.lang.explain": "Explanation explain",

@@ -57,6 +57,8 @@ app = typer.Typer(
 grammar = typer.Typer(help="Look at what holds text to a form.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(grammar, name="grammar")
 
+RESUME_S = 30.0  # a program on a server goes on where it was, if the connection is there again by then
+
 
 def main() -> None:
     """The entry point of the `rtlang` command."""
@@ -105,7 +107,11 @@ def run(
         if url is not None and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
             raise CommandError(f"{given}: the server at {url} has its own settings")
-        target = rtlang.connect(url, api_key=api_key) if url is not None else _started(RuntimeConfig(**settings))
+        target = (
+            rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
+            if url is not None
+            else _started(RuntimeConfig(**settings))
+        )
         try:
             result, seconds = _stream(loaded, arguments, target, None if only_values else console)
         finally:

@@ -115,13 +115,18 @@ class ServeConfig:
     send_buffer_bytes: int = _setting(
         16 << 20, "bytes held for one connection, besides its largest message, before it counts as slow"
     )
+    resume_buffer_bytes: int = _setting(
+        64 << 20, "memory for what clients that come back are told again, of all streams; a sixteenth of it for one"
+    )
     drain_timeout_s: float = _setting(30.0, "time for running requests to end on shutdown")
 
     def __post_init__(self) -> None:
         _at_least(self, 0, "port")
         if self.port > 65535:
             raise ConfigError("port", self.port, "0 to 65535 is allowed")
-        _at_least(self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes")
+        _at_least(
+            self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
+        )
         _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
         if self.api_key is not None and not self.api_key.strip():
             raise ConfigError("api_key", self.api_key, "a key that is not empty is allowed, or None for no key")

@@ -242,6 +242,16 @@ class ConnectionLostError(RtlangError):
     code = "connection"
 
 
+class GoneError(ConnectionLostError):
+    """A stream that was to be read on after its connection broke is no longer there. `param` names the field that says so."""
+
+    code = "gone"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
 class EngineDeadError(RtlangError):
     """The engine thread stopped; carries the cause."""
 

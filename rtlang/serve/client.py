@@ -15,8 +15,9 @@ from websockets.typing import Subprotocol
 
 from rtlang.errors import ConfigError, ConnectionLostError, ProtocolError
 from rtlang.serve.encoding import Encoding
-from rtlang.serve.messages import VERSION
+from rtlang.serve.messages import MAX_DETACH_MS, VERSION
 from rtlang.serve.remote import CLOSE_TIMEOUT_S, RemoteRuntime
+from rtlang.serve.remote_run import Link
 from rtlang.serve.wire import closed_because, error_from_wire, read_messages
 
 PATH = "/v1/stream"
@@ -24,18 +25,33 @@ _SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _MAX_MESSAGE_BYTES = 1 << 28
 
 
-def connect(url: str, *, api_key: str | None = None, timeout_s: float = 10.0) -> RemoteRuntime:
+def connect(
+    url: str, *, api_key: str | None = None, timeout_s: float = 10.0, resume_s: float | None = None
+) -> RemoteRuntime:
     """Connect to a server.
 
     Args:
         url: `ws://host:port` (or wss, http, https); a path is needed only where the server is not at the root.
         api_key: the server's key, where it has one.
         timeout_s: longest wait for the connection, and later for the server's word on what is submitted.
+        resume_s: if the connection breaks, how long to try to make another on which all graphs go on where they were, at most 600; the
+            server keeps them for as long. None ends them with the connection.
     Raises:
-        ConfigError: `url` is not such a URL.
+        ConfigError: `url` is not such a URL, or `resume_s` no such time.
         ConnectionLostError: nobody answers there, the server refused (a wrong key), or the time is over.
     """
-    address = _address(url)
+    address, longest = _address(url), MAX_DETACH_MS / 1000
+    if resume_s is not None and (isinstance(resume_s, bool) or not 0 < resume_s <= longest):
+        raise ConfigError(
+            "resume_s", resume_s, f"a positive number of seconds, at most {longest:g}, or None is allowed"
+        )
+    runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s)
+    runtime.start()
+    return runtime
+
+
+def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Link:
+    """One greeted connection; raises ConnectionLostError as `connect` says."""
     exits = contextlib.ExitStack()
     try:
         websocket = exits.enter_context(
@@ -64,9 +80,7 @@ def connect(url: str, *, api_key: str | None = None, timeout_s: float = 10.0) ->
     except (OSError, WebSocketException, ProtocolError, ConnectionLostError) as error:
         exits.close()
         raise ConnectionLostError(f"{url}: {error}") from error
-    runtime = RemoteRuntime(url, websocket, exits, welcome, timeout_s)
-    runtime.start()
-    return runtime
+    return Link(websocket, exits, welcome)
 
 
 def _address(url: str) -> str:

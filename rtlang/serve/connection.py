@@ -6,7 +6,8 @@ of one stream leave the others alone; a fatal one sets `close_code`, after which
 connection is to be cancelled. No input raises.
 
 What a client may open: kind `program` with body {graph: a RequestGraph in plain form, inputs: {name: text}, open: more nodes may
-follow, priority}, and kind `generate` or `chat` with body {prompt or messages, params, constraint, name, priority}.
+follow, priority}, and kind `generate` or `chat` with body {prompt or messages, params, constraint, name, priority}. A stream that
+is opened with a time to last can be attached by a later connection (see lasting.py).
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from enum import Enum
 from typing import Any
 
 from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
-from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.events import Event, GraphFailed, GraphFinished
 from rtlang.lang.graph import Node, RequestGraph, nodes_from_plain
 from rtlang.params import MAX_PRIORITY
 from rtlang.serve.encoding import DecodeLimits, Encoding
 from rtlang.serve.fields import check_int, check_map, optional
 from rtlang.serve.generation import generation_graph_from_plain
 from rtlang.serve.messages import (
+    MAX_DETACH_MS,
     VERSION,
+    AttachStream,
     Bye,
     CancelStream,
     ClientMessage,
@@ -38,7 +41,7 @@ from rtlang.serve.messages import (
     parse_client_message,
     stream_of,
 )
-from rtlang.serve.wire import error_to_wire, event_to_wire
+from rtlang.serve.wire import Offsets, error_to_wire, event_to_wire, next_offset
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +76,18 @@ class Submit:
     is_open: bool
     priority: int
     deadline_s: float | None
+    lasts_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Take over the stream `rid`, then tell `attached` and deliver what comes after its first `position` messages, or tell `refused`."""
+
+    stream: int
+    rid: str
+    epoch: str
+    position: int
+    request: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +114,7 @@ class Cancel:
     stream: int
 
 
-Action = Submit | Extend | Close | Cancel
+Action = Submit | Attach | Extend | Close | Cancel
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +144,10 @@ class Connection:
         self.encoding = encoding
         self.close_code: CloseCode | int | None = None
         self.close_reason = ""
-        self.has_said_hello = False
+        self.has_said_hello = self.has_said_bye = False
         self._facts, self._api_key = facts, api_key
         self._output: list[bytes] = []
-        self._offsets: dict[int, dict[tuple[int, int], int]] = {}  # stream -> (node, choice) -> pieces sent
+        self._offsets: dict[int, Offsets] = {}  # by stream
         self._last_stream = 0
         self._drain_retry_s: float | None = None
 
@@ -180,8 +195,22 @@ class Connection:
         """The graph of `stream` was accepted under the server's name `rid`."""
         self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._facts.epoch})
 
+    def attached(
+        self, action: Attach, offsets: Offsets, last_request: int, refusals: Mapping[int, RtlangError]
+    ) -> None:
+        """The stream is taken over, with these pieces before it.
+
+        `last_request` is the last extension of it that was answered; what the client may have missed of `refusals` is said again.
+        """
+        self._offsets[action.stream] = offsets
+        ack = {"t": "ack", "s": action.stream, "rid": action.rid, "epoch": self._facts.epoch, "from": action.position}
+        missed = {request: error for request, error in refusals.items() if request > action.request}
+        self._send(ack | {"last_q": last_request, "refused": list(missed)})
+        for request, error in missed.items():
+            self.extend_refused(action.stream, request, error)
+
     def refused(self, stream: int, error: RtlangError) -> None:
-        """The graph of `stream` was not accepted: the stream is over."""
+        """The graph of `stream` was not accepted, or is another connection's now: the stream is over."""
         self._offsets.pop(stream, None)
         self._send(error_to_wire(error, stream=stream))
 
@@ -203,21 +232,9 @@ class Connection:
             offsets = self._offsets.get(stream)
             if offsets is None:
                 continue
-            offset = 0
-            match event:
-                case TextDelta():
-                    key = (event.node_id, event.choice)
-                    offset = offsets.get(key, 0)
-                    offsets[key] = offset + 1
-                case GraphFinished() | GraphFailed():
-                    del self._offsets[stream]
-                case NodeFinished():
-                    for choice in range(len(event.completions)):
-                        offsets.pop((event.node_id, choice), None)
-                case NodeFailed():
-                    for key in [key for key in offsets if key[0] == event.node_id]:
-                        del offsets[key]
-            packed.append(self.encoding.pack(event_to_wire(stream, event, offset)))
+            packed.append(self.encoding.pack(event_to_wire(stream, event, next_offset(offsets, event))))
+            if isinstance(event, (GraphFinished, GraphFailed)):
+                del self._offsets[stream]
             num_bytes += len(packed[-1])
             if num_bytes > _BATCH_BYTES:
                 self._output.append(self.encoding.combine(packed))
@@ -255,7 +272,7 @@ class Connection:
         request = message.get("q") if type(message.get("q")) is int else None
         stream = stream_of(message)
         # An open that cannot be read still uses up its id, so that a later message on it is not taken for another's.
-        if message.get("t") == "open" and stream is not None and stream not in self._offsets:
+        if message.get("t") in ("open", "attach") and stream is not None and stream not in self._offsets:
             self._last_stream = max(self._last_stream, stream)
         status = 503 if isinstance(error, OverloadError) and self._drain_retry_s is not None else None
         self._send(error_to_wire(error, stream=stream, request=request, status=status))
@@ -277,9 +294,9 @@ class Connection:
                 "t": "welcome",
                 "v": VERSION,
                 "epoch": facts.epoch,
-                "limits": dict(facts.limits),
+                "limits": dict(facts.limits) | {"max_detach_ms": MAX_DETACH_MS},
                 "models": [dict(model) for model in facts.models],
-                "caps": list(KINDS),
+                "caps": [*KINDS, "attach"],
             }
         )
         if self._drain_retry_s is not None:
@@ -289,6 +306,10 @@ class Connection:
         match message:
             case Open():
                 return [self._open(message)]
+            case AttachStream():
+                self._take_id(message.stream)
+                place = message.stream, message.rid, message.epoch, message.position, message.request
+                return [Attach(*place)]
             case ExtendNodes():
                 nodes = tuple(nodes_from_plain(message.nodes))
                 self._check_known(message.stream)
@@ -305,6 +326,7 @@ class Connection:
                 self._send({"t": "pong", "n": message.number})
                 return []
             case Bye():
+                self.has_said_bye = True
                 self.end(CloseCode.NORMAL, "bye")
                 return []
             case Hello():
@@ -315,18 +337,22 @@ class Connection:
         if stream > self._last_stream:
             raise ProtocolError(f"stream {stream} was never opened", param="s")
 
-    def _open(self, message: Open) -> Submit:
-        if message.stream <= self._last_stream:
+    def _take_id(self, stream: int) -> None:
+        """Use up the id of a stream that begins here."""
+        if stream <= self._last_stream:
             raise ProtocolError(
-                f"stream ids rise and are never reused; {message.stream} came after {self._last_stream}",
+                f"stream ids rise and are never reused; {stream} came after {self._last_stream}",
                 close_code=CloseCode.STREAM_REUSED,
                 param="s",
             )
-        self._last_stream = message.stream
+        self._last_stream = stream
         if self._drain_retry_s is not None:
             raise OverloadError("the server is shutting down", self._drain_retry_s)
         if len(self._offsets) >= self._facts.max_streams:
             raise OverloadError(f"{self._facts.max_streams} streams are open on this connection", 1.0)
+
+    def _open(self, message: Open) -> Submit:
+        self._take_id(message.stream)
         body = message.body
         if message.kind not in KINDS:
             raise ProtocolError(f"kind = {message.kind[:40]!r}: allowed are {', '.join(KINDS)}", param="kind")
@@ -344,4 +370,4 @@ class Connection:
         priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
         is_open = message.kind == "program" and body.get("open") is True
         self._offsets[message.stream] = {}
-        return Submit(message.stream, graph, inputs, is_open, priority, message.deadline_s)
+        return Submit(message.stream, graph, inputs, is_open, priority, message.deadline_s, message.lasts_s)

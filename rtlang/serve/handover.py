@@ -29,19 +29,28 @@ class Sink(Protocol):
         """End at once: `deliver` failed, and its streams have a gap now."""
 
 
+Route = Callable[[Event], tuple[Sink, int] | None]
+"""Where an event goes: a sink and its stream, or None for nowhere."""
+
+
 class Handover:
     """A queue into `loop`. `put` is called from any thread, everything else happens on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._pending: deque[tuple[Sink, int, Event]] = deque()
+        self._pending: deque[tuple[Route, Event]] = deque()
         self._is_armed = False
 
     def listener(self, sink: Sink, stream: int) -> Callable[[Event], None]:
         """What to give a Target as the listener of `stream`."""
+        place = sink, stream
+        return self.routed(lambda event: place)
+
+    def routed(self, route: Route) -> Callable[[Event], None]:
+        """What to give a Target as the listener of a stream whose place `route` tells, on the loop, for each event."""
 
         def put(event: Event) -> None:
-            self._pending.append((sink, stream, event))
+            self._pending.append((route, event))
             if not self._is_armed:
                 # Two threads may both get here; the second flush finds nothing, which is harmless. A flush lowers the flag before
                 # it empties the queue, so an event appended after that arms another.
@@ -57,8 +66,10 @@ class Handover:
         self._is_armed = False
         by_sink: dict[Sink, list[tuple[int, Event]]] = {}
         for _ in range(len(self._pending)):
-            sink, stream, event = self._pending.popleft()
-            by_sink.setdefault(sink, []).append((stream, event))
+            route, event = self._pending.popleft()
+            place = route(event)
+            if place is not None:
+                by_sink.setdefault(place[0], []).append((place[1], event))
         for sink, events in by_sink.items():
             try:
                 sink.deliver(events)

@@ -15,6 +15,7 @@ from rtlang.serve.fields import check_int, check_list, check_map, check_str, opt
 
 VERSION = 1
 MAX_ID = (1 << 53) - 1
+MAX_DETACH_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,27 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Start a stream: `kind` says how `body` reads (see connection.py)."""
+    """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given."""
 
     stream: int
     kind: str
     body: Mapping[str, Any]
     deadline_s: float | None = None
+    lasts_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttachStream:
+    """Read on, as `stream`, what was opened as `rid` on another connection to the server that said `epoch`.
+
+    `position` messages of the stream and the answers to its extensions up to `request` have arrived.
+    """
+
+    stream: int
+    rid: str
+    epoch: str
+    position: int
+    request: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +88,7 @@ class Bye:
     """The client is done."""
 
 
-ClientMessage = Hello | Open | ExtendNodes | CloseStream | CancelStream | Ping | Bye
+ClientMessage = Hello | Open | AttachStream | ExtendNodes | CloseStream | CancelStream | Ping | Bye
 
 
 def stream_of(message: Mapping[str, Any]) -> int | None:
@@ -91,11 +107,21 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
     match kind:
         case "open":
             deadline_ms = optional(check_int, message, "deadline_ms", 1, MAX_ID)
+            detach_ms = optional(check_int, message, "detach_ms", 1, MAX_DETACH_MS)
             return Open(
                 check_int(message, "s", 1, MAX_ID),
                 check_str(message, "kind"),
                 check_map(message, "body"),
                 None if deadline_ms is None else deadline_ms / 1000,
+                None if detach_ms is None else detach_ms / 1000,
+            )
+        case "attach":
+            return AttachStream(
+                check_int(message, "s", 1, MAX_ID),
+                check_str(message, "rid"),
+                check_str(message, "epoch"),
+                check_int(message, "from", 0, MAX_ID),
+                optional(check_int, message, "q", 0, MAX_ID) or 0,
             )
         case "extend":
             return ExtendNodes(

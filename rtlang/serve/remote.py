@@ -3,7 +3,8 @@
 One socket carries all graphs. Each is a stream of `rtlang.v1` whose id is its graph id here; a reader thread turns messages back into
 the events of `rtlang.events` and calls the listeners. `submit` and `extend` wait for the server's word, so that a refusal is raised
 where it was caused. If the connection breaks, every running graph gets GraphFailed(ConnectionLostError), once; if the server closed it
-because a listener held up the reader, GraphFailed(SlowConsumerError).
+because a listener held up the reader, GraphFailed(SlowConsumerError). With `resume_s`, the reader first connects again, and every graph
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection
 
 from rtlang.errors import AbortedError, ConnectionLostError, GraphError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.lang.graph import Node, RequestGraph, nodes_to_plain
+from rtlang.lang.graph import Node, RequestGraph
 from rtlang.lang.target import Listener
 from rtlang.params import Constraint, SamplingParams, seconds_left
 from rtlang.serve.connection import CloseCode
 from rtlang.serve.encoding import Encoding
+from rtlang.serve.fields import check_int, check_ints, check_str
 from rtlang.serve.generation import generation_graph
-from rtlang.serve.messages import stream_of
+from rtlang.serve.messages import MAX_ID, stream_of
+from rtlang.serve.remote_run import Answer, Extension, Link, RemoteGraphRun, in_batches
 from rtlang.serve.wire import check_offset, closed_because, error_from_wire, event_from_wire, read_messages
 
 logger = logging.getLogger(__name__)
@@ -36,72 +39,28 @@ logger = logging.getLogger(__name__)
 CLOSE_TIMEOUT_S = 2.0
 
 
-class _Answer:
-    """The server's word on an open or an extend. `is_awaited` is False where the reader thread itself asked and cannot wait."""
-
-    def __init__(self, is_awaited: bool) -> None:
-        self.is_awaited = is_awaited
-        self.is_there = threading.Event()
-        self.error: RtlangError | None = None
-
-    def give(self, error: RtlangError | None) -> None:
-        """The first word counts."""
-        if not self.is_there.is_set():
-            self.error = error
-            self.is_there.set()
-
-
-class RemoteGraphRun:
-    """A graph on the server. Made by `RemoteRuntime.submit`; safe to use from any thread."""
-
-    def __init__(
-        self, runtime: RemoteRuntime, graph_id: int, graph: RequestGraph, listener: Listener, opening: _Answer
-    ) -> None:
-        self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
-        self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
-        self.inputs = graph.inputs
-        self.is_open = self.has_ended = False
-        self.offsets: dict[tuple[int, int], int] = {}
-        self.opening = opening
-        self.extending: dict[int, _Answer] = {}
-
-    @property
-    def graph_id(self) -> int:
-        """Unique within its runtime."""
-        return self._graph_id
-
-    def extend(self, nodes: Sequence[Node]) -> None:
-        """Add nodes to a graph submitted with is_open=True; see `rtlang.lang.target.GraphRun`."""
-        self._runtime.extend(self, nodes)
-
-    def close(self) -> None:
-        """No more nodes will come. Idempotent."""
-        self._runtime.close_graph(self)
-
-    def cancel(self) -> None:
-        """End now. Idempotent."""
-        self._runtime.cancel(self)
-
-
 class RemoteRuntime:
     """A connection to a server, shaped as a Target. Safe to use from any thread; made by `connect`."""
 
-    def __init__(
-        self,
-        url: str,
-        websocket: ClientConnection,
-        exits: contextlib.ExitStack,
-        welcome: Mapping[str, Any],
-        timeout_s: float,
-    ) -> None:
+    def __init__(self, url: str, dial: Callable[[], Link], timeout_s: float, resume_s: float | None) -> None:
+        """Connect.
+
+        Args:
+            dial: makes a connection.
+            resume_s: connect again for so long where one breaks; None not to.
+        Raises:
+            ConnectionLostError: of `dial`.
+        """
         self.url = url
+        self._dial, self._link, self._resume_s = dial, dial(), resume_s
+        welcome = self._link.welcome
         self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
-        self._websocket, self._exits, self._timeout_s, self._pid = websocket, exits, timeout_s, os.getpid()
+        self._timeout_s, self._pid = timeout_s, os.getpid()
         self._lock = threading.Lock()  # of everything below, and of the order of messages
         self._runs: dict[int, RemoteGraphRun] = {}
         self._last_id = self._last_request = 0
-        self._is_closing = False
+        self._is_closing = threading.Event()
         self._lost: RtlangError | None = None
         self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
 
@@ -112,7 +71,7 @@ class RemoteRuntime:
     @property
     def is_alive(self) -> bool:
         """See `Target.is_alive`."""
-        return not self._is_closing and self._lost is None and not self._is_elsewhere
+        return not self._is_closing.is_set() and self._lost is None and not self._is_elsewhere
 
     @property
     def _is_elsewhere(self) -> bool:
@@ -148,9 +107,11 @@ class RemoteRuntime:
         graph.validate()
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
+        if self._resume_s is not None:
+            message["detach_ms"] = max(1, round(self._resume_s * 1000))
         if deadline_s is not None:
             message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
-        batches = self._batches(graph.nodes)
+        batches = in_batches(graph.nodes, self.limits.get("max_frame_bytes"))
         with self._lock:
             self._check_there()
             self._last_id += 1
@@ -164,6 +125,7 @@ class RemoteRuntime:
             for number, batch in enumerate(batches[1:], 2):
                 is_last = number == len(batches) and not is_open
                 packed.append(self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "close": is_last}))
+            run.opening_messages = tuple(packed)
             self._runs[run.graph_id] = run
             self._send(*packed)
         self._await(run.opening, run)
@@ -179,11 +141,12 @@ class RemoteRuntime:
             first = self._last_request + 1
             packed = [
                 self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "q": request})
-                for request, batch in enumerate(self._batches(nodes), first)
+                for request, batch in enumerate(in_batches(nodes, self.limits.get("max_frame_bytes")), first)
             ]
             self._last_request += len(packed)
             answers = [self._answer() for _ in packed]
-            run.extending.update(enumerate(answers, first))
+            pairs = zip(answers, packed, strict=True)
+            run.extending.update(enumerate((Extension(*pair) for pair in pairs), first))
             self._send(*packed)
             run.known.update({node.node_id: node for node in nodes})
         try:
@@ -200,12 +163,14 @@ class RemoteRuntime:
         with self._lock:
             if run.is_open and not run.has_ended and self._lost is None:
                 self._send(self._pack({"t": "close", "s": run.graph_id}))
+                run.was_closed = True
             run.is_open = False
 
     def cancel(self, run: RemoteGraphRun) -> None:
         """Cancel `run`; `RemoteGraphRun.cancel` calls it."""
         with self._lock:
             if not run.has_ended and self._lost is None:
+                run.was_cancelled = True
                 self._send(self._pack({"t": "cancel", "s": run.graph_id}))
 
     def generate(
@@ -244,12 +209,13 @@ class RemoteRuntime:
         if self._is_elsewhere:
             return
         with self._lock:
-            was_closing, self._is_closing = self._is_closing, True
+            was_closing = self._is_closing.is_set()
+            self._is_closing.set()
             if not was_closing and self._lost is None:
                 self._send(self._pack({"t": "bye"}))
         if threading.current_thread() is not self._reader:
             self._reader.join(CLOSE_TIMEOUT_S)  # the server answers bye by closing
-            self._exits.close()
+            self._link.exits.close()
             self._reader.join()
 
     # Writing. All of it under the lock.
@@ -259,7 +225,7 @@ class RemoteRuntime:
             raise ConnectionLostError(
                 f"{self.url}: process {self._pid} connected, of which this is a fork; connect here"
             )
-        if self._is_closing:
+        if self._is_closing.is_set():
             raise ConnectionLostError(f"{self.url}: the connection was closed here")
         if self._lost is not None:
             raise ConnectionLostError(str(self._lost))
@@ -271,35 +237,18 @@ class RemoteRuntime:
             raise GraphError(None, "graph", f"a piece of {len(packed)} bytes; the server takes {limit} in one")
         return packed
 
-    def _batches(self, nodes: Sequence[Node]) -> list[list[dict[str, Any]]]:
-        """Nodes in plain form, split into parts of an eighth of a frame; a larger single node stays alone.
-
-        So every frame has room for what is around the nodes, and the server serves others between two parts.
-        """
-        limit = self.limits.get("max_frame_bytes")
-        batches: list[list[dict[str, Any]]] = [[]]
-        num_bytes = 0
-        for node in nodes_to_plain(nodes):
-            size = len(Encoding.MSGPACK.pack(node))
-            if batches[-1] and isinstance(limit, int) and num_bytes + size > limit // 8:
-                batches.append([])
-                num_bytes = 0
-            batches[-1].append(node)
-            num_bytes += size
-        return batches
-
     def _send(self, *packed: bytes) -> None:
         if self._is_elsewhere:
             return
-        # On a broken connection the reader ends all graphs; here there is nobody to tell twice.
+        # On a broken connection the reader ends all graphs, or says this again; here there is nobody to tell twice.
         with contextlib.suppress(ConnectionClosed, OSError):
             for data in packed:
-                self._websocket.send(data)
+                self._link.websocket.send(data)
 
-    def _answer(self) -> _Answer:
-        return _Answer(threading.current_thread() is not self._reader)
+    def _answer(self) -> Answer:
+        return Answer(threading.current_thread() is not self._reader)
 
-    def _await(self, answer: _Answer, run: RemoteGraphRun) -> None:
+    def _await(self, answer: Answer, run: RemoteGraphRun) -> None:
         """Wait for an answer, without the lock."""
         if not answer.is_awaited:
             return
@@ -316,11 +265,15 @@ class RemoteRuntime:
         reason, is_slow = "the connection broke", False
         try:
             while True:
-                for message in read_messages(self._websocket.recv()):
-                    self._take(message)
-        except ConnectionClosed as error:
-            reason = closed_because(error)
-            is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
+                try:
+                    while True:
+                        for message in read_messages(self._link.websocket.recv()):
+                            self._take(message)
+                except ConnectionClosed as error:
+                    reason = closed_because(error)
+                    is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
+                    if (error.rcvd is not None and not is_slow) or not self._connect_again():
+                        return
         except ProtocolError as error:
             reason = f"the server broke the protocol: {error.message}"
         except Exception:
@@ -328,7 +281,55 @@ class RemoteRuntime:
             logger.exception("the reader of %s failed", self.url)
         finally:
             self._lose(f"{self.url}: {reason}", is_slow)
-            self._exits.close()
+            self._link.exits.close()
+
+    def _connect_again(self) -> bool:
+        """Replace a broken connection, within `resume_s`; whether that was possible."""
+        if self._resume_s is None:
+            return False
+        deadline, pause_s = time.monotonic() + self._resume_s, 0.05
+        while not self._is_closing.is_set():
+            try:
+                link = self._dial()
+            except ConnectionLostError as error:
+                if time.monotonic() + pause_s > deadline:
+                    logger.warning("%s: not there again within %g s: %s", self.url, self._resume_s, error)
+                    return False
+                self._is_closing.wait(pause_s)
+                pause_s = min(2 * pause_s, 1.0)
+                continue
+            logger.info("%s: connected again", self.url)
+            with self._lock:
+                broken, self._link = self._link, link
+                for run in sorted(self._runs.values(), key=lambda run: run.graph_id):
+                    self._take_up(run)
+                if self._is_closing.is_set():
+                    self._send(self._pack({"t": "bye"}))
+            broken.exits.close()
+            return True
+        return False
+
+    def _take_up(self, run: RemoteGraphRun) -> None:
+        """Ask on a new connection for the rest of a stream; under the lock."""
+        if run.rid is None:
+            self._send(*run.opening_messages)
+            return
+        place = {"s": run.graph_id, "rid": run.rid, "epoch": run.epoch, "from": run.num_taken, "q": run.last_request}
+        self._send(self._pack({"t": "attach", **place}))
+
+    def _taken_up(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
+        """The server has the stream: what it has not heard yet is said again."""
+        last_request, refused = check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused")
+        with self._lock:
+            for request, extension in sorted(run.extending.items()):
+                if request > last_request:
+                    self._send(extension.message)
+                elif request not in refused:
+                    del run.extending[request]
+                    extension.answer.give(None)
+            for was_said, kind in ((run.was_closed, "close"), (run.was_cancelled, "cancel")):
+                if was_said:
+                    self._send(self._pack({"t": kind, "s": run.graph_id}))
 
     def _take(self, message: dict[str, Any]) -> None:
         kind, stream = message.get("t"), stream_of(message)
@@ -338,22 +339,29 @@ class RemoteRuntime:
             # About a stream that is gone, or about the connection: a fatal error is followed by a close frame that says the same.
             logger.debug("%s: %s %s", self.url, kind, message.get("message", ""))
         elif kind in ("delta", "event", "end"):
+            run.num_taken += 1
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
                 check_offset(run.offsets, event, message)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
-            _tell(run, event)
+            run.tell(event)
+        elif kind == "ack" and "from" in message:
+            self._taken_up(run, message)
         elif kind in ("ack", "error"):
             self._take_answer(run, message, error_from_wire(message) if kind == "error" else None)
 
     def _take_answer(self, run: RemoteGraphRun, message: Mapping[str, Any], error: RtlangError | None) -> None:
         request = message.get("q")
-        answer: _Answer | None
+        answer: Answer | None
         if isinstance(request, int):
-            answer = run.extending.pop(request, None)
+            run.last_request = max(run.last_request, request)
+            extension = run.extending.pop(request, None)
+            answer = None if extension is None else extension.answer
         else:
             answer = None if run.opening.is_there.is_set() else run.opening
+            if answer is not None and error is None:
+                run.rid, run.epoch, run.opening_messages = check_str(message, "rid"), check_str(message, "epoch"), ()
         if error is not None:
             if answer is run.opening:
                 self._finish(run)
@@ -361,7 +369,7 @@ class RemoteRuntime:
                 # Nobody waits for this word, and without the nodes that it refuses the graph cannot end well.
                 run.cancel()
                 self._finish(run)
-                _tell(run, GraphFailed(run.graph_id, error))
+                run.tell(GraphFailed(run.graph_id, error))
         if answer is not None:
             answer.give(error)
 
@@ -370,9 +378,9 @@ class RemoteRuntime:
         with self._lock:
             self._runs.pop(run.graph_id, None)
             run.has_ended = True
-            answers, run.extending = run.extending, {}
-        for answer in answers.values():
-            answer.give(GraphError(None, "graph", "the graph has ended"))
+            extensions, run.extending = run.extending, {}
+        for extension in extensions.values():
+            extension.answer.give(GraphError(None, "graph", "the graph has ended"))
 
     def _lose(self, reason: str, is_slow: bool) -> None:
         lost = ConnectionLostError(reason)
@@ -380,20 +388,13 @@ class RemoteRuntime:
         with self._lock:
             self._lost = lost
             runs = tuple(self._runs.values())
-            if self._is_closing:
+            if self._is_closing.is_set():
                 error = AbortedError("the connection was closed here")
         for run in runs:
             was_opened = run.opening.is_there.is_set() or not run.opening.is_awaited
             run.opening.give(lost)
-            for answer in tuple(run.extending.values()):
-                answer.give(lost)
+            for extension in tuple(run.extending.values()):
+                extension.answer.give(lost)
             self._finish(run)
             if was_opened:
-                _tell(run, GraphFailed(run.graph_id, error))
-
-
-def _tell(run: RemoteGraphRun, event: Event) -> None:
-    try:
-        run.listener(event)
-    except Exception:  # the other graphs of this connection are not to pay for it
-        logger.exception("the listener of graph %d raised", run.graph_id)
+                run.tell(GraphFailed(run.graph_id, error))

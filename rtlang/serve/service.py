@@ -10,6 +10,7 @@ from rtlang.lang.target import Target
 from rtlang.metrics import Metrics
 from rtlang.serve.connection import ConnectionFacts
 from rtlang.serve.handover import Handover
+from rtlang.serve.lasting import LastingRuns
 
 
 class StreamSocket(Protocol):
@@ -47,6 +48,7 @@ class StreamService:
     ) -> None:
         self.target, self.config, self.facts, self.metrics, self.loop = target, config, facts, metrics, loop
         self.handover = Handover(loop)
+        self.lasting = LastingRuns(loop, facts.epoch, config.resume_buffer_bytes)
         self.sockets: set[StreamSocket] = set()
         self.is_draining = False
         self.idle = asyncio.Event()
@@ -54,6 +56,7 @@ class StreamService:
     def drain(self, deadline_s: float) -> None:
         """Accept nothing more; tell every client that the server ends in `deadline_s`."""
         self.is_draining = True
+        self.lasting.close()  # nobody can come back any more
         for socket in tuple(self.sockets):
             socket.drain(deadline_s)
         self.check_idle()
@@ -67,5 +70,6 @@ class StreamService:
 
     def close_all(self, code: int, reason: str) -> None:
         """End every connection; graphs still running are cancelled."""
+        self.lasting.close()
         for socket in tuple(self.sockets):
             socket.end(code, reason)

@@ -4,14 +4,13 @@ uvicorn hands an upgraded socket to `StreamSocket`, which frames it with the san
 (without compression) and carries out what the state machine decides. It is all callbacks of the event loop: a connection owns no
 task, so it cannot leave one behind. What a client does not take is held up to `send_buffer_bytes`, besides the largest message of
 it; beyond that, or when it takes nothing for `slow_timeout_s`, it is closed with 4503. Whatever ends a connection cancels its
-graphs at that moment.
+graphs at that moment, but for those that were opened to last longer (lasting.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections import deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -22,21 +21,13 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from rtlang.errors import GraphError, RtlangError
+from rtlang.errors import RtlangError
 from rtlang.events import Event, GraphFailed, GraphFinished
-from rtlang.lang.target import GraphRun
 from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
-from rtlang.serve.connection import (
-    Action,
-    Cancel,
-    Close,
-    CloseCode,
-    Connection,
-    Extend,
-    Submit,
-)
+from rtlang.serve.connection import CloseCode, Connection
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.service import StreamService
+from rtlang.serve.streams import Streams
 
 if TYPE_CHECKING:
     import uvicorn
@@ -68,7 +59,7 @@ class StreamSocket(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
-        self._runs: dict[int, GraphRun] = {}
+        self._streams = Streams(service, self)
         self._fragments: list[bytes] = []
         self._fragments_are_text = False
         self._hello_timer: asyncio.TimerHandle | None = None
@@ -84,7 +75,7 @@ class StreamSocket(asyncio.Protocol):
     @property
     def num_running(self) -> int:
         """Graphs that have not ended, and are owed to a client that is there."""
-        return len(self._runs)
+        return self._streams.num_running
 
     # What the service asks.
 
@@ -99,10 +90,17 @@ class StreamSocket(asyncio.Protocol):
         connection.deliver(events)
         for stream, event in events:
             if isinstance(event, (GraphFinished, GraphFailed)):
-                self._runs.pop(stream, None)
+                self._streams.drop(stream)
         self._flush()
         if self._service.is_draining:
             self._service.check_idle()
+
+    def lose(self, stream: int, error: RtlangError) -> None:
+        """Another connection has taken the stream over."""
+        self._streams.drop(stream)
+        if self._connection is not None:
+            self._connection.refused(stream, error)
+            self._flush()
 
     def drain(self, deadline_s: float) -> None:
         """Tell the client that the server ends."""
@@ -141,7 +139,7 @@ class StreamSocket(asyncio.Protocol):
         self._ping_timer = self._service.loop.call_later(PING_INTERVAL_S, self._ping)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel_runs()
+        self._end_streams()
         for timer in (self._hello_timer, self._ping_timer, self._stall_timer, self._close_timer):
             if timer is not None:
                 timer.cancel()
@@ -236,55 +234,12 @@ class StreamSocket(asyncio.Protocol):
             data = b"".join(self._fragments)
             self._fragments = []
             for action in connection.receive(data, is_text=self._fragments_are_text):
-                self._perform(connection, action)
+                self._streams.perform(connection, action)
             if connection.has_said_hello and self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
         elif len(self._fragments) > MAX_FRAGMENTS:
             connection.fail(CloseCode.PROTOCOL, f"a message of more than {MAX_FRAGMENTS} fragments")
-
-    def _perform(self, connection: Connection, action: Action) -> None:
-        try:
-            match action:
-                case Submit(stream=stream):
-                    self._runs[stream] = self._service.target.submit(
-                        action.graph,
-                        self._service.handover.listener(self, stream),
-                        inputs=action.inputs,
-                        is_open=action.is_open,
-                        priority=action.priority,
-                        deadline_s=action.deadline_s,
-                    )
-                    connection.opened(stream, secrets.token_hex(8))
-                case Extend(stream=stream):
-                    run = self._runs.get(stream)
-                    if run is None:
-                        raise GraphError(None, "s", f"the graph of stream {stream} has ended")
-                    run.extend(action.nodes)
-                    if action.closes:
-                        run.close()
-                    connection.extended(stream, action.request)
-                case Close(stream=stream):
-                    if stream in self._runs:
-                        self._runs[stream].close()
-                case Cancel(stream=stream):
-                    if stream in self._runs:
-                        self._runs[stream].cancel()
-        except RtlangError as error:
-            self._refuse(connection, action, error)
-        except Exception:
-            # A bug below must not take the other streams of this connection with it.
-            logger.exception("stream %d: %s failed", action.stream, type(action).__name__.lower())
-            self._refuse(connection, action, RtlangError("internal error"))
-
-    def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
-        match action:
-            case Submit():
-                connection.refused(action.stream, error)
-            case Extend():
-                connection.extend_refused(action.stream, action.request, error)
-            case Close() | Cancel():
-                logger.warning("stream %d: %s", action.stream, error)
 
     # Output
 
@@ -319,7 +274,7 @@ class StreamSocket(asyncio.Protocol):
                 pass  # the client closed first: what was left to say has nobody to hear it
         self._write()
         if connection is not None and connection.close_code is not None:
-            self._cancel_runs()
+            self._end_streams()
         if self._close_timer is None and websocket.close_expected():
             assert self._transport is not None
             self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
@@ -345,13 +300,8 @@ class StreamSocket(asyncio.Protocol):
             else:
                 transport.close()
 
-    def _cancel_runs(self) -> None:
-        runs, self._runs = self._runs, {}
-        for run in runs.values():
-            try:
-                run.cancel()
-            except RtlangError as error:
-                logger.warning("graph %d could not be cancelled: %s", run.graph_id, error)
+    def _end_streams(self) -> None:
+        self._streams.end(may_last=self._connection is not None and not self._connection.has_said_bye)
 
     # Timers
 

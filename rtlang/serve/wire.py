@@ -13,7 +13,7 @@ from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 
-from rtlang.errors import GraphError, OverloadError, ParameterError, ProtocolError, RtlangError, rebuild
+from rtlang.errors import GoneError, GraphError, OverloadError, ParameterError, ProtocolError, RtlangError, rebuild
 from rtlang.events import (
     Completion,
     Event,
@@ -43,6 +43,7 @@ _STATUS_BY_CODE = {
     "connection": 502,
     "deadline": 504,
     "engine_dead": 503,
+    "gone": 410,
     "internal": 500,
     "model_load": 500,
     "numerics": 500,
@@ -53,6 +54,27 @@ _REASON_BY_CODE = {"aborted": "cancelled", "deadline": "deadline"}
 # A server is trusted with more than a client is, but not with everything.
 _SERVER_LIMITS = DecodeLimits(max_array_entries=1 << 26, max_map_entries=1 << 20, max_values=1 << 28)
 _SPECIAL_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+Offsets = dict[tuple[int, int], int]
+"""Pieces of text of a stream so far, by node and choice; nodes that have ended are gone from it."""
+
+
+def next_offset(offsets: Offsets, event: Event) -> int:
+    """The offset of an event's message, 0 for others than pieces of text; `offsets` is moved on."""
+    match event:
+        case TextDelta():
+            key = (event.node_id, event.choice)
+            offset = offsets.get(key, 0)
+            offsets[key] = offset + 1
+            return offset
+        case NodeFinished():
+            for choice in range(len(event.completions)):
+                offsets.pop((event.node_id, choice), None)
+        case NodeFailed():
+            for key in [key for key in offsets if key[0] == event.node_id]:
+                del offsets[key]
+    return 0
 
 
 def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
@@ -160,7 +182,7 @@ def error_facts_to_wire(error: RtlangError) -> dict[str, Any]:
         wire["retry_after"] = error.retry_after_s
     if isinstance(error, (GraphError, ParameterError)):
         wire["param"] = error.field
-    elif isinstance(error, ProtocolError) and error.param is not None:
+    elif isinstance(error, (GoneError, ProtocolError)) and error.param is not None:
         wire["param"] = error.param
     return wire
 

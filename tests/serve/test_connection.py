@@ -73,9 +73,9 @@ def test_hello_is_answered_by_welcome(encoding: Encoding) -> None:
             "t": "welcome",
             "v": 1,
             "epoch": "epoch",
-            "limits": {"max_streams": 3},
+            "limits": {"max_streams": 3, "max_detach_ms": 600_000},
             "models": [{"model": "m"}],
-            "caps": ["program", "generate", "chat"],
+            "caps": ["program", "generate", "chat", "attach"],
         }
     ]
     assert peer.connection.has_said_hello

@@ -8,6 +8,7 @@ import pytest
 
 from rtlang.errors import ProtocolError
 from rtlang.serve.messages import (
+    AttachStream,
     Bye,
     CancelStream,
     ClientMessage,
@@ -25,6 +26,9 @@ GOOD: list[tuple[dict[str, Any], ClientMessage]] = [
     ({"t": "hello", "v": 2, "auth": "k", "client": "c"}, Hello(2, "k", "c")),
     ({"t": "open", "s": 1, "kind": "program", "body": {"a": 1}}, Open(1, "program", {"a": 1})),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "deadline_ms": 1500}, Open(1, "x", {}, 1.5)),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 2500}, Open(1, "x", {}, lasts_s=2.5)),
+    ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 7, "q": 2}, AttachStream(4, "r", "e", 7, 2)),
+    ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 0}, AttachStream(4, "r", "e", 0)),
     ({"t": "extend", "s": 2, "nodes": [1], "q": 4, "close": True}, ExtendNodes(2, [1], 4, True)),
     ({"t": "extend", "s": 2, "nodes": []}, ExtendNodes(2, [])),
     ({"t": "close", "s": 3}, CloseStream(3)),
@@ -37,7 +41,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({}, "t"),
     ({"t": 3}, "t"),
     ({"t": "unheard of"}, "t"),
-    ({"t": "attach", "s": 1}, "t"),
+    ({"t": "attach", "s": 1, "epoch": "e", "from": 0}, "rid"),
+    ({"t": "attach", "s": 1, "rid": "r", "from": 0}, "epoch"),
+    ({"t": "attach", "s": 1, "rid": "r", "epoch": "e"}, "from"),
+    ({"t": "attach", "s": 1, "rid": "r", "epoch": "e", "from": -1}, "from"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 0}, "detach_ms"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 600_001}, "detach_ms"),
     ({"t": "hello"}, "v"),
     ({"t": "hello", "v": True}, "v"),
     ({"t": "hello", "v": 1, "auth": 3}, "auth"),

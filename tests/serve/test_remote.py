@@ -32,6 +32,7 @@ from rtlang.params import Constraint, ConstraintKind, FinishReason, SamplingPara
 from rtlang.serve.client import connect
 from rtlang.serve.encoding import Encoding
 from rtlang.serve.remote import RemoteRuntime
+from rtlang.serve.remote_run import Link
 from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget, by_name
 from tests.support.serving import serving
@@ -409,7 +410,7 @@ def test_a_broken_connection_ends_every_graph_once() -> None:
         fake.hold("g0")
         ears = [Ear() for _ in range(3)]
         runs = [runtime.submit(RequestGraph(chain(1)), ear, is_open=True) for ear in ears]
-        runtime._websocket.socket.shutdown(2)
+        runtime._link.websocket.socket.shutdown(2)
         for ear in ears:
             ear.end()
             assert [type(error) for error in finals(ear)] == [ConnectionLostError]
@@ -520,7 +521,8 @@ ACK = {"t": "ack", "s": 1, "rid": "r", "epoch": "e"}
 )
 def test_a_server_that_breaks_the_protocol_ends_the_connection(broken: dict[str, Any]) -> None:
     told = Told([ACK, broken])
-    runtime = RemoteRuntime("ws://test", told, contextlib.ExitStack(), {}, TIMEOUT_S)  # type: ignore[arg-type]
+    link = Link(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    runtime = RemoteRuntime("ws://test", lambda: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
     runtime.submit(RequestGraph(chain(1)), ear)
@@ -542,7 +544,8 @@ def test_messages_of_the_future_are_passed_over() -> None:
         {"t": "error", "code": "x", "message": "m"},
     ]
     told = Told([ACK, *news, finished])
-    runtime = RemoteRuntime("ws://test", told, contextlib.ExitStack(), {}, TIMEOUT_S)  # type: ignore[arg-type]
+    link = Link(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    runtime = RemoteRuntime("ws://test", lambda: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
     runtime.submit(RequestGraph(chain(1)), ear)

@@ -38,6 +38,7 @@ def test_welcome_says_what_is_served() -> None:
         "max_array_entries": 100_000,
         "max_map_entries": 10_000,
         "max_values": 200_000,
+        "max_detach_ms": 600_000,
     }
 
 

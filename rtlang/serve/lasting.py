@@ -1,0 +1,245 @@
+"""Streams that outlive their connection: a client whose socket broke comes back and reads on where it was.
+
+A stream opened with a time to last keeps what it sent in a log of bounded size, whether or not anybody listens. When its connection ends
+in any way but `bye`, its graph goes on for that time; a later connection that names it takes it over, and gets what follows its last
+message out of the log. All of it happens on the server's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from rtlang.errors import GoneError, RtlangError
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.lang.target import GraphRun
+from rtlang.serve.handover import Sink
+from rtlang.serve.wire import Offsets, next_offset
+
+logger = logging.getLogger(__name__)
+
+_SHARE_OF_ONE = 16  # one stream may fill this part of the memory of all logs
+_MAX_REFUSALS = 16
+_EVENT_BYTES, _NUMBER_BYTES = 200, 32  # what an event and a number in it take in memory, about
+
+
+class Holder(Sink, Protocol):
+    """A connection that reads a stream."""
+
+    def lose(self, stream: int, error: RtlangError) -> None:
+        """Another connection has taken the stream over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a connection that takes a stream over is told: pieces counted so far by node and choice, then what comes next."""
+
+    offsets: Offsets
+    events: tuple[Event, ...]
+
+
+class LastingRun:
+    """One such stream. Made by `LastingRuns.begin`; `run` is set once its graph is accepted.
+
+    Attributes:
+        rid: its name, which only those know who were told.
+        has_ended: its last event is in the log.
+        last_request: number of the last extension that was answered, 0 for none.
+        refusals: extensions that were refused, by number; the last few.
+    """
+
+    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float) -> None:
+        self.rid = secrets.token_hex(16)
+        self.run: GraphRun | None = None
+        self.has_ended = self._is_forgotten = False
+        self.last_request = 0
+        self.refusals: dict[int, RtlangError] = {}
+        self._owner, self._lasts_s = owner, lasts_s
+        self._place: tuple[Holder, int] | None = (holder, stream)
+        self._log: deque[tuple[Event, int]] = deque()
+        self._num_dropped = 0
+        self._offsets_at_start: Offsets = {}
+        self._num_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self, event: Event) -> tuple[Sink, int] | None:
+        """Note an event; who is to have it, and as which stream."""
+        if self._is_forgotten:
+            return None
+        size = _size_of(event)
+        self._log.append((event, size))
+        self._count(size)
+        while len(self._log) > 1 and self._owner.is_too_much(self._num_bytes):
+            dropped, size = self._log.popleft()
+            next_offset(self._offsets_at_start, dropped)
+            self._num_dropped += 1
+            self._count(-size)
+        if isinstance(event, (GraphFinished, GraphFailed)):
+            self.has_ended = True
+            self._start_timer()  # whoever missed the end has this long to ask for it
+        return self._place
+
+    def answered(self, request: int | None, refusal: RtlangError | None = None) -> None:
+        """An extension was accepted or refused."""
+        if request is None:
+            return
+        self.last_request = max(self.last_request, request)
+        if refusal is not None:
+            self.refusals[request] = refusal
+            while len(self.refusals) > _MAX_REFUSALS:
+                del self.refusals[next(iter(self.refusals))]
+
+    def attach(self, holder: Holder, stream: int, position: int) -> Replay:
+        """Hand the stream to another connection, which has its first `position` messages.
+
+        Raises:
+            GoneError: what follows them is no longer known, or there are not that many.
+        """
+        skipped = position - self._num_dropped
+        if not 0 <= skipped <= len(self._log):
+            known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
+            raise GoneError(f"message {position} of the stream is not kept; {known} can be asked for", param="from")
+        if self._place is not None:
+            before, old_stream = self._place
+            before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
+        self._place = holder, stream
+        if not self.has_ended:
+            self._stop_timer()
+        offsets = dict(self._offsets_at_start)
+        events = [event for event, _ in self._log]
+        for event in events[:skipped]:
+            next_offset(offsets, event)
+        return Replay(offsets, tuple(events[skipped:]))
+
+    def detach(self, holder: Holder) -> None:
+        """The connection has ended. The graph goes on for its time, unless another connection has it by now."""
+        if self._place is None or self._place[0] is not holder:
+            return
+        self._place = None
+        if self._owner.is_closed:
+            self.end()
+        elif not self.has_ended:
+            self._start_timer()
+
+    def end(self) -> None:
+        """Cancel the graph, and forget the stream."""
+        self._stop_timer()
+        self._place, self._is_forgotten = None, True
+        self._count(-self._num_bytes)
+        self._log.clear()
+        self._owner.forget(self.rid)
+        if self.run is not None and not self.has_ended:
+            cancel(self.run)
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether nobody reads it."""
+        return self._place is None
+
+    def _count(self, num_bytes: int) -> None:
+        self._num_bytes += num_bytes
+        self._owner.num_bytes += num_bytes
+
+    def _start_timer(self) -> None:
+        self._stop_timer()
+        self._timer = self._owner.loop.call_later(self._lasts_s, self.end)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class LastingRuns:
+    """All such streams of one server.
+
+    Args:
+        loop: of the server.
+        epoch: of this start of the server; names of other starts are unknown.
+        max_bytes: for all logs together, about.
+
+    Attributes:
+        num_bytes: in all logs.
+        is_closed: the server ends; nothing lasts any more.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, epoch: str, max_bytes: int) -> None:
+        self.loop = loop
+        self.num_bytes = 0
+        self.is_closed = False
+        self._epoch, self._max_bytes = epoch, max_bytes
+        self._runs: dict[str, LastingRun] = {}
+
+    def begin(self, holder: Holder, stream: int, lasts_s: float) -> LastingRun:
+        """A stream of `holder` that outlives it by `lasts_s` seconds."""
+        run = LastingRun(self, holder, stream, lasts_s)
+        self._runs[run.rid] = run
+        return run
+
+    def find(self, rid: str, epoch: str) -> LastingRun:
+        """The stream of that name.
+
+        Raises:
+            GoneError: there is none, or no longer.
+        """
+        run = self._runs.get(rid)
+        if epoch != self._epoch:
+            raise GoneError("the server was started anew since", param="epoch")
+        if run is None:
+            raise GoneError("no such stream, or its time is over", param="rid")
+        return run
+
+    def forget(self, rid: str) -> None:
+        """`LastingRun.end` calls it."""
+        self._runs.pop(rid, None)
+
+    def is_too_much(self, num_bytes: int) -> bool:
+        """Whether a log of so many bytes has to give up its beginning."""
+        return num_bytes > self._max_bytes // _SHARE_OF_ONE or self.num_bytes > self._max_bytes
+
+    def close(self) -> None:
+        """The server ends: what nobody reads is cancelled, and nothing outlives its connection from now on."""
+        self.is_closed = True
+        for run in tuple(self._runs.values()):
+            if run.is_detached:
+                run.end()
+
+
+def cancel(run: GraphRun) -> None:
+    """Cancel a graph for which nobody waits."""
+    try:
+        run.cancel()
+    except RtlangError as error:
+        logger.warning("graph %d could not be cancelled: %s", run.graph_id, error)
+
+
+def _size_of(event: Event) -> int:
+    """Bytes that an event takes in memory, about."""
+    match event:
+        case TextDelta():
+            return _EVENT_BYTES + len(event.text) + _NUMBER_BYTES * len(event.token_ids)
+        case NodeFinished():
+            size = _EVENT_BYTES
+            for completion in event.completions:
+                size += 2 * len(completion.text) + _NUMBER_BYTES * len(completion.token_ids)
+                for logprob in completion.logprobs or ():
+                    size += _EVENT_BYTES + 2 * _NUMBER_BYTES * len(logprob.top)
+            for logprob in event.prompt_logprobs or ():
+                size += _EVENT_BYTES + 2 * _NUMBER_BYTES * len(logprob.top)
+            return size + _NUMBER_BYTES * len(event.scores or ())
+        case GraphFinished():
+            return _EVENT_BYTES + sum(_size_of_value(value) for value in _values(event.values))
+    return _EVENT_BYTES
+
+
+def _values(values: Mapping[str, object]) -> list[object]:
+    return [part for value in values.values() for part in (value if isinstance(value, list) else [value])]
+
+
+def _size_of_value(value: object) -> int:
+    return _EVENT_BYTES + (2 * len(value) if isinstance(value, str) else 0)

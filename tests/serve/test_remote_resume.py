@@ -1,0 +1,166 @@
+"""Connections that break under running graphs: with `resume_s` the graphs go on where they were."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import rtlang as rt
+from rtlang.errors import ConfigError, ConnectionLostError, GoneError, GraphError
+from rtlang.events import GraphFailed, GraphFinished, TextDelta
+from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.params import SamplingParams
+from rtlang.serve.client import connect
+from rtlang.serve.server import running_server
+from tests.serve.test_remote import TIMEOUT_S, Ear
+from tests.support.cut_proxy import cut_proxy
+from tests.support.serving import serving
+from tests.support.waiting import wait_until
+
+
+def graph(max_tokens: int) -> RequestGraph:
+    return RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=max_tokens))))
+
+
+def pieces(ear: Ear) -> list[str]:
+    return [event.text for event in ear.events if isinstance(event, TextDelta)]
+
+
+def test_graphs_go_on_where_they_were_after_every_cut() -> None:
+    with serving() as server, cut_proxy(server.url) as proxy:
+        with connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime:
+            ears = [Ear() for _ in range(3)]
+            for ear in ears:
+                runtime.submit(graph(12), ear)
+            expected = []
+            for number in range(12):
+                if number % 3 == 1:
+                    proxy.cut()
+                expected.append(f"<{number}>")
+                server.target.step(expected[-1])  # some while nobody is there
+            server.target.finish()
+            for ear in ears:
+                end = ear.end()
+                assert isinstance(end, GraphFinished)
+                assert end.values == {"x": "".join(expected)}
+                assert pieces(ear) == expected
+            assert runtime.is_alive
+            assert proxy.num_connections > 1
+        assert not any(run.was_cancelled for run in server.target.runs)
+
+
+def test_what_is_said_while_the_connection_is_broken_arrives() -> None:
+    with (
+        serving() as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
+    ):
+        ear, other, late = Ear(), Ear(), Ear()
+        run = runtime.submit(graph(1), ear, is_open=True)
+        doomed = runtime.submit(graph(5), other)
+        proxy.is_open = False
+        proxy.cut()
+        wait_until(lambda: server.count("ws_connections") == 0)
+        later = threading.Timer(0.3, lambda: setattr(proxy, "is_open", True))
+        later.start()
+        doomed.cancel()
+        run.extend([Generate(2, 1, "y", SamplingParams(max_tokens=1))])  # waits for the server's word
+        with pytest.raises(GraphError):
+            run.extend([Generate(2, 1, "y", SamplingParams(max_tokens=1))])
+        run.close()
+        runtime.submit(graph(1), late)
+        later.join()
+        wait_until(lambda: server.target.runs[1].was_cancelled)
+        wait_until(lambda: not server.target.runs[0].is_open)
+        assert len(server.target.runs[0].nodes) == 3
+        server.target.finish()
+        assert isinstance(ear.end(), GraphFinished)
+        assert isinstance(late.end(), GraphFinished)
+        assert isinstance(other.end(), GraphFailed)
+
+
+def test_a_server_that_does_not_come_back_ends_the_graphs_in_time() -> None:
+    with serving() as server, cut_proxy(server.url) as proxy:
+        with connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=0.2) as runtime:
+            ear = Ear()
+            runtime.submit(graph(5), ear)
+            proxy.is_open = False
+            proxy.cut()
+            end = ear.end()
+            assert isinstance(end, GraphFailed)
+            assert type(end.error) is ConnectionLostError
+            assert not runtime.is_alive
+            with pytest.raises(ConnectionLostError):
+                runtime.submit(graph(5), ear)
+        wait_until(lambda: server.target.runs[0].was_cancelled)
+
+
+def test_another_server_in_its_place_does_not_know_the_graphs() -> None:
+    with (
+        serving() as first,
+        serving() as second,
+        cut_proxy(first.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
+    ):
+        ear, fresh = Ear(), Ear()
+        runtime.submit(graph(5), ear)
+        proxy.lead_to(second.url)
+        proxy.cut()
+        end = ear.end()
+        assert isinstance(end, GraphFailed)
+        assert type(end.error) is GoneError
+        runtime.submit(graph(1), fresh)
+        second.target.finish()
+        assert isinstance(fresh.end(), GraphFinished)
+
+
+def test_without_resume_the_connection_ends_its_graphs() -> None:
+    with serving() as server, cut_proxy(server.url) as proxy, connect(proxy.url, timeout_s=TIMEOUT_S) as runtime:
+        ear = Ear()
+        runtime.submit(graph(5), ear)
+        proxy.cut()
+        end = ear.end()
+        assert isinstance(end, GraphFailed)
+        assert type(end.error) is ConnectionLostError
+        wait_until(lambda: server.target.runs[0].was_cancelled)
+
+
+def test_closing_while_the_connection_is_broken_ends_soon() -> None:
+    with serving() as server, cut_proxy(server.url) as proxy:
+        runtime = connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=600)
+        ear = Ear()
+        runtime.submit(graph(5), ear)
+        proxy.is_open = False
+        proxy.cut()
+        wait_until(lambda: server.count("ws_connections") == 0)
+        begun = time.monotonic()
+        runtime.close()
+        assert time.monotonic() - begun < TIMEOUT_S
+        assert isinstance(ear.end(), GraphFailed)
+
+
+def test_programs_run_through_cuts_on_a_real_model() -> None:
+    @rt.program
+    def story(s: rt.State) -> None:
+        s += "Once upon a time"
+        s += rt.gen("text", max_tokens=60, ignore_eos=True)
+
+    with rt.Runtime(num_pages=512) as local:
+        whole = story.run(runtime=local)["text"]
+        with running_server(local) as url, cut_proxy(url) as proxy, connect(proxy.url, resume_s=TIMEOUT_S) as runtime:
+            stream = story.stream(runtime=runtime)
+            seen = []
+            for number, text in enumerate(stream.text("text")):
+                seen.append(text)
+                if number % 7 == 3:
+                    proxy.cut()
+            assert "".join(seen) == whole
+            assert proxy.num_connections > 2
+
+
+@pytest.mark.parametrize("resume_s", [0, -1, 601, float("nan"), True])
+def test_a_time_that_cannot_be_is_refused(resume_s: float) -> None:
+    with pytest.raises(ConfigError, match="resume_s"):
+        connect("ws://127.0.0.1:9", resume_s=resume_s)

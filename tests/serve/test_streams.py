@@ -1,0 +1,186 @@
+"""Graphs of a connection over real sockets: streams that are left and read on from another connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rtlang.lang.graph import Generate, RequestGraph, Text, nodes_to_plain
+from rtlang.params import SamplingParams
+from tests.support.serving import Serving, serving
+from tests.support.waiting import wait_until
+from tests.support.wire_client import JSON, MSGPACK, WireClient
+
+MORE = [Generate(2, 1, "y", SamplingParams(max_tokens=1))]
+
+
+def open_lasting(client: WireClient, stream: int = 1, max_tokens: int = 4, detach_ms: int = 60_000) -> dict[str, Any]:
+    """The ack of a generation that outlives its connection."""
+    body = {"prompt": "x", "params": {"max_tokens": max_tokens}}
+    client.send(t="open", s=stream, kind="generate", body=body, detach_ms=detach_ms)
+    ack = client.receive()
+    assert ack["t"] == "ack"
+    return ack
+
+
+def leave(client: WireClient) -> None:
+    """Break the connection, without a word."""
+    client.websocket.socket.close()
+
+
+def is_left(server: Serving) -> bool:
+    return server.count("ws_connections") == 0
+
+
+@pytest.mark.parametrize("subprotocol", [MSGPACK, JSON])
+def test_a_stream_is_read_on_from_another_connection(subprotocol: str) -> None:
+    with serving() as server:
+        with WireClient(server.url, subprotocol) as client:
+            client.greet()
+            ack = open_lasting(client)
+            server.target.step("a")
+            server.target.step("b")
+            assert [client.receive()["d"] for _ in range(2)] == ["a", "b"]
+            leave(client)
+            wait_until(lambda: is_left(server))
+        server.target.step("c")
+        with WireClient(server.url, subprotocol) as client:
+            client.greet()
+            client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], **{"from": 1})
+            again = client.receive()
+            assert again == {"t": "ack", "s": 1, "rid": ack["rid"], "epoch": ack["epoch"], "from": 1} | {
+                "last_q": 0,
+                "refused": [],
+            }
+            server.target.finish()
+            messages = client.receive_end(1)
+        assert [(message["o"], message["d"]) for message in messages[:3]] == [(1, "b"), (2, "c"), (3, "x")]
+        assert messages[-1]["values"] == {"text": "abcx"}
+        assert not server.target.runs[0].was_cancelled
+
+
+def test_a_graph_that_ended_meanwhile_tells_its_end() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            ack = open_lasting(client, max_tokens=2)
+            leave(client)
+            wait_until(lambda: is_left(server))
+        server.target.finish()
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="attach", s=9, rid=ack["rid"], epoch=ack["epoch"], **{"from": 0})
+            assert client.receive()["s"] == 9
+            messages = client.receive_end(9)
+            assert [message["t"] for message in messages] == ["delta", "delta", "event", "end"]
+            client.send(t="cancel", s=9)  # it has ended: no error
+            client.send(t="ping", n=1)
+            assert client.receive() == {"t": "pong", "n": 1}
+
+
+def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
+    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            body = {"graph": graph.to_plain(), "open": True}
+            client.send(t="open", s=1, kind="program", body=body, detach_ms=60_000)
+            ack = client.receive()
+            client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
+            assert client.receive()["q"] == 5
+            client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=6)  # the same nodes again: refused
+            assert client.receive()["t"] == "error"
+            leave(client)
+            wait_until(lambda: is_left(server))
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], q=5, **{"from": 0})
+            again = client.receive()
+            assert (again["last_q"], again["refused"]) == (6, [6])
+            refusal = client.receive()
+            assert (refusal["t"], refusal["s"], refusal["q"]) == ("error", 1, 6)
+            client.send(t="extend", s=1, nodes=nodes_to_plain([Text(3, 2, ("z",))]), q=7)
+            assert client.receive() == {"t": "ack", "s": 1, "q": 7}
+            client.send(t="close", s=1)
+            wait_until(lambda: not server.target.runs[0].is_open)
+            assert len(server.target.runs[0].nodes) == 4
+
+
+def test_what_is_not_to_last_ends_with_its_connection_and_bye_ends_all() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client, 1)
+            client.send(t="open", s=2, kind="generate", body={"prompt": "x"})
+            assert client.receive()["t"] == "ack"
+            leave(client)
+            wait_until(lambda: server.target.runs[1].was_cancelled)
+        assert not server.target.runs[0].was_cancelled
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client)
+            client.send(t="bye")
+            wait_until(lambda: server.target.runs[2].was_cancelled)
+        assert not server.target.runs[0].was_cancelled
+
+
+def test_a_stream_nobody_comes_back_for_is_cancelled() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            ack = open_lasting(client, detach_ms=50)
+            leave(client)
+        wait_until(lambda: server.target.runs[0].was_cancelled)
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], **{"from": 0})
+            error = client.receive()
+            assert (error["t"], error["s"], error["code"], error["status"], error["param"]) == (
+                "error",
+                1,
+                "gone",
+                410,
+                "rid",
+            )
+            open_lasting(client, 2)  # the connection is as good as before
+
+
+def test_a_connection_that_still_stands_loses_the_stream_to_the_next() -> None:
+    with serving() as server, WireClient(server.url) as old, WireClient(server.url) as new:
+        old.greet()
+        new.greet()
+        ack = open_lasting(old)
+        server.target.step("a")
+        assert old.receive()["d"] == "a"
+        new.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], **{"from": 1})
+        assert new.receive()["t"] == "ack"
+        lost = old.receive()
+        assert (lost["t"], lost["s"], lost["code"]) == ("error", 1, "gone")
+        server.target.step("b")
+        assert new.receive()["d"] == "b"
+        leave(old)
+        wait_until(lambda: server.count("ws_connections") == 1)
+        server.target.finish()
+        assert new.receive_end(1)[-1]["values"] == {"text": "abxx"}
+
+
+def test_streams_that_lasted_do_not_hold_up_the_end_of_a_server() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client)
+            leave(client)
+            wait_until(lambda: is_left(server))
+        run = server.target.runs[0]
+    assert run.was_cancelled
+
+
+def test_a_refused_graph_leaves_no_name_behind() -> None:
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        server.target.refusal = RuntimeError("a bug")
+        client.send(t="open", s=1, kind="generate", body={"prompt": "x"}, detach_ms=1000)
+        assert client.receive()["t"] == "error"
+        server.target.refusal = None
+        open_lasting(client, 2)
