@@ -9,7 +9,7 @@ triton) that a machine may not have. A column for another device is one more ent
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,7 +29,10 @@ from rtlang_kernels.settings import SamplerSettings
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One implementation of every operation; signatures as in the reference column. `fused_step` is offered by some columns only."""
+    """One implementation of every operation; signatures as in the reference column.
+
+    `fused_step` is offered by some columns only, for shapes that are supported: see `rtlang_kernels.fused`.
+    """
 
     name: str
     prepare: Callable[[AttentionPlan], None]
@@ -44,7 +47,7 @@ class Column:
     logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
     apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
     apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
-    fused_step: Callable[[FusedShape, Sequence[FusedLayer], Tensor, Tensor], FusedStep | None] | None = None
+    fused_step: Callable[[FusedShape, Iterable[FusedLayer], Tensor, Tensor], FusedStep] | None = None
 
 
 REFERENCE = Column(
@@ -85,7 +88,7 @@ def cpu_column() -> Column:
         reference_sampling.logprobs,
         reference_sampling.apply_token_mask,
         reference_sampling.apply_penalties,
-        fused_step.FusedStep.offered,
+        fused_step.CpuFusedStep,
     )
 
 

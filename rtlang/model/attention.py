@@ -67,8 +67,12 @@ class PagedKV:
             pool = KVPool(len(layers), num_pages, page_size, *shape, kv_dtype or dtype, device)
             self._pools.append(pool)
             views.update({layer: (pool.k(index), pool.v(index)) for index, layer in enumerate(layers)})
-        self.k = [views[layer][0] for layer in range(len(self.geometries))]  # [num_slots, num_kv_heads, head_dim] each
-        self.v = [views[layer][1] for layer in range(len(self.geometries))]  # [num_slots, num_kv_heads, v_head_dim]
+        self.k = tuple(
+            views[layer][0] for layer in range(len(self.geometries))
+        )  # [num_slots, num_kv_heads, head_dim] each
+        self.v = tuple(
+            views[layer][1] for layer in range(len(self.geometries))
+        )  # [num_slots, num_kv_heads, v_head_dim]
 
     def copy_pages(self, copies: Sequence[tuple[int, int]]) -> None:
         """Copy whole pages (source, destination) in every layer."""

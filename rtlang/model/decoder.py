@@ -1,9 +1,10 @@
 """The lean decoder: Llama, Mistral, Qwen2 and Qwen3 by configuration, in as few operators per layer as possible.
 
-A layer is seven calls: norm with residual, one linear for q, k and v, rotation with the write into the pages, attention, output
+A layer is nine calls: norm with residual, one linear for q, k and v, rotation with the write into the pages, attention, output
 linear, norm with residual, one linear for gate and up, their product, down linear. Small models are dominated by what each call costs
-in Python, so everything that does not change between steps is prepared at load. After the last layer only the rows that need
-logits go on. Nothing here knows `transformers`.
+in Python, so everything that does not change between steps is prepared at load; on a CPU, a step of few tokens through a small one
+is one call for all layers (`rtlang_kernels.fused`). After the last layer only the rows that need logits go on. Nothing here knows
+`transformers`.
 
 Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
 embedding).
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -107,13 +108,18 @@ class LeanDecoder:
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
         make_fused = ops.column_for(embedding.device, dtype).fused_step
-        if make_fused is not None and is_held_twice(config, dtype, embedding.device.type):
-            kept: list[FusedLayer] = []
-            decoder._layers = [_load_layer(config, source, layer, kept) for layer in range(config.num_layers)]
-            decoder._fused = make_fused(_fused_shape(config, dtype), kept, norm, head_weight)
-        else:
+        if make_fused is None or not fused_bytes(config, dtype, embedding.device):
             del head_weight
-            decoder._layers = [_load_layer(config, source, layer) for layer in range(config.num_layers)]
+            decoder._layers = [_load_layer(config, source, layer)[0] for layer in range(config.num_layers)]
+            return decoder
+
+        def weights() -> Iterator[FusedLayer]:
+            for layer in range(config.num_layers):
+                loaded, plain = _load_layer(config, source, layer)
+                decoder._layers.append(loaded)
+                yield plain
+
+        decoder._fused = make_fused(_fused_shape(config, dtype), weights(), norm, head_weight)
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
@@ -127,12 +133,10 @@ class LeanDecoder:
         is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
         cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
-        fused = self._fused
-        if fused is not None and plan.column == "cpu" and num_tokens <= fused.max_tokens:
-            residual = self._embedding.index_select(0, attention.input_ids)
-            states = fused.forward(
-                residual, positions, slots, cos, sin, kv.k, kv.v, plan, scale, self.lean.sliding_windows
-            )
+        residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
+        if self._fused is not None and plan.column == "cpu" and self._fused.pays(num_tokens):
+            places = positions, slots, cos, sin, kv.k, kv.v
+            states = self._fused.forward(residual, *places, plan, scale, self.lean.sliding_windows)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
@@ -143,7 +147,6 @@ class LeanDecoder:
             column.paged_attention,
             column.silu_and_mul,
         )
-        residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
         x = torch.zeros_like(residual)
         # Rows that only fill a captured batch up are never written; zeros keep what they compute finite.
         make_out = residual.new_zeros if plan.column == "triton" else residual.new_empty
@@ -164,11 +167,8 @@ class LeanDecoder:
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
         fused = self._fused
-        if (
-            fused is not None
-            and 0 < len(states) <= fused.max_tokens
-            and ops.column_for(states.device, self.dtype).name == "cpu"
-        ):
+        is_few = fused is not None and len(states) > 0 and fused.pays(len(states))
+        if fused is not None and is_few and ops.column_for(states.device, self.dtype).name == "cpu":
             return fused.project(states)
         return self._head(states)
 
@@ -201,9 +201,13 @@ def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
 
 
-def is_held_twice(config: ModelConfig, dtype: torch.dtype, device: str) -> bool:
-    """Whether a lean decoder keeps a second copy of its weights, for steps of few tokens."""
-    return device == "cpu" and lean_bytes(config, dtype) <= _LARGEST_FUSED
+def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:
+    """Bytes of the second copy of its weights that a lean decoder keeps for steps of few tokens; 0 where it keeps none."""
+    shape = _fused_shape(config, dtype)
+    if ops.column_for(device, dtype).fused_step is None or not shape.is_supported:
+        return 0
+    num_bytes = shape.num_bytes(config.num_layers, config.vocab_size)
+    return num_bytes if num_bytes <= _LARGEST_FUSED else 0
 
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
@@ -240,58 +244,47 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 
 
-def _load_layer(config: ModelConfig, source: WeightSource, layer: int, kept: list[FusedLayer] | None = None) -> _Layer:
-    """The layer, each weight packed as it comes. With `kept`, the weights are also put there as they were."""
+def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> tuple[_Layer, FusedLayer]:
+    """The layer, ready for use, and its weights as they were."""
     lean = config.lean
     assert lean is not None
     prefix = f"model.layers.{layer}."
     hidden, inner = config.hidden_size, lean.intermediate_size
     q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
-    plain: list[Weights] = []
 
-    def fused(names: dict[str, int], width: int, has_bias: bool) -> Linear:
+    def joined(names: dict[str, int], width: int, has_bias: bool) -> Weights:
         weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
         biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
-        weight = torch.cat(weights) if len(weights) > 1 else weights[0]
-        del weights
-        bias = torch.cat(biases) if biases else None
-        if kept is not None:
-            plain.append((weight, bias))
-        return Linear(weight, bias)
-
-    attention: Callable[[str], str] = "self_attn.{}_proj".format
-    mlp: Callable[[str], str] = "mlp.{}_proj".format
-    qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
+        return torch.cat(weights) if len(weights) > 1 else weights[0], torch.cat(biases) if biases else None
 
     def norm(name: str, size: int) -> Tensor:
         return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
 
-    loaded = _Layer(
+    attention: Callable[[str], str] = "self_attn.{}_proj".format
+    mlp: Callable[[str], str] = "mlp.{}_proj".format
+    qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
+    plain = FusedLayer(
         input_norm=norm("input_layernorm", hidden),
-        qkv=fused(qkv, hidden, lean.has_qkv_bias),
+        qkv=joined(qkv, hidden, lean.has_qkv_bias),
         q_norm=norm("self_attn.q_norm", config.head_dim) if lean.has_qk_norm else None,
         k_norm=norm("self_attn.k_norm", config.head_dim) if lean.has_qk_norm else None,
-        output=fused({attention("o"): hidden}, q_size, lean.has_output_bias),
+        output=joined({attention("o"): hidden}, q_size, lean.has_output_bias),
         post_norm=norm("post_attention_layernorm", hidden),
-        gate_up=fused({mlp("gate"): inner, mlp("up"): inner}, hidden, lean.has_mlp_bias),
-        down=fused({mlp("down"): hidden}, inner, lean.has_mlp_bias),
-        sliding_window=lean.sliding_windows[layer],
+        gate_up=joined({mlp("gate"): inner, mlp("up"): inner}, hidden, lean.has_mlp_bias),
+        down=joined({mlp("down"): hidden}, inner, lean.has_mlp_bias),
     )
-    if kept is not None:
-        qkv_weights, output, gate_up, down = plain
-        kept.append(
-            FusedLayer(
-                loaded.input_norm,
-                qkv_weights,
-                loaded.q_norm,
-                loaded.k_norm,
-                output,
-                loaded.post_norm,
-                gate_up,
-                down,
-            )
-        )
-    return loaded
+    loaded = _Layer(
+        plain.input_norm,
+        Linear(*plain.qkv),
+        plain.q_norm,
+        plain.k_norm,
+        Linear(*plain.output),
+        plain.post_norm,
+        Linear(*plain.gate_up),
+        Linear(*plain.down),
+        lean.sliding_windows[layer],
+    )
+    return loaded, plain
 
 
 def _fused_shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:

@@ -26,7 +26,7 @@ from rtlang.errors import ConfigError, ModelLoadError
 from rtlang.model import host
 from rtlang.model.accelerator import Accelerator
 from rtlang.model.config import ModelConfig
-from rtlang.model.decoder import Decoder, LeanDecoder, is_held_twice, lean_bytes
+from rtlang.model.decoder import Decoder, LeanDecoder, fused_bytes, lean_bytes
 from rtlang.model.hub import hub_directory, is_hub_name
 from rtlang.model.quantized import ADVICE, SCALE_SUFFIX, float_tensor, is_beside_a_weight
 from rtlang.model.stock import stock_bytes
@@ -61,7 +61,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     is_dummy = config.weights == "dummy"
     files = [] if is_dummy else weight_files(directory)
     read = _weight_bytes(config, directory, model_config, files)
-    needed = 2 * read if is_lean and is_held_twice(model_config, dtype, device.type) else read
+    needed = read + (fused_bytes(model_config, dtype, device) if is_lean else 0)
     free = host.free_bytes() if accelerator is None else accelerator.free_bytes()
     told = f"the weights need {host.show_bytes(needed)} of memory, {host.show_bytes(free)} are free"
     if needed > free:

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.columns import COLUMNS, column_named, cpu_column
-from rtlang_kernels.cpu import attention, cover
-from rtlang_kernels.cpu.fused_step import FusedStep
+from rtlang_kernels.columns import COLUMNS, column_named
+from rtlang_kernels.cpu import attention, cover, layers
+from rtlang_kernels.cpu.fused_step import CpuFusedStep
 from rtlang_kernels.fused import FusedLayer, FusedShape, Weights
 from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
 
@@ -109,16 +109,15 @@ def places(step: Step) -> tuple[Tensor, Tensor]:
 def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
     """The fused step against float64; it is run twice, on pools of their own, with one object."""
     shape = model.shape
-    fused = FusedStep.offered(shape, model.layers, model.norm, model.head)
-    assert fused is not None
+    fused = CpuFusedStep(shape, model.layers, model.norm, model.head)
     heads = {"num_kv_heads": shape.num_kv_heads, "group": shape.num_q_heads // shape.num_kv_heads}
     for seed in range(2):
         step = make_step(tree, head_dim=shape.head_dim, dtype=shape.dtype, seed=seed, **heads)
         positions, slots = places(step)
         residual = model.random(len(positions), HIDDEN)
         want = model.exact(residual, step, positions, slots, windows)
-        k_pools = [step.k_pool.clone() for _ in windows]
-        v_pools = [step.v_pool.clone() for _ in windows]
+        k_pools = tuple(step.k_pool.clone() for _ in windows)
+        v_pools = tuple(step.v_pool.clone() for _ in windows)
         scale = shape.head_dim**-0.5
         got = fused.forward(
             residual, positions, slots, model.cos, model.sin, k_pools, v_pools, step.plan("cpu"), scale, windows
@@ -176,29 +175,73 @@ def test_a_step_of_all_the_tokens_it_takes() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     check(
         model,
-        Tree([30 + row for row in range(FusedStep.max_tokens)], [1] * FusedStep.max_tokens, [0] * 8, 8),
+        Tree([30 + row for row in range(CpuFusedStep.max_tokens)], [1] * CpuFusedStep.max_tokens, [0] * 8, 8),
         [None] * 3,
     )
 
 
-def test_what_it_is_not_offered_for() -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": 72},
+        {"intermediate_size": 100},
+        {"head_dim": 17},
+        {"head_dim": 8, "num_q_heads": 3, "num_kv_heads": 2},
+        {"num_q_heads": 2, "num_kv_heads": 4},
+        {"dtype": torch.float16},
+    ],
+    ids=str,
+)
+def test_what_is_not_supported(change: dict[str, Any]) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
-    layer = replace(model.layers[0], down=(torch.zeros(HIDDEN + 8, INNER), None))
-    assert FusedStep.offered(model.shape, [layer], model.norm, model.head) is None
-    assert FusedStep.offered(replace(model.shape, head_dim=17), model.layers, model.norm, model.head) is None
-    assert cpu_column().fused_step == FusedStep.offered
+    assert model.shape.is_supported
+    shape = replace(model.shape, **change)
+    assert not shape.is_supported
+    with pytest.raises(ValueError, match="not supported"):
+        CpuFusedStep(shape, model.layers, model.norm, model.head)
+
+
+def test_one_column_offers_it() -> None:
     assert [column_named(name).fused_step is not None for name in COLUMNS] == [name == "cpu" for name in COLUMNS]
+
+
+def test_the_bytes_of_the_copy_are_those_that_are_packed() -> None:
+    model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    linear = [weight for layer in model.layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
+    assert model.shape.num_bytes(NUM_LAYERS, 131) == sum(weight.nbytes for weight in (*linear, model.head))
+
+
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
+def test_the_default_type_of_torch_changes_nothing(default: torch.dtype) -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    layers._ones.cache_clear()
+    torch.set_default_dtype(default)
+    try:
+        check(model, TREES["ragged"], [None] * NUM_LAYERS)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(("threads", "most"), [(1, 8), (2, 8), (3, 4)])
+def test_it_pays_for_fewer_tokens_where_there_are_more_threads(threads: int, most: int) -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert [fused.pays(tokens) for tokens in (1, most, most + 1)] == [True, True, False]
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_steps_before_leave_nothing_behind() -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
-    fused = FusedStep.offered(model.shape, model.layers, model.norm, model.head)
-    assert fused is not None
+    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
     results = []
     for tree in (TREES["one token"], TREES["four rows"], TREES["one token"]):
         step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
         positions, slots = places(step)
-        pools = [[step.k_pool.clone() for _ in range(NUM_LAYERS)], [step.v_pool.clone() for _ in range(NUM_LAYERS)]]
+        pools = [tuple(pool.clone() for _ in range(NUM_LAYERS)) for pool in (step.k_pool, step.v_pool)]
         residual = torch.from_numpy(np.random.default_rng(0).standard_normal((len(positions), HIDDEN), np.float32))
         windows = [None] * NUM_LAYERS
         results.append(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from rtlang_kernels.cpu.linear import FewRows, can_pack, pack_blocks, padded
-from rtlang_kernels.cpu.vector_linear import BLOCK
+from rtlang_kernels.cpu.linear import FewRows, pack_blocks, padded
+from rtlang_kernels.fused import BLOCK
 
 TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 4e-3}
 
@@ -53,18 +53,13 @@ def test_blocks_hold_each_weight_once_in_the_order_of_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype", "can"),
-    [
-        ((64, 2), torch.float32, True),
-        ((64, 2), torch.bfloat16, True),
-        ((48, 2), torch.float32, False),
-        ((64, 3), torch.float32, False),
-        ((64, 2), torch.float16, False),
-    ],
+    "x",
+    [torch.ones(3, 4), torch.ones(0, 4), torch.ones(1, 5), torch.ones(1, 4).bfloat16(), torch.ones(4, 2).T[:2]],
     ids=str,
 )
-def test_what_can_be_packed(shape: tuple[int, int], dtype: torch.dtype, can: bool) -> None:
-    assert can_pack(torch.empty(shape, dtype=dtype)) is can
+def test_other_rows_are_refused(x: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r"contiguous torch.float32 \[1 to 2, 4\] is allowed"):
+        FewRows(torch.ones(32, 4), max_rows=2)(x)
 
 
 def test_memory_is_needed_for_whole_tiles_of_several_rows() -> None:

@@ -103,6 +103,8 @@ def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
 def invoke(typing_context: Any, address: Any, arguments: Any) -> Any:
     """invoke(address, (argument, ...)): call a kernel that returns and raises nothing, at what `address_of` gave for these types.
 
+    Nothing checks the types: let the caller be compiled for one signature alone.
+
     Inside compiled code; a call by name would have the kernel compiled into the caller, and take away the caller's place in the disk cache.
     """
     kinds = [unliteral(kind) for kind in arguments]

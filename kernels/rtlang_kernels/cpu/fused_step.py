@@ -5,15 +5,15 @@ the caches: with small models and one or few tokens that takes several times as 
 between the layers but the next layer, and each weight is read once, in the order in which it lies, for all tokens together.
 
 Every value that the separate operations store is rounded to the element type here too, so that both ways differ in the order of
-sums only. Linear layers are `linear_rows`; the other operations are those of `layers` and `attention_kernel`, compiled into
-the same function.
+sums only. Linear layers are those of `linear`; the other operations are the kernels of `layers` and `attention_kernel` themselves,
+called by their addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,27 +21,29 @@ from numba.core import types
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import attention_kernel as attention_layout
-from rtlang_kernels.cpu import layers as rotation_layout
+from rtlang_kernels.cpu import attention_kernel, layers
 from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
 from rtlang_kernels.cpu.compiled import address_of, invoke, source_digest
 from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.cpu.layers import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
-from rtlang_kernels.cpu.linear import FewRows, can_pack, linear_kernel, pack_blocks, padded
-from rtlang_kernels.fused import FusedLayer, FusedShape, Weights
+from rtlang_kernels.cpu.linear import FewRows, linear_kernel, pack_blocks, padded
+from rtlang_kernels.fused import FusedLayer, FusedShape
 from rtlang_kernels.plan import AttentionPlan
 
 NO_CAP = np.float32(0.0)
 
-# Columns of the int64 table of layers: addresses, and whether heads are normed. The row after the last layer has INPUT_NORM alone.
+# Columns of the int64 table of layers: addresses, and whether heads are normed; the bias of a weight stands in the column after it. The
+# row after the last layer has INPUT_NORM alone.
 INPUT_NORM, QKV, QKV_BIAS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
 OUTPUT, OUTPUT_BIAS, POST_NORM, GATE_UP, GATE_UP_BIAS, DOWN, DOWN_BIAS = range(8, 15)
 TABLE_COLUMNS = 15
 # Entries of the int64 vector of buffers: addresses. Lines of as many elements as a row has, but for the float32 lines of WIDE.
 RESIDUAL, X, NORMED, PROJECTED, ATTENDED, GATED_UP, GATED, WIDE, COS, SIN, RESULT = range(11)
 NUM_BUFFERS = 11
-# Entries of the int64 vector of machine code.
+# Entries of the int64 vector of sizes: elements of a token, and bytes of one.
+HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
+# Entries of the int64 vector of machine code, as `_addresses` lists it.
 LINEAR_HIDDEN, LINEAR_Q, LINEAR_INNER, NORM, GATE, ROPE, ATTEND = range(7)
 
 
@@ -81,13 +83,12 @@ def _kernel() -> Callable[..., None]:
 
     Args of the kernel:
         table, buffers, sizes, code: int64, see above.  begin, end: stages, see `FusedStep.forward`.
-        attends: 1 if attention is done in each stage, else 0.
+        attends: whether attention is done in each stage.
         rotation: a layout of `rope_kernel`; what differs between stages is written here.  layout: likewise of `attend_kernel`.
         The rest is as in `attend_kernel`.
     """
     digest = source_digest()
 
-    @kernel()
     def fused(
         table: Any,
         buffers: Any,
@@ -120,7 +121,8 @@ def _kernel() -> Callable[..., None]:
         residual, x, normed, wide = buffers[RESIDUAL], buffers[X], buffers[NORMED], buffers[WIDE]
         projected, attended = buffers[PROJECTED], buffers[ATTENDED]
         gated_up, gated = buffers[GATED_UP], buffers[GATED]
-        hidden, inner, q_size, kv_size, item = sizes[0], sizes[1], sizes[2], sizes[3], sizes[4]
+        hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
+        cos, sin = buffers[COS], buffers[SIN]
         for layer in range(begin, end):
             if layer > 0:  # what follows the attention of the layer before
                 row = table[layer - 1]
@@ -139,16 +141,15 @@ def _kernel() -> Callable[..., None]:
             if layer < num_layers:
                 weight, bias = row[QKV], row[QKV_BIAS]
                 invoke(code[LINEAR_HIDDEN], (normed, weight, bias, projected, wide, num, hidden, q_size + 2 * kv_size))
-                rotation[rotation_layout.Q] = projected
-                rotation[rotation_layout.K] = projected + q_size * item
-                rotation[rotation_layout.V] = projected + (q_size + kv_size) * item
-                rotation[rotation_layout.K_POOL], rotation[rotation_layout.V_POOL] = row[K_POOL], row[V_POOL]
-                rotation[rotation_layout.HAS_Q_NORM] = row[HAS_Q_NORM]
-                rotation[rotation_layout.HAS_K_NORM] = row[HAS_K_NORM]
-                angles = buffers[COS], buffers[SIN]
-                invoke(code[ROPE], (rotation, positions, slot_mapping, angles[0], angles[1], row[HEADS], eps))
+                rotation[layers.Q] = projected
+                rotation[layers.K] = projected + q_size * item
+                rotation[layers.V] = projected + (q_size + kv_size) * item
+                rotation[layers.K_POOL], rotation[layers.V_POOL] = row[K_POOL], row[V_POOL]
+                rotation[layers.HAS_Q_NORM] = row[HAS_Q_NORM]
+                rotation[layers.HAS_K_NORM] = row[HAS_K_NORM]
+                invoke(code[ROPE], (rotation, positions, slot_mapping, cos, sin, row[HEADS], eps))
                 if attends:
-                    layout[attention_layout.K], layout[attention_layout.V] = row[K_POOL], row[V_POOL]
+                    layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
                     invoke(
                         code[ATTEND],
                         (
@@ -171,30 +172,37 @@ def _kernel() -> Callable[..., None]:
                         ),
                     )
 
-    return fused
+    compiled: Any = kernel()(fused)
+    # For these types alone: where it calls, nothing checks them.
+    stages = (_TABLE, _INTS, _INTS, _INTS, _INT, _INT, types.boolean, _FLOAT, _INTS, _INTS, _INTS, _INTS)
+    compiled.compile((*stages, _FLOAT, _FLOATS, *_ATTENTION, _FLOATS, _TABLE))
+    compiled.disable_compile()
+    return cast(Callable[..., None], compiled)
 
 
-class FusedStep:
-    """See `fused.FusedStep`. Owns a packed copy of the weights and the memory that a step works in."""
+class CpuFusedStep:
+    """A `fused.FusedStep`. Owns a packed copy of the weights and the memory that a step works in."""
 
     max_tokens = 8  # beyond, the matrix units gain more than the calls cost
 
-    @classmethod
-    def offered(cls, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor, head: Tensor) -> FusedStep | None:
-        """One for this model, or None where its sizes or its type are not supported. Args: head: [vocab_size, hidden_size]."""
-        linear = [weight for layer in layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
-        can = shape.head_dim % 2 == 0 and all(can_pack(weight) for weight in linear)
-        return cls(shape, layers, norm, head) if can else None
+    def __init__(self, shape: FusedShape, weights: Iterable[FusedLayer], norm: Tensor, head: Tensor) -> None:
+        """Pack the weights, layer by layer as they come.
 
-    def __init__(self, shape: FusedShape, layers: Sequence[FusedLayer], norm: Tensor, head: Tensor) -> None:
+        Args:
+            norm: the last one, [hidden_size].  head: [vocab_size, hidden_size].
+        Raises:
+            ValueError: the shape is not supported.
+        """
+        if not shape.is_supported:
+            raise ValueError(f"{shape}: not supported")
         self._shape, self._run, self._code = shape, _kernel(), _addresses(shape)
         self.project = FewRows(head, self.max_tokens)
         self._held = [norm]  # what the tables have the addresses of
-        self._table = np.zeros((len(layers) + 1, TABLE_COLUMNS), np.int64)
-        for row, layer in zip(self._table, layers, strict=False):
-            self._fill(row, layer)
+        rows = [self._row(layer) for layer in weights]
+        self._table = np.zeros((len(rows) + 1, TABLE_COLUMNS), np.int64)
+        self._table[:-1] = rows
         self._table[-1, INPUT_NORM] = norm.data_ptr()
-        self._pools: tuple[Sequence[Tensor], Sequence[Tensor]] | None = None
+        self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
         self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
@@ -205,19 +213,23 @@ class FusedStep:
         self._line(WIDE, max(shape.q_size, shape.intermediate_size, shape.hidden_size), torch.float32)
         self._projected = self._line(PROJECTED, shape.qkv_size)
         self._attended = self._line(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
-        self._lse = torch.zeros((self.max_tokens, shape.num_q_heads))
+        self._lse = torch.zeros((self.max_tokens, shape.num_q_heads), dtype=torch.float32)
         item = shape.dtype.itemsize
-        self._rotation = np.zeros(rotation_layout.ROTATION_PLACES, np.int64)
-        for place in (rotation_layout.Q_STRIDE, rotation_layout.K_STRIDE, rotation_layout.V_STRIDE):
+        self._rotation = np.zeros(layers.ROTATION_PLACES, np.int64)
+        for place in (layers.Q_STRIDE, layers.K_STRIDE, layers.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
-        self._layout = np.zeros(attention_layout.LAYOUT_PLACES, np.int64)
-        self._layout[attention_layout.Q] = self._projected.data_ptr()
-        self._layout[attention_layout.Q_STRIDE] = shape.qkv_size * item
-        self._layout[attention_layout.RESULT] = self._attended.data_ptr()
-        self._layout[attention_layout.RESULT_STRIDE] = shape.q_size * item
-        self._layout[attention_layout.RESULT_LSE] = self._lse.data_ptr()
+        self._layout = np.zeros(attention_kernel.LAYOUT_PLACES, np.int64)
+        self._layout[attention_kernel.Q] = self._projected.data_ptr()
+        self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
+        self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
+        self._layout[attention_kernel.RESULT_STRIDE] = shape.q_size * item
+        self._layout[attention_kernel.RESULT_LSE] = self._lse.data_ptr()
         scratch = np.empty(scratch_floats(shape.num_q_heads, shape.head_dim, shape.head_dim), np.float32)
         self._scratch = scratch, np.empty((2, CHUNK), np.int64)
+
+    def pays(self, num_tokens: int) -> bool:
+        """See `fused.FusedStep`. Measured with one thread and two; of more we assume that they help the operations one by one."""
+        return num_tokens <= (self.max_tokens if torch.get_num_threads() <= 2 else self.max_tokens // 2)
 
     def forward(
         self,
@@ -226,8 +238,8 @@ class FusedStep:
         slot_mapping: Tensor,
         cos: Tensor,
         sin: Tensor,
-        k_pools: Sequence[Tensor],
-        v_pools: Sequence[Tensor],
+        k_pools: tuple[Tensor, ...],
+        v_pools: tuple[Tensor, ...],
         plan: AttentionPlan,
         scale: float,
         windows: Sequence[int | None],
@@ -241,7 +253,7 @@ class FusedStep:
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         variant = variant_of(plan, windows[0], None)
         others = {window for window in windows if window != windows[0]}
-        is_one = (
+        attends = (
             len(variant.chunks) == 1 and not variant.dense and all(variant_of(plan, w, None) is variant for w in others)
         )
 
@@ -253,7 +265,7 @@ class FusedStep:
                 self._code,
                 begin,
                 end,
-                is_one,
+                attends,
                 np.float32(self._shape.eps),
                 positions.numpy(),
                 slot_mapping.numpy(),
@@ -269,7 +281,7 @@ class FusedStep:
             )
 
         num_layers = len(windows)
-        if is_one:
+        if attends:
             run(0, num_layers + 1)
             return result
         # What many rows share is for the matrix units, and long contexts are for several threads: attention on its own.
@@ -292,24 +304,23 @@ class FusedStep:
         self._held.append(tensor)
         return tensor.data_ptr()
 
-    def _fill(self, row: NDArray[np.int64], layer: FusedLayer) -> None:
-        """Write the addresses of a layer's weights."""
-
-        def put(place: int, weights: Weights) -> None:
-            weight, bias = weights
+    def _row(self, layer: FusedLayer) -> NDArray[np.int64]:
+        """A row of the table: the addresses of what is packed of a layer."""
+        row, head_dim = np.zeros(TABLE_COLUMNS, np.int64), self._shape.head_dim
+        for place, (weight, bias) in (
+            (QKV, layer.qkv),
+            (OUTPUT, layer.output),
+            (GATE_UP, layer.gate_up),
+            (DOWN, layer.down),
+        ):
             row[place] = self._kept(pack_blocks(weight))
-            row[place + 1] = self._kept(torch.zeros(len(weight)) if bias is None else bias.float())
-
-        put(QKV, layer.qkv)
-        put(OUTPUT, layer.output)
-        put(GATE_UP, layer.gate_up)
-        put(DOWN, layer.down)
+            row[place + 1] = self._kept(torch.zeros(len(weight), dtype=torch.float32) if bias is None else bias.float())
         row[INPUT_NORM], row[POST_NORM] = self._kept(layer.input_norm), self._kept(layer.post_norm)
-        head_dim = self._shape.head_dim
         row[HEADS] = self._kept(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
         row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None
+        return row
 
-    def _use(self, k_pools: Sequence[Tensor], v_pools: Sequence[Tensor]) -> None:
+    def _use(self, k_pools: tuple[Tensor, ...], v_pools: tuple[Tensor, ...]) -> None:
         """Take the addresses of these pools, unless they are those of the step before."""
         if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
             return
@@ -317,9 +328,9 @@ class FusedStep:
         self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
         item = self._shape.dtype.itemsize
         k_stride, v_stride = k_pools[0].stride(0) * item, v_pools[0].stride(0) * item
-        self._rotation[rotation_layout.K_POOL_STRIDE], self._rotation[rotation_layout.V_POOL_STRIDE] = (
+        self._rotation[layers.K_POOL_STRIDE], self._rotation[layers.V_POOL_STRIDE] = (
             k_stride,
             v_stride,
         )
-        self._layout[attention_layout.K_STRIDE], self._layout[attention_layout.V_STRIDE] = k_stride, v_stride
+        self._layout[attention_kernel.K_STRIDE], self._layout[attention_kernel.V_STRIDE] = k_stride, v_stride
         self._pools = k_pools, v_pools

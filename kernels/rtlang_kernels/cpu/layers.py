@@ -69,7 +69,7 @@ def rope_kernel(
 
 @cache
 def _ones(size: int) -> Tensor:
-    return torch.ones(size)
+    return torch.ones(size, dtype=torch.float32)
 
 
 def head_weights(q_norm: Tensor | None, k_norm: Tensor | None, head_dim: int, v_head_dim: int) -> Tensor:

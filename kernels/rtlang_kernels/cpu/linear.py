@@ -16,7 +16,8 @@ from torch.nn import functional
 from rtlang_kernels.cpu.compiled import source_digest
 from rtlang_kernels.cpu.host_code import kernel
 from rtlang_kernels.cpu.layers import line_block
-from rtlang_kernels.cpu.vector_linear import BLOCK, multiply_block, widened
+from rtlang_kernels.cpu.vector_linear import multiply_block, widened
+from rtlang_kernels.fused import BLOCK
 
 TILE = 4  # rows that a block is multiplied with at once, where there are several; their sums stay in registers
 
@@ -24,12 +25,6 @@ TILE = 4  # rows that a block is multiplied with at once, where there are severa
 def padded(num_rows: int) -> int:
     """Rows that the memory of so many has to have room for."""
     return num_rows if num_rows == 1 else -(-num_rows // TILE) * TILE
-
-
-def can_pack(weight: Tensor) -> bool:
-    """Whether `pack_blocks` takes this weight: float32 or bfloat16 [out, in], out in whole blocks."""
-    known = weight.dtype in (torch.float32, torch.bfloat16)
-    return known and weight.shape[0] % BLOCK == 0 and weight.shape[1] % 2 == 0
 
 
 def pack_blocks(weight: Tensor) -> Tensor:
@@ -62,10 +57,8 @@ def linear_kernel(is_bf16: int, block: int) -> Callable[..., None]:
             here, shift = weight + i * num_inputs * item, bias + i * 4
             if num_tokens == 1:
                 multiply_block(wide, line, here, num_inputs // 2, shift, target + i * item, row, is_bf16, 1)
-            else:
-                for token in range(
-                    0, num_tokens, TILE
-                ):  # the last tile may reach beyond the tokens, into room that is there
+            else:  # the last tile may reach beyond the tokens, into room that is there
+                for token in range(0, num_tokens, TILE):
                     x, out = wide + token * line, target + token * row + i * item
                     multiply_block(x, line, here, num_inputs // 2, shift, out, row, is_bf16, TILE)
 
@@ -76,17 +69,26 @@ class FewRows:
     """A linear layer without bias for few rows, of any number of outputs. One call at a time."""
 
     def __init__(self, weight: Tensor, max_rows: int) -> None:
-        """Args: weight: float32 or bfloat16 [out, in], in even; a copy is kept."""
-        self.max_rows = max_rows
+        """Args: weight: float32 or bfloat16 [out, in], in even; a packed copy of it is kept, in its dtype."""
+        self._max_rows, self._dtype = max_rows, weight.dtype
         self._num_outputs, self._num_inputs = weight.shape
         blocks = functional.pad(weight, (0, 0, 0, -self._num_outputs % BLOCK))
-        self._weight, self._bias = pack_blocks(blocks), torch.zeros(len(blocks))
-        self._wide = torch.empty((padded(max_rows), self._num_inputs))
+        self._weight, self._bias = pack_blocks(blocks), torch.zeros(len(blocks), dtype=torch.float32)
+        self._wide = torch.empty((padded(max_rows), self._num_inputs), dtype=torch.float32)
         self._run = linear_kernel(int(weight.dtype == torch.bfloat16), line_block(self._num_inputs))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """x [num_rows, in] of the weight's dtype, contiguous, 1 to `max_rows` rows -> [num_rows, out], contiguous."""
+        """x [num_rows, in] of the weight's dtype, contiguous, 1 to `max_rows` rows -> [num_rows, out], contiguous.
+
+        Raises:
+            ValueError: x is not such.
+        """
         num_rows, num_outputs = len(x), len(self._bias)
+        is_good = x.shape[1:] == (self._num_inputs,) and x.dtype == self._dtype and x.is_contiguous()
+        if not (is_good and 1 <= num_rows <= self._max_rows):
+            raise ValueError(
+                f"x is {x.dtype} {list(x.shape)}; contiguous {self._dtype} [1 to {self._max_rows}, {self._num_inputs}] is allowed"
+            )
         out = torch.empty((padded(num_rows), num_outputs), dtype=x.dtype)
         addresses = x.data_ptr(), self._weight.data_ptr(), self._bias.data_ptr(), out.data_ptr(), self._wide.data_ptr()
         self._run(*addresses, num_rows, self._num_inputs, num_outputs)

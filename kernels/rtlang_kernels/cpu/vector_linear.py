@@ -15,8 +15,9 @@ from numba.extending import intrinsic
 
 from rtlang_kernels.cpu.compiled import FLOAT, INT32
 from rtlang_kernels.cpu.emit import INT64, Lanes, call, constant, literals, load, lowered, multiply_add, splat
+from rtlang_kernels.fused import BLOCK
 
-BLOCK, WIDTH = 32, 16
+WIDTH = 16
 AHEAD = 2048  # bytes that are asked for before they are needed
 
 
@@ -85,18 +86,7 @@ def multiply_block(
                 results.append(result)
             stored.store(builder, results, builder.add(target, builder.mul(target_stride, INT64(row))))
 
-    arguments = (
-        types.int64,
-        types.int64,
-        types.int64,
-        types.int64,
-        types.int64,
-        types.int64,
-        types.int64,
-        is_bf16,
-        rows,
-    )
-    return lowered(types.void, arguments, 2, emit)
+    return lowered(types.void, (*(types.int64,) * 7, is_bf16, rows), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
