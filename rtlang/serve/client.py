@@ -35,13 +35,15 @@ def connect(
         api_key: the server's key, where it has one.
         timeout_s: longest wait for the connection, and later for the server's word on what is submitted.
         resume_s: if the connection breaks, how long to try to make another on which all graphs go on where they were, at most 600; the
-            server keeps them for as long. None ends them with the connection.
+            server keeps them for as long. What was submitted just before the break may run there a second time, for nobody, until that
+            time is over. None ends graphs with the connection.
     Raises:
         ConfigError: `url` is not such a URL, or `resume_s` no such time.
         ConnectionLostError: nobody answers there, the server refused (a wrong key), or the time is over.
     """
     address, longest = _address(url), MAX_DETACH_MS / 1000
-    if resume_s is not None and (isinstance(resume_s, bool) or not 0 < resume_s <= longest):
+    is_time = isinstance(resume_s, int | float) and not isinstance(resume_s, bool) and 0 < resume_s <= longest
+    if resume_s is not None and not is_time:
         raise ConfigError(
             "resume_s", resume_s, f"a positive number of seconds, at most {longest:g}, or None is allowed"
         )

@@ -3,7 +3,7 @@
 Whoever owns the transport feeds it whole messages and carries out the actions it returns: submit a graph, extend it, close it,
 cancel it. The outcome is told back (`opened`, `refused`, `deliver`, ...), and `take_output` hands over what is to be sent. Errors
 of one stream leave the others alone; a fatal one sets `close_code`, after which nothing more is read and every graph of the
-connection is to be cancelled. No input raises.
+connection that is not to last is to be cancelled. No input raises.
 
 What a client may open: kind `program` with body {graph: a RequestGraph in plain form, inputs: {name: text}, open: more nodes may
 follow, priority}, and kind `generate` or `chat` with body {prompt or messages, params, constraint, name, priority}. A stream that
@@ -80,17 +80,6 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
-class Attach:
-    """Take over the stream `rid`, then tell `attached` and deliver what comes after its first `position` messages, or tell `refused`."""
-
-    stream: int
-    rid: str
-    epoch: str
-    position: int
-    request: int
-
-
-@dataclass(frozen=True, slots=True)
 class Extend:
     """Add `nodes` to the stream's graph, close it if `closes`, then tell `extended` or `extend_refused` with `request`."""
 
@@ -114,7 +103,9 @@ class Cancel:
     stream: int
 
 
-Action = Submit | Attach | Extend | Close | Cancel
+Action = Submit | AttachStream | Extend | Close | Cancel
+"""What the owner of a connection is to do. For an AttachStream: take the stream over, tell `attached`, and deliver what follows the
+messages that have arrived; or tell `refused`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +187,16 @@ class Connection:
         self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._facts.epoch})
 
     def attached(
-        self, action: Attach, offsets: Offsets, last_request: int, refusals: Mapping[int, RtlangError]
+        self, action: AttachStream, offsets: Offsets, last_answered: int, refusals: Mapping[int, RtlangError]
     ) -> None:
         """The stream is taken over, with these pieces before it.
 
-        `last_request` is the last extension of it that was answered; what the client may have missed of `refusals` is said again.
+        `last_answered` is the last extension of it that was answered; what the client may have missed of `refusals` is said again.
         """
         self._offsets[action.stream] = offsets
         ack = {"t": "ack", "s": action.stream, "rid": action.rid, "epoch": self._facts.epoch, "from": action.position}
         missed = {request: error for request, error in refusals.items() if request > action.request}
-        self._send(ack | {"last_q": last_request, "refused": list(missed)})
+        self._send(ack | {"last_q": last_answered, "refused": list(missed)})
         for request, error in missed.items():
             self.extend_refused(action.stream, request, error)
 
@@ -308,8 +299,7 @@ class Connection:
                 return [self._open(message)]
             case AttachStream():
                 self._take_id(message.stream)
-                place = message.stream, message.rid, message.epoch, message.position, message.request
-                return [Attach(*place)]
+                return [message]
             case ExtendNodes():
                 nodes = tuple(nodes_from_plain(message.nodes))
                 self._check_known(message.stream)

@@ -26,11 +26,11 @@ class Sink(Protocol):
         """Events by stream, in the order in which they happened."""
 
     def abort(self) -> None:
-        """End at once: `deliver` failed, and its streams have a gap now."""
+        """End at once: `deliver` failed, and what it was to deliver has not been sent."""
 
 
 Route = Callable[[Event], tuple[Sink, int] | None]
-"""Where an event goes: a sink and its stream, or None for nowhere."""
+"""Where an event goes: a sink and its stream, or None for nowhere. Called once for every event, in their order, on the loop."""
 
 
 class Handover:
@@ -67,7 +67,11 @@ class Handover:
         by_sink: dict[Sink, list[tuple[int, Event]]] = {}
         for _ in range(len(self._pending)):
             route, event = self._pending.popleft()
-            place = route(event)
+            try:
+                place = route(event)
+            except Exception:
+                logger.exception("an event was lost on its way")
+                continue
             if place is not None:
                 by_sink.setdefault(place[0], []).append((place[1], event))
         for sink, events in by_sink.items():

@@ -11,12 +11,12 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from rtlang.errors import GoneError, RtlangError
-from rtlang.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
+from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, TokenLogprob
 from rtlang.lang.target import GraphRun
 from rtlang.serve.handover import Sink
 from rtlang.serve.wire import Offsets, next_offset
@@ -24,7 +24,7 @@ from rtlang.serve.wire import Offsets, next_offset
 logger = logging.getLogger(__name__)
 
 _SHARE_OF_ONE = 16  # one stream may fill this part of the memory of all logs
-_MAX_REFUSALS = 16
+_MAX_REFUSALS = 256
 _EVENT_BYTES, _NUMBER_BYTES = 200, 32  # what an event and a number in it take in memory, about
 
 
@@ -49,7 +49,7 @@ class LastingRun:
     Attributes:
         rid: its name, which only those know who were told.
         has_ended: its last event is in the log.
-        last_request: number of the last extension that was answered, 0 for none.
+        last_answered: number of the last extension that was answered, 0 for none.
         refusals: extensions that were refused, by number; the last few.
     """
 
@@ -57,7 +57,7 @@ class LastingRun:
         self.rid = secrets.token_hex(16)
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
-        self.last_request = 0
+        self.last_answered = 0
         self.refusals: dict[int, RtlangError] = {}
         self._owner, self._lasts_s = owner, lasts_s
         self._place: tuple[Holder, int] | None = (holder, stream)
@@ -68,12 +68,13 @@ class LastingRun:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, event: Event) -> tuple[Sink, int] | None:
-        """Note an event; who is to have it, and as which stream."""
+        """Note an event; who is to have it, and as which stream, or None for nobody."""
         if self._is_forgotten:
             return None
         size = _size_of(event)
         self._log.append((event, size))
         self._count(size)
+        self._owner.make_room()
         while len(self._log) > 1 and self._owner.is_too_much(self._num_bytes):
             dropped, size = self._log.popleft()
             next_offset(self._offsets_at_start, dropped)
@@ -81,14 +82,13 @@ class LastingRun:
             self._count(-size)
         if isinstance(event, (GraphFinished, GraphFailed)):
             self.has_ended = True
+            self._owner.note_end(self)
             self._start_timer()  # whoever missed the end has this long to ask for it
         return self._place
 
-    def answered(self, request: int | None, refusal: RtlangError | None = None) -> None:
+    def answered(self, request: int, refusal: RtlangError | None = None) -> None:
         """An extension was accepted or refused."""
-        if request is None:
-            return
-        self.last_request = max(self.last_request, request)
+        self.last_answered = max(self.last_answered, request)
         if refusal is not None:
             self.refusals[request] = refusal
             while len(self.refusals) > _MAX_REFUSALS:
@@ -98,13 +98,17 @@ class LastingRun:
         """Hand the stream to another connection, which has its first `position` messages.
 
         Raises:
-            GoneError: what follows them is no longer known, or there are not that many.
+            GoneError: what follows them is no longer known (the stream ends then), there are not that many, or nothing follows them.
         """
         skipped = position - self._num_dropped
         if not 0 <= skipped <= len(self._log):
             known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
+            if skipped < 0:
+                self.end()  # whoever asks for it can no longer use it
             raise GoneError(f"message {position} of the stream is not kept; {known} can be asked for", param="from")
-        if self._place is not None:
+        if self.has_ended and skipped == len(self._log):
+            raise GoneError("the stream has ended, and all of it has arrived", param="from")
+        if self._place is not None and not self.has_ended:
             before, old_stream = self._place
             before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
         self._place = holder, stream
@@ -174,6 +178,7 @@ class LastingRuns:
         self.is_closed = False
         self._epoch, self._max_bytes = epoch, max_bytes
         self._runs: dict[str, LastingRun] = {}
+        self._ended: dict[str, LastingRun] = {}  # those of them, the first to end first
 
     def begin(self, holder: Holder, stream: int, lasts_s: float) -> LastingRun:
         """A stream of `holder` that outlives it by `lasts_s` seconds."""
@@ -197,6 +202,17 @@ class LastingRuns:
     def forget(self, rid: str) -> None:
         """`LastingRun.end` calls it."""
         self._runs.pop(rid, None)
+        self._ended.pop(rid, None)
+
+    def note_end(self, run: LastingRun) -> None:
+        """The graph of `run` has ended: its log is the first to go where memory is short."""
+        if run.rid in self._runs:
+            self._ended[run.rid] = run
+
+    def make_room(self) -> None:
+        """Forget streams that have ended while all logs together are too large."""
+        while self.num_bytes > self._max_bytes and self._ended:
+            next(iter(self._ended.values())).end()
 
     def is_too_much(self, num_bytes: int) -> bool:
         """Whether a log of so many bytes has to give up its beginning."""
@@ -220,26 +236,23 @@ def cancel(run: GraphRun) -> None:
 
 def _size_of(event: Event) -> int:
     """Bytes that an event takes in memory, about."""
+    size = _EVENT_BYTES
     match event:
         case TextDelta():
-            return _EVENT_BYTES + len(event.text) + _NUMBER_BYTES * len(event.token_ids)
+            size += 2 * len(event.text) + _NUMBER_BYTES * len(event.token_ids)
         case NodeFinished():
-            size = _EVENT_BYTES
+            size += _NUMBER_BYTES * len(event.scores or ()) + _size_of_logprobs(event.prompt_logprobs or ())
             for completion in event.completions:
                 size += 2 * len(completion.text) + _NUMBER_BYTES * len(completion.token_ids)
-                for logprob in completion.logprobs or ():
-                    size += _EVENT_BYTES + 2 * _NUMBER_BYTES * len(logprob.top)
-            for logprob in event.prompt_logprobs or ():
-                size += _EVENT_BYTES + 2 * _NUMBER_BYTES * len(logprob.top)
-            return size + _NUMBER_BYTES * len(event.scores or ())
+                size += _size_of_logprobs(completion.logprobs or ())
         case GraphFinished():
-            return _EVENT_BYTES + sum(_size_of_value(value) for value in _values(event.values))
-    return _EVENT_BYTES
+            for value in event.values.values():
+                texts = [value] if isinstance(value, str) else value
+                size += sum(_EVENT_BYTES + 2 * len(text) for text in texts)
+        case NodeFailed() | GraphFailed():
+            size += 2 * len(event.error.message)
+    return size
 
 
-def _values(values: Mapping[str, object]) -> list[object]:
-    return [part for value in values.values() for part in (value if isinstance(value, list) else [value])]
-
-
-def _size_of_value(value: object) -> int:
-    return _EVENT_BYTES + (2 * len(value) if isinstance(value, str) else 0)
+def _size_of_logprobs(logprobs: Sequence[TokenLogprob]) -> int:
+    return sum(_EVENT_BYTES + 2 * _NUMBER_BYTES * len(item.top) for item in logprobs)

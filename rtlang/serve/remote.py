@@ -13,7 +13,6 @@ import contextlib
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -31,7 +30,7 @@ from rtlang.serve.encoding import Encoding
 from rtlang.serve.fields import check_int, check_ints, check_str
 from rtlang.serve.generation import generation_graph
 from rtlang.serve.messages import MAX_ID, stream_of
-from rtlang.serve.remote_run import Answer, Extension, Link, RemoteGraphRun, in_batches
+from rtlang.serve.remote_run import Answer, Extension, Link, Outage, RemoteGraphRun, in_batches
 from rtlang.serve.wire import check_offset, closed_because, error_from_wire, event_from_wire, read_messages
 
 logger = logging.getLogger(__name__)
@@ -52,7 +51,8 @@ class RemoteRuntime:
             ConnectionLostError: of `dial`.
         """
         self.url = url
-        self._dial, self._link, self._resume_s = dial, dial(), resume_s
+        self._dial, self._link = dial, dial()
+        self._resume_s, self._outage = resume_s, Outage(resume_s or 0.0)
         welcome = self._link.welcome
         self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
@@ -120,14 +120,11 @@ class RemoteRuntime:
             message["s"] = run.graph_id
             body["graph"] = {"nodes": batches[0], "inputs": list(graph.inputs)}
             body["open"] = is_open or len(batches) > 1
-            packed = [self._pack(message)]
+            run.opening_message = self._pack(message)
             # A graph larger than one frame follows in pieces.
-            for number, batch in enumerate(batches[1:], 2):
-                is_last = number == len(batches) and not is_open
-                packed.append(self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "close": is_last}))
-            run.opening_messages = tuple(packed)
+            self._register(run, batches[1:], lambda: Answer(is_awaited=False), closes=not is_open)
             self._runs[run.graph_id] = run
-            self._send(*packed)
+            self._send(run.opening_message, *run.unheard())
         self._await(run.opening, run)
         return run
 
@@ -138,20 +135,14 @@ class RemoteRuntime:
             if run.has_ended or not run.is_open:
                 raise GraphError(None, "graph", "the graph has ended" if run.has_ended else "the graph is closed")
             RequestGraph(tuple(nodes), run.inputs).validate(run.known)
-            first = self._last_request + 1
-            packed = [
-                self._pack({"t": "extend", "s": run.graph_id, "nodes": batch, "q": request})
-                for request, batch in enumerate(in_batches(nodes, self.limits.get("max_frame_bytes")), first)
-            ]
-            self._last_request += len(packed)
-            answers = [self._answer() for _ in packed]
-            pairs = zip(answers, packed, strict=True)
-            run.extending.update(enumerate((Extension(*pair) for pair in pairs), first))
-            self._send(*packed)
+            batches = in_batches(nodes, self.limits.get("max_frame_bytes"))
+            extensions = self._register(run, batches, self._answer, closes=False)
+            if not run.is_attaching:  # else they are said when the server has answered
+                self._send(*(extension.message for extension in extensions))
             run.known.update({node.node_id: node for node in nodes})
         try:
-            for answer in answers:
-                self._await(answer, run)
+            for extension in extensions:
+                self._await(extension.answer, run)
         except RtlangError:
             with self._lock:
                 for node in nodes:
@@ -162,8 +153,9 @@ class RemoteRuntime:
         """Close `run`; `RemoteGraphRun.close` calls it."""
         with self._lock:
             if run.is_open and not run.has_ended and self._lost is None:
-                self._send(self._pack({"t": "close", "s": run.graph_id}))
                 run.was_closed = True
+                if not run.is_attaching:
+                    self._send(self._pack({"t": "close", "s": run.graph_id}))
             run.is_open = False
 
     def cancel(self, run: RemoteGraphRun) -> None:
@@ -171,7 +163,8 @@ class RemoteRuntime:
         with self._lock:
             if not run.has_ended and self._lost is None:
                 run.was_cancelled = True
-                self._send(self._pack({"t": "cancel", "s": run.graph_id}))
+                if not run.is_attaching:
+                    self._send(self._pack({"t": "cancel", "s": run.graph_id}))
 
     def generate(
         self,
@@ -216,6 +209,9 @@ class RemoteRuntime:
         if threading.current_thread() is not self._reader:
             self._reader.join(CLOSE_TIMEOUT_S)  # the server answers bye by closing
             self._link.exits.close()
+            if not self._outage.is_over.is_set():  # the reader may wait for a server that says nothing
+                self._lose(f"{self.url}: closed", is_slow=False)
+                return
             self._reader.join()
 
     # Writing. All of it under the lock.
@@ -237,6 +233,25 @@ class RemoteRuntime:
             raise GraphError(None, "graph", f"a piece of {len(packed)} bytes; the server takes {limit} in one")
         return packed
 
+    def _register(
+        self,
+        run: RemoteGraphRun,
+        batches: Sequence[list[dict[str, Any]]],
+        answer: Callable[[], Answer],
+        *,
+        closes: bool,
+    ) -> list[Extension]:
+        """Number extensions, and note that they wait for the server's word; with `closes` the last one is the graph's last."""
+        fields = {"t": "extend", "s": run.graph_id}
+        extensions = {}
+        for request, batch in enumerate(batches, self._last_request + 1):
+            is_last = closes and batch is batches[-1]
+            message = self._pack({**fields, "nodes": batch, "q": request, "close": is_last})
+            extensions[request] = Extension(answer(), message)
+        self._last_request += len(extensions)
+        run.extending.update(extensions)
+        return list(extensions.values())
+
     def _send(self, *packed: bytes) -> None:
         if self._is_elsewhere:
             return
@@ -252,7 +267,9 @@ class RemoteRuntime:
         """Wait for an answer, without the lock."""
         if not answer.is_awaited:
             return
-        if not answer.is_there.wait(self._timeout_s):
+        while not answer.is_there.wait(self._timeout_s):
+            if not self._outage.is_over.is_set():  # the word comes after it, or its failure
+                continue
             run.cancel()
             self._finish(run)
             raise ConnectionLostError(f"{self.url}: no answer within {self._timeout_s:g} s")
@@ -266,14 +283,14 @@ class RemoteRuntime:
         try:
             while True:
                 try:
-                    while True:
-                        for message in read_messages(self._link.websocket.recv()):
-                            self._take(message)
+                    for message in read_messages(self._link.websocket.recv()):
+                        self._take(message)
                 except ConnectionClosed as error:
                     reason = closed_because(error)
                     is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
                     if (error.rcvd is not None and not is_slow) or not self._connect_again():
                         return
+                    is_slow = False
         except ProtocolError as error:
             reason = f"the server broke the protocol: {error.message}"
         except Exception:
@@ -285,51 +302,32 @@ class RemoteRuntime:
 
     def _connect_again(self) -> bool:
         """Replace a broken connection, within `resume_s`; whether that was possible."""
-        if self._resume_s is None:
-            return False
-        deadline, pause_s = time.monotonic() + self._resume_s, 0.05
-        while not self._is_closing.is_set():
+        while self._resume_s is not None:
+            pause_s = self._outage.next_pause()
+            if pause_s is None or self._is_closing.wait(pause_s):
+                return False
             try:
                 link = self._dial()
             except ConnectionLostError as error:
-                if time.monotonic() + pause_s > deadline:
-                    logger.warning("%s: not there again within %g s: %s", self.url, self._resume_s, error)
-                    return False
-                self._is_closing.wait(pause_s)
-                pause_s = min(2 * pause_s, 1.0)
+                logger.info("%s: not there yet: %s", self.url, error)
                 continue
-            logger.info("%s: connected again", self.url)
             with self._lock:
                 broken, self._link = self._link, link
+                if not self._runs:
+                    self._outage.end()
                 for run in sorted(self._runs.values(), key=lambda run: run.graph_id):
-                    self._take_up(run)
+                    self._send(*run.move())
                 if self._is_closing.is_set():
                     self._send(self._pack({"t": "bye"}))
             broken.exits.close()
             return True
         return False
 
-    def _take_up(self, run: RemoteGraphRun) -> None:
-        """Ask on a new connection for the rest of a stream; under the lock."""
-        if run.rid is None:
-            self._send(*run.opening_messages)
-            return
-        place = {"s": run.graph_id, "rid": run.rid, "epoch": run.epoch, "from": run.num_taken, "q": run.last_request}
-        self._send(self._pack({"t": "attach", **place}))
-
-    def _taken_up(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
-        """The server has the stream: what it has not heard yet is said again."""
-        last_request, refused = check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused")
+    def _take_attached(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
+        last_answered, refused = check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused")
         with self._lock:
-            for request, extension in sorted(run.extending.items()):
-                if request > last_request:
-                    self._send(extension.message)
-                elif request not in refused:
-                    del run.extending[request]
-                    extension.answer.give(None)
-            for was_said, kind in ((run.was_closed, "close"), (run.was_cancelled, "cancel")):
-                if was_said:
-                    self._send(self._pack({"t": kind, "s": run.graph_id}))
+            run.is_attaching = False
+            self._send(*run.settle(last_answered, refused))
 
     def _take(self, message: dict[str, Any]) -> None:
         kind, stream = message.get("t"), stream_of(message)
@@ -340,6 +338,7 @@ class RemoteRuntime:
             logger.debug("%s: %s %s", self.url, kind, message.get("message", ""))
         elif kind in ("delta", "event", "end"):
             run.num_taken += 1
+            self._outage.end()
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
                 check_offset(run.offsets, event, message)
@@ -347,7 +346,7 @@ class RemoteRuntime:
                 self._finish(run)
             run.tell(event)
         elif kind == "ack" and "from" in message:
-            self._taken_up(run, message)
+            self._take_attached(run, message)
         elif kind in ("ack", "error"):
             self._take_answer(run, message, error_from_wire(message) if kind == "error" else None)
 
@@ -355,13 +354,13 @@ class RemoteRuntime:
         request = message.get("q")
         answer: Answer | None
         if isinstance(request, int):
-            run.last_request = max(run.last_request, request)
+            run.last_answered = max(run.last_answered, request)
             extension = run.extending.pop(request, None)
             answer = None if extension is None else extension.answer
         else:
             answer = None if run.opening.is_there.is_set() else run.opening
             if answer is not None and error is None:
-                run.rid, run.epoch, run.opening_messages = check_str(message, "rid"), check_str(message, "epoch"), ()
+                run.rid, run.epoch, run.opening_message = check_str(message, "rid"), check_str(message, "epoch"), b""
         if error is not None:
             if answer is run.opening:
                 self._finish(run)

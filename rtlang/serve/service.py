@@ -69,7 +69,7 @@ class StreamService:
             self.idle.clear()
 
     def close_all(self, code: int, reason: str) -> None:
-        """End every connection; graphs still running are cancelled."""
+        """End every connection; graphs still running are cancelled, those that were to last too."""
         self.lasting.close()
         for socket in tuple(self.sockets):
             socket.end(code, reason)

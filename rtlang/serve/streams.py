@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+from weakref import WeakValueDictionary
 
 from rtlang.errors import GraphError, RtlangError
 from rtlang.lang.target import GraphRun
-from rtlang.serve.connection import Action, Attach, Cancel, Close, Connection, Extend, Submit
+from rtlang.serve.connection import Action, Cancel, Close, Connection, Extend, Submit
 from rtlang.serve.lasting import Holder, LastingRun, cancel
+from rtlang.serve.messages import AttachStream
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
@@ -24,29 +26,35 @@ class Streams:
     def __init__(self, service: StreamService, holder: Holder) -> None:
         self._service, self._holder = service, holder
         self._runs: dict[int, GraphRun] = {}
-        self._lasting: dict[int, LastingRun] = {}  # those of them that outlive the connection
+        # Those that outlive the connection, ended ones too, for as long as they are known.
+        self._lasting: WeakValueDictionary[int, LastingRun] = WeakValueDictionary()
 
     @property
     def num_running(self) -> int:
         """Graphs that have not ended."""
         return len(self._runs)
 
-    def drop(self, stream: int) -> None:
-        """A stream has ended, or is another connection's now."""
+    def note_end(self, stream: int) -> None:
+        """The graph of a stream has ended."""
+        self._runs.pop(stream, None)
+
+    def release(self, stream: int) -> None:
+        """A stream is another connection's now."""
         self._runs.pop(stream, None)
         self._lasting.pop(stream, None)
 
     def end(self, *, may_last: bool) -> None:
         """The connection is over: cancel its graphs; with `may_last`, those that were opened to outlive it go on for their time."""
         runs, self._runs = self._runs, {}
-        lasting, self._lasting = self._lasting, {}
-        for stream, run in runs.items():
-            if stream not in lasting:
-                cancel(run)
-            elif may_last:
-                lasting[stream].detach(self._holder)
+        for stream, lasting in tuple(self._lasting.items()):
+            runs.pop(stream, None)
+            if may_last:
+                lasting.detach(self._holder)
             else:
-                lasting[stream].end()
+                lasting.end()
+        self._lasting.clear()
+        for run in runs.values():
+            cancel(run)
 
     def perform(self, connection: Connection, action: Action) -> None:
         """Do what the connection's client asked for, and tell the connection how it went."""
@@ -54,18 +62,10 @@ class Streams:
             match action:
                 case Submit():
                     self._submit(connection, action)
-                case Attach(stream=stream):
+                case AttachStream():
                     self._attach(connection, action)
-                case Extend(stream=stream):
-                    run = self._runs.get(stream)
-                    if run is None:
-                        raise GraphError(None, "s", f"the graph of stream {stream} has ended")
-                    run.extend(action.nodes)
-                    if action.closes:
-                        run.close()
-                    if stream in self._lasting:
-                        self._lasting[stream].answered(action.request)
-                    connection.extended(stream, action.request)
+                case Extend():
+                    self._extend(connection, action)
                 case Close(stream=stream):
                     if stream in self._runs:
                         self._runs[stream].close()
@@ -102,21 +102,52 @@ class Streams:
             self._lasting[stream] = lasting
         connection.opened(stream, secrets.token_hex(8) if lasting is None else lasting.rid)
 
-    def _attach(self, connection: Connection, action: Attach) -> None:
+    def _attach(self, connection: Connection, action: AttachStream) -> None:
         lasting, stream = self._service.lasting.find(action.rid, action.epoch), action.stream
         replay = lasting.attach(self._holder, stream, action.position)
-        if lasting.run is not None and not lasting.has_ended:
-            self._runs[stream], self._lasting[stream] = lasting.run, lasting
-        connection.attached(action, replay.offsets, lasting.last_request, lasting.refusals)
+        assert lasting.run is not None  # its name was told after that
+        self._lasting[stream] = lasting
+        if not lasting.has_ended:
+            self._runs[stream] = lasting.run
+        connection.attached(action, replay.offsets, lasting.last_answered, lasting.refusals)
         connection.deliver([(stream, event) for event in replay.events])
+
+    def _extend(self, connection: Connection, action: Extend) -> None:
+        stream, request = action.stream, action.request
+        run, lasting = self._runs.get(stream), self._lasting.get(stream)
+        if run is None:
+            raise GraphError(None, "s", f"the graph of stream {stream} has ended")
+        if (
+            lasting is not None and request is not None and request <= lasting.last_answered
+        ):  # it was said on another connection
+            if request in lasting.refusals:
+                connection.extend_refused(stream, request, lasting.refusals[request])
+            else:
+                connection.extended(stream, request)
+            return
+        try:
+            run.extend(action.nodes)
+        except RtlangError as error:
+            if lasting is not None and request is not None:
+                lasting.answered(request, error)
+            raise
+        if action.closes:
+            run.close()
+        if lasting is not None and request is not None:
+            lasting.answered(request)
+        connection.extended(stream, request)
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
         match action:
-            case Submit() | Attach():
+            case Submit():
+                connection.refused(action.stream, error)
+            case AttachStream():
+                lasting = self._lasting.pop(action.stream, None)
+                if lasting is not None:
+                    lasting.detach(self._holder)
+                self._runs.pop(action.stream, None)
                 connection.refused(action.stream, error)
             case Extend():
-                if action.stream in self._lasting:
-                    self._lasting[action.stream].answered(action.request, error)
                 connection.extend_refused(action.stream, action.request, error)
             case Close() | Cancel():
                 logger.warning("stream %d: %s", action.stream, error)

@@ -90,14 +90,14 @@ class StreamSocket(asyncio.Protocol):
         connection.deliver(events)
         for stream, event in events:
             if isinstance(event, (GraphFinished, GraphFailed)):
-                self._streams.drop(stream)
+                self._streams.note_end(stream)
         self._flush()
         if self._service.is_draining:
             self._service.check_idle()
 
     def lose(self, stream: int, error: RtlangError) -> None:
         """Another connection has taken the stream over."""
-        self._streams.drop(stream)
+        self._streams.release(stream)
         if self._connection is not None:
             self._connection.refused(stream, error)
             self._flush()
@@ -117,7 +117,7 @@ class StreamSocket(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """End without a word; its graphs are cancelled."""
+        """End without a word; its graphs are cancelled, but for those that last."""
         if self._transport is not None:
             self._transport.abort()
 

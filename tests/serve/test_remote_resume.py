@@ -9,10 +9,11 @@ import pytest
 
 import rtlang as rt
 from rtlang.errors import ConfigError, ConnectionLostError, GoneError, GraphError
-from rtlang.events import GraphFailed, GraphFinished, TextDelta
-from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.events import Event, GraphFailed, GraphFinished, TextDelta
+from rtlang.lang.graph import Generate, Node, RequestGraph, Text
 from rtlang.params import SamplingParams
 from rtlang.serve.client import connect
+from rtlang.serve.remote_run import RemoteGraphRun
 from rtlang.serve.server import running_server
 from tests.serve.test_remote import TIMEOUT_S, Ear
 from tests.support.cut_proxy import cut_proxy
@@ -81,6 +82,133 @@ def test_what_is_said_while_the_connection_is_broken_arrives() -> None:
         assert isinstance(other.end(), GraphFailed)
 
 
+@pytest.mark.parametrize("cut_after", [1, 4, 9])
+def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: int) -> None:
+    nodes: list[Node] = [Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))]
+    nodes += [Text(number, number - 1, ("x" * 300,)) for number in range(2, 120)]
+    with (
+        serving(max_frame_bytes=8192) as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
+    ):
+        ear = Ear()
+        num_sent, send = 0, runtime._send
+
+        def cutting_send(*packed: bytes) -> None:
+            nonlocal num_sent
+            for data in packed:
+                if num_sent == cut_after:
+                    proxy.cut()
+                num_sent += 1
+                send(data)
+
+        runtime._send = cutting_send  # type: ignore[method-assign]
+        runtime.submit(RequestGraph(tuple(nodes)), ear)
+        assert num_sent > 9
+        wait_until(lambda: any(not run.is_open and len(run.nodes) == 120 for run in server.target.runs))
+        server.target.finish()
+        assert isinstance(ear.end(), GraphFinished)
+
+
+def test_extensions_during_many_cuts_are_done_once() -> None:
+    with (
+        serving() as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
+    ):
+        ears = [Ear() for _ in range(3)]
+        runs = [runtime.submit(graph(1), ear, is_open=True) for ear in ears]
+
+        def extend(run: RemoteGraphRun) -> None:
+            for number in range(2, 22):
+                run.extend([Text(number, number - 1, ("x",))])
+            run.close()
+
+        threads = [threading.Thread(target=extend, args=(run,)) for run in runs]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.02)
+            proxy.cut()
+        for thread in threads:
+            thread.join()
+        wait_until(lambda: all(not run.is_open for run in server.target.runs))
+        assert [len(run.nodes) for run in server.target.runs] == [22] * 3
+        server.target.finish()
+        assert all(isinstance(ear.end(), GraphFinished) for ear in ears)
+
+
+def test_a_listener_may_submit_extend_and_cancel_while_nobody_is_there() -> None:
+    with (
+        serving() as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
+    ):
+        inner, doomed_ear = Ear(), Ear()
+
+        def listen(event: Event) -> None:
+            if isinstance(event, TextDelta):
+                proxy.cut()
+                run = runtime.submit(graph(1), inner, is_open=True)
+                run.extend([Text(2, 1, ("x",))])
+                run.close()
+                runtime.submit(graph(5), doomed_ear).cancel()
+
+        runtime.submit(graph(1), listen)
+        server.target.step()
+        wait_until(lambda: any(not run.is_open and len(run.nodes) == 3 for run in server.target.runs))
+        wait_until(lambda: any(run.was_cancelled for run in server.target.runs))
+        server.target.finish()
+        assert isinstance(inner.end(), GraphFinished)
+        assert isinstance(doomed_ear.end(), GraphFailed)
+
+
+def test_a_word_that_is_awaited_may_come_after_a_longer_outage() -> None:
+    with (
+        serving() as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=0.3, resume_s=TIMEOUT_S) as runtime,
+    ):
+        ear = Ear()
+        run = runtime.submit(graph(1), ear, is_open=True)
+        proxy.is_open = False
+        proxy.cut()
+        wait_until(lambda: server.count("ws_connections") == 0)
+        later = threading.Timer(1.5, lambda: setattr(proxy, "is_open", True))
+        later.start()
+        run.extend([Text(2, 1, ("x",))])
+        run.close()
+        later.join()
+        wait_until(lambda: not server.target.runs[0].is_open)
+        server.target.finish()
+        assert isinstance(ear.end(), GraphFinished)
+
+
+def test_connections_that_break_at_once_are_tried_within_reason() -> None:
+    with (
+        serving() as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=1.0) as runtime,
+    ):
+        ear = Ear()
+        runtime.submit(graph(5), ear)
+        before = proxy.num_connections
+
+        def cut_all() -> None:
+            while runtime.is_alive:
+                wait_until(lambda: server.count("ws_connections") > 0 or not runtime.is_alive)
+                proxy.cut()
+
+        proxy.swallows = True  # what the server says after the greeting does not arrive
+        cutter = threading.Thread(target=cut_all)
+        cutter.start()
+        end = ear.end()
+        cutter.join()
+        assert isinstance(end, GraphFailed)
+        assert type(end.error) is ConnectionLostError
+        assert proxy.num_connections - before < 15
+
+
 def test_a_server_that_does_not_come_back_ends_the_graphs_in_time() -> None:
     with serving() as server, cut_proxy(server.url) as proxy:
         with connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=0.2) as runtime:
@@ -145,7 +273,7 @@ def test_programs_run_through_cuts_on_a_real_model() -> None:
     @rt.program
     def story(s: rt.State) -> None:
         s += "Once upon a time"
-        s += rt.gen("text", max_tokens=60, ignore_eos=True)
+        s += rt.gen("text", max_tokens=300, ignore_eos=True)
 
     with rt.Runtime(num_pages=512) as local:
         whole = story.run(runtime=local)["text"]
@@ -157,10 +285,10 @@ def test_programs_run_through_cuts_on_a_real_model() -> None:
                 if number % 7 == 3:
                     proxy.cut()
             assert "".join(seen) == whole
-            assert proxy.num_connections > 2
+            assert proxy.num_connections > 1
 
 
-@pytest.mark.parametrize("resume_s", [0, -1, 601, float("nan"), True])
-def test_a_time_that_cannot_be_is_refused(resume_s: float) -> None:
+@pytest.mark.parametrize("resume_s", [0, -1, 601, float("nan"), True, "30"])
+def test_a_time_that_cannot_be_is_refused(resume_s: object) -> None:
     with pytest.raises(ConfigError, match="resume_s"):
-        connect("ws://127.0.0.1:9", resume_s=resume_s)
+        connect("ws://127.0.0.1:9", resume_s=resume_s)  # type: ignore[arg-type]

@@ -107,6 +107,47 @@ def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
             assert len(server.target.runs[0].nodes) == 4
 
 
+def test_an_extension_that_is_said_again_is_answered_and_not_done_again() -> None:
+    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
+        assert client.receive()["t"] == "ack"
+        wrong = nodes_to_plain([Generate(9, 8, "y", SamplingParams(max_tokens=1))])
+        for _ in range(2):
+            client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
+            assert client.receive() == {"t": "ack", "s": 1, "q": 5}
+            client.send(t="extend", s=1, nodes=wrong, q=6)
+            assert client.receive()["code"] == "graph"
+        assert len(server.target.runs[0].nodes) == 3
+
+
+def test_a_stream_of_which_all_has_arrived_does_not_occupy_a_place() -> None:
+    with serving(max_streams=1) as server, WireClient(server.url) as client:
+        client.greet()
+        ack = open_lasting(client, max_tokens=1)
+        server.target.finish()
+        assert len(client.receive_end(1)) == 3
+        client.send(t="attach", s=2, rid=ack["rid"], epoch=ack["epoch"], **{"from": 3})
+        assert client.receive()["code"] == "gone"
+        open_lasting(client, 3)
+
+
+def test_bye_forgets_what_has_ended_too() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            ack = open_lasting(client, max_tokens=1)
+            server.target.finish()
+            client.receive_end(1)
+            client.send(t="bye")
+            wait_until(lambda: is_left(server))
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], **{"from": 0})
+            assert client.receive()["param"] == "rid"
+
+
 def test_what_is_not_to_last_ends_with_its_connection_and_bye_ends_all() -> None:
     with serving() as server:
         with WireClient(server.url) as client:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rtlang.errors import (
@@ -99,6 +99,7 @@ def assert_same_error(one: RtlangError, other: RtlangError) -> None:
     assert (one.code, one.message, one.facts, str(one)) == (other.code, other.message, other.facts, str(other))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events(), st.sampled_from(list(Encoding)))
 def test_every_event_comes_back_equal_under_the_clients_graph_id(event: Event, encoding: Encoding) -> None:
     wire = encoding.unpack(encoding.pack(event_to_wire(3, event)), LIMITS)

@@ -10,13 +10,16 @@ from urllib.parse import urlsplit
 
 
 class CutProxy:
-    """Attributes: url; is_open, whether new connections are let through; num_connections so far."""
+    """Attributes: url; is_open, whether new connections are let through; num_connections so far.
+
+    With `swallows`, a connection carries the greeting alone: of what the server sends, the first kilobyte.
+    """
 
     def __init__(self, url: str) -> None:
         self.lead_to(url)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"ws://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.is_open, self.num_connections = True, 0
+        self.is_open, self.swallows, self.num_connections = True, False, 0
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._ends: list[socket.socket] = []
         self._relays: list[threading.Thread] = []
@@ -65,15 +68,18 @@ class CutProxy:
             self._pairs.append((near, far))
             self._ends += [near, far]
             for source, target in ((near, far), (far, near)):
-                relay = threading.Thread(target=_relay, args=(source, target), daemon=True)
+                limit = 1024 if self.swallows and source is far else None
+                relay = threading.Thread(target=_relay, args=(source, target, limit), daemon=True)
                 relay.start()
                 self._relays.append(relay)
 
 
-def _relay(source: socket.socket, target: socket.socket) -> None:
+def _relay(source: socket.socket, target: socket.socket, limit: int | None) -> None:
+    left = 1 << 62 if limit is None else limit
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
-            target.sendall(data)
+            target.sendall(data[:left])
+            left = max(0, left - len(data))
     for end in (source, target):
         with contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
