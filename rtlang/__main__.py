@@ -23,7 +23,7 @@ from rich.console import Console
 
 import rtlang
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
-from rtlang.bench.workloads import MAKERS
+from rtlang.bench.workloads import MAKERS, USUAL
 from rtlang.config import RuntimeConfig, ServeConfig
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
@@ -162,8 +162,8 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
 def bench(
     settings: dict[str, Any],
     workload: Annotated[
-        str, typer.Option(help="Comma-separated workloads, in this order.", metavar="NAMES")
-    ] = ",".join(MAKERS),
+        str, typer.Option(help=f"Comma-separated, in this order; there are {', '.join(MAKERS)}.", metavar="NAMES")
+    ] = ",".join(USUAL),
     quick: Annotated[bool, typer.Option(help="Fewer requests and runs: about three minutes on two cores.")] = False,
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Pairs of runs of each workload; default: 3, or what fits with --quick.")

@@ -24,7 +24,7 @@ from rtlang.bench.machine import PeakMemory, package_versions, this_machine
 from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
 from rtlang.bench.static_batching import StaticBatching
-from rtlang.bench.workloads import MAKERS, Workload
+from rtlang.bench.workloads import MAKERS, USUAL, Workload
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.engine.runtime import Runtime
 from rtlang.errors import ConfigError
@@ -54,7 +54,7 @@ class BenchOptions:
         batch_size: of the baseline.
     """
 
-    workloads: tuple[str, ...] = tuple(MAKERS)
+    workloads: tuple[str, ...] = USUAL
     is_quick: bool = False
     repeats: int | None = None
     seed: int = 0

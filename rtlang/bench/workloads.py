@@ -255,6 +255,8 @@ MAKERS: dict[str, Callable[..., Workload]] = {
     "json": json_outputs,
     "stream": stream,
 }
+USUAL = ("shared", "tree", "mixed", "json")
+"""The workloads of a run that names none."""
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:
