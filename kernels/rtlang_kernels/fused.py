@@ -50,7 +50,7 @@ class FusedShape:
         return are_whole and have_heads and self.dtype in (torch.float32, torch.bfloat16)
 
     def num_bytes(self, num_layers: int, vocab_size: int) -> int:
-        """Bytes of the copy of the weights that a fused step holds: linear layers and head."""
+        """Bytes of the weights of linear layers and head, of which a fused step holds a copy."""
         layer = self.hidden_size * (self.qkv_size + self.q_size + 3 * self.intermediate_size)
         return (num_layers * layer + vocab_size * self.hidden_size) * self.dtype.itemsize
 

@@ -167,10 +167,10 @@ class LeanDecoder:
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
         fused = self._fused
-        is_few = fused is not None and len(states) > 0 and fused.pays(len(states))
-        if fused is not None and is_few and ops.column_for(states.device, self.dtype).name == "cpu":
-            return fused.project(states)
-        return self._head(states)
+        if fused is None or not len(states) or not fused.pays(len(states)):
+            return self._head(states)
+        is_cpu = ops.column_for(states.device, self.dtype).name == "cpu"  # else the definition is asked for
+        return fused.project(states) if is_cpu else self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
         """Rotation tables for sequences of up to `longest` tokens."""
@@ -195,10 +195,7 @@ class LeanDecoder:
 
 def lean_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
     """Bytes of a lean decoder's weights: the embedding once, and once more as the head's packed copy."""
-    assert config.lean is not None
-    hidden, heads = config.hidden_size, config.num_q_heads + config.num_kv_heads
-    layer = 2 * hidden * heads * config.head_dim + 3 * hidden * config.lean.intermediate_size
-    return (layer * config.num_layers + 2 * config.vocab_size * hidden) * dtype.itemsize
+    return _fused_shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
 
 
 def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:

@@ -108,12 +108,12 @@ class LastingRun:
             raise GoneError(f"message {position} of the stream is not kept; {known} can be asked for", param="from")
         if self.has_ended and skipped == len(self._log):
             raise GoneError("the stream has ended, and all of it has arrived", param="from")
-        if self._place is not None and not self.has_ended:
-            before, old_stream = self._place
-            before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
-        self._place = holder, stream
         if not self.has_ended:
             self._stop_timer()
+            if self._place is not None:
+                before, old_stream = self._place
+                before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
+        self._place = holder, stream
         offsets = dict(self._offsets_at_start)
         events = [event for event, _ in self._log]
         for event in events[:skipped]:
@@ -206,8 +206,7 @@ class LastingRuns:
 
     def note_end(self, run: LastingRun) -> None:
         """The graph of `run` has ended: its log is the first to go where memory is short."""
-        if run.rid in self._runs:
-            self._ended[run.rid] = run
+        self._ended[run.rid] = run
 
     def make_room(self) -> None:
         """Forget streams that have ended while all logs together are too large."""

@@ -252,10 +252,8 @@ class CpuFusedStep:
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         variant = variant_of(plan, windows[0], None)
-        others = {window for window in windows if window != windows[0]}
-        attends = (
-            len(variant.chunks) == 1 and not variant.dense and all(variant_of(plan, w, None) is variant for w in others)
-        )
+        is_same = all(variant_of(plan, window, None) is variant for window in set(windows))
+        attends = is_same and len(variant.chunks) == 1 and not variant.dense
 
         def run(begin: int, end: int) -> None:
             self._run(
