@@ -318,9 +318,8 @@ def check_grammar(
 
 def _started(config: RuntimeConfig) -> rtlang.Runtime:
     """A runtime with its model loaded; a terminal sees how far loading is."""
-    with show_loading(Console(stderr=True)):
-        if config.grammar_backend == "rtlang":
-            import_module("rtlang_grammars.warm_up").begin()  # before torch is imported, which takes seconds, too
+    with show_loading(Console(stderr=True)), import_module("rtlang_grammars.process").loading():
+        import_module("rtlang.engine.ahead").begin(config)
         return rtlang.Runtime(config=config).start()
 
 

@@ -7,6 +7,8 @@
   (`gc.freeze`); young objects are looked through as ever, those of the middle generation sooner and so fewer at a time (1 ms was usual),
   old ones when nobody waits (`tidy`), or after several times as many allocations.
 
+While something is loaded (`loading`), none is sought at all: what modules and models make stays.
+
 The settings are of the process, so they are counted: they hold from the first `begin` to the last `end`, which puts back what was there.
 Where someone has turned the collecting of garbage off, or set objects aside, nothing is collected or set aside here: there is no telling
 whose objects are whose afterwards. A fork of the process, in which nobody serves, begins with what was there before.
@@ -18,6 +20,8 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SWITCH_INTERVAL_S = 0.0005
 MIDDLE_AFTER = 3
@@ -33,12 +37,35 @@ _before: tuple[float, tuple[int, int, int]] | None = None
 _set: tuple[float, tuple[int, int, int]] | None = None
 _freezes = False
 """Whether what is frozen is so by this module."""
+_num_loading = 0
+_collected = False
+"""Whether garbage was collected before something was loaded, and will be."""
 _is_registered = False
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Collect no garbage meanwhile, for a time in which much is made that stays: a cold start takes a tenth less. May be nested."""
+    global _num_loading, _collected
+    with _lock:
+        _num_loading += 1
+        if _num_loading == 1:
+            _collected = gc.isenabled()
+            gc.disable()
+            _register()
+    try:
+        yield
+    finally:
+        with _lock:
+            if _num_loading:  # not in a fork
+                _num_loading -= 1
+                if _num_loading == 0 and _collected:
+                    gc.enable()
 
 
 def begin() -> None:
     """Set the process up for serving, once everything is loaded. Takes a full collection of garbage. Without effect where it raises."""
-    global _num_users, _before, _set, _freezes, _is_registered
+    global _num_users, _before, _set, _freezes
     with _lock:
         _num_users += 1
         if _num_users == 1:
@@ -47,11 +74,9 @@ def begin() -> None:
                 sys.setswitchinterval(SWITCH_INTERVAL_S)
             gc.set_threshold(young, min(middle, MIDDLE_AFTER), max(old, FULL_AFTER))
             _set = _now()
-            _freezes = gc.isenabled() and not gc.get_freeze_count()
-        if not _is_registered and hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_begin_anew)
-            _is_registered = True
-        freezes = _freezes and gc.isenabled()
+            _freezes = _collects() and not gc.get_freeze_count()
+        _register()
+        freezes = _freezes and _collects()
     if freezes:
         try:
             gc.collect()
@@ -77,6 +102,17 @@ def tidy() -> None:
         gc.collect()
 
 
+def _collects() -> bool:
+    return _collected if _num_loading else gc.isenabled()
+
+
+def _register() -> None:
+    global _is_registered
+    if not _is_registered and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_begin_anew)
+        _is_registered = True
+
+
 def _put_back() -> None:
     assert _before is not None
     assert _set is not None
@@ -90,12 +126,16 @@ def _put_back() -> None:
 
 
 def _begin_anew() -> None:
-    """In the child of a fork: those who serve did not come along, nor did whoever holds the lock."""
-    global _lock, _num_users
+    """In the child of a fork: those who serve or load did not come along, nor did whoever holds the lock."""
+    global _lock, _num_users, _num_loading
     _lock = threading.Lock()
     if _num_users:
         _num_users = 0
         _put_back()
+    if _num_loading:
+        _num_loading = 0
+        if _collected:
+            gc.enable()
 
 
 def _now() -> tuple[float, tuple[int, int, int]]:

@@ -23,6 +23,7 @@ from rtlang.bench.checkpoint import TOKENIZER_FILES, write_random_llama
 from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads import Workload
 from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.engine import ahead
 from rtlang.engine.runtime import Runtime
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.model.accelerator import accelerator_for
@@ -30,7 +31,6 @@ from rtlang.model.config import ModelConfig
 from rtlang.model.decoder import lean_bytes
 from rtlang.model.loader import model_directory, pick_dtype
 from rtlang.params import Constraint, ConstraintKind, SamplingParams
-from rtlang_grammars import warm_up
 from rtlang_kernels import bench_table, check_process, device_run
 from rtlang_kernels.bench_output import Output
 
@@ -317,8 +317,7 @@ def run(
     output.write(environment)
     output.write(held)
     output.figure({"kind": "environment", "device": environment, "held": held})
-    if config.grammar_backend == "rtlang":
-        warm_up.begin()  # a minute's work on a machine that never ran it, beside the first checks
+    ahead.begin(config)  # half a minute's work on a machine that never ran it, beside the first checks
     with output.part("kernels"):
         check_process.run(output, accelerator.device, is_after(FAMILIES_SHARE))
     is_right = False

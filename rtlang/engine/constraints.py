@@ -301,7 +301,7 @@ class ConstraintCompiler:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
-                warm_up.wait()
+                warm_up.make_ready(vocabulary.vocab_size)
                 folder, max_bytes = self._folder, self._config.grammar_cache_dir_bytes
                 store = None if folder is None else GrammarStore(folder, max_bytes)
                 self._backend = create_backend(

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from rtlang.config import RuntimeConfig
+from rtlang.engine import ahead
 from rtlang.engine.admission import Admission, Share
 from rtlang.engine.constraints import ConstraintCompiler
 from rtlang.engine.containment import contained, tell
@@ -45,7 +46,7 @@ from rtlang.model.device_runner import DeviceRunner
 from rtlang.model.runner import ModelRunner
 from rtlang.model.tokenizer import Tokenizer
 from rtlang.params import Constraint, SamplingParams, check_run_options, seconds_left
-from rtlang_grammars import warm_up
+from rtlang_grammars.process import loading
 from rtlang_grammars.schema.report import Report
 
 logger = logging.getLogger(__name__)
@@ -107,11 +108,11 @@ class Runtime:
             if self._is_closed:
                 raise EngineDeadError(_CLOSED)
             if self._loop is None:
-                if self.config.grammar_backend == "rtlang":
-                    warm_up.begin()  # beside the loading of the model
+                ahead.begin(self.config)
                 loop = EngineLoop(self._make_engine, self._break, self._end, on_step=Telemetry(self.metrics).after_step)
                 try:
-                    loop.start()
+                    with loading():
+                        loop.start()
                     self._tenancy.begin()
                 except BaseException as error:
                     self._is_closed = not isinstance(error, Exception)  # interrupted: see `_end`

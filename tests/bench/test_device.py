@@ -262,7 +262,7 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     monkeypatch.setattr(device_run, "measured_ceilings", lambda *_: device_bench.Ceilings(1e12, 1e14, 2.0, 1 << 25))
     monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))
     begun: list[bool] = []
-    monkeypatch.setattr(device.warm_up, "begin", lambda: begun.append(True))
+    monkeypatch.setattr(device.ahead, "begin", lambda config: begun.append(True))
     times = iter([0.0, 1.0, 1.0, 1.0, 300.0, 400.0, *[410.0] * 9])  # after two tasks the kernels' first part is over
     said: list[str] = []
     with Output(tmp_path / "out", tmp_path / "json", say=said.append) as output:

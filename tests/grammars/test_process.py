@@ -137,6 +137,26 @@ def test_where_collecting_is_turned_off_nothing_is_collected_or_set_aside(
     assert found() is not None
 
 
+def test_nothing_is_collected_while_something_is_loaded() -> None:
+    with process.loading():
+        with process.loading():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        process.begin()  # one has loaded while another does
+        assert gc.get_freeze_count() > 0
+    assert gc.isenabled()
+    process.end()
+    assert gc.get_freeze_count() == 0
+
+
+def test_collecting_stays_off_where_it_was_before_something_was_loaded(without_collecting: None) -> None:
+    with process.loading():
+        process.begin()
+        assert gc.get_freeze_count() == 0
+    process.end()
+    assert not gc.isenabled()
+
+
 def test_what_others_have_set_aside_stays_so() -> None:
     gc.collect()
     gc.freeze()
@@ -176,6 +196,8 @@ def test_a_fork_begins_with_what_was_there_before(is_held: bool) -> None:
     before = settings()
     process.begin()
     ours, theirs = os.pipe()
+    loads = process.loading()
+    loads.__enter__()
     if is_held:
         process._lock.acquire()  # by a thread that does not come along
     child = os.fork()
@@ -184,13 +206,14 @@ def test_a_fork_begins_with_what_was_there_before(is_held: bool) -> None:
         process.begin()
         is_set = settings() != before
         process.end()
-        os.write(theirs, bytes([was_put_back, is_set, settings() == before]))
+        os.write(theirs, bytes([was_put_back, is_set, settings() == before, gc.isenabled()]))
         os._exit(0)
     if is_held:
         process._lock.release()
+    loads.__exit__(None, None, None)
     os.close(theirs)
     with os.fdopen(ours, "rb") as pipe:
-        assert pipe.read() == bytes([1, 1, 1])
+        assert pipe.read() == bytes([1, 1, 1, 1])
     os.waitpid(child, 0)
     assert settings() != before
     process.end()

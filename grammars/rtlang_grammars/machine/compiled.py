@@ -1,17 +1,24 @@
 """The decorator of compiled functions: kept on disk under a name that changes with any source they are made of.
 
 numba keeps what it compiled per source file and does not see that a function it built in comes from another file that has changed.
+
+Compiling takes ten seconds and more where nothing is on disk. All arithmetic here is on integers, so until the code is there Python itself
+can run the same sources: `interpret`, and `use_compiled` once it is. Arrays are all that is kept from call to call, so either may go on
+where the other stopped. A step takes Python milliseconds with a small vocabulary, a walk over a large one seconds.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 
 _SOURCES = (
     "compiled.py",
@@ -26,12 +33,60 @@ _SOURCES = (
 )
 
 
+class Entry:
+    """A compiled function that Python calls."""
+
+    __slots__ = ("_dispatcher", "_run")
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = self._run = dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._run(*arguments)
+
+    @property
+    def is_missing_on_disk(self) -> bool:
+        """Whether it was never compiled from the present sources for this Python, and can be kept where it is."""
+        folder = self._dispatcher._cache.cache_path  # numba keeps an index for every function
+        name = self._dispatcher.py_func.__qualname__
+        version = f"py{sys.version_info[0]}{sys.version_info[1]}"
+        return folder is not None and not any(Path(folder).glob(f"*.{name}-*.{version}*.nbi"))
+
+    def interpret(self) -> None:
+        """Have Python run the source from now on."""
+        self._run = _interpreted(self._dispatcher)
+
+    def use_compiled(self) -> None:
+        """Undo `interpret`."""
+        self._run = self._dispatcher
+
+
+_entries: list[Entry] = []
+
+
+def is_any_missing_on_disk() -> bool:
+    """Whether there is something to compile ahead of time, of the modules imported so far."""
+    return any(entry.is_missing_on_disk for entry in _entries)
+
+
+def interpret() -> None:
+    """Have Python run all sources, until `use_compiled`. The results are the same."""
+    for entry in _entries:
+        entry.interpret()
+
+
+def use_compiled() -> None:
+    """Run compiled code, as from the start; what is not on disk is compiled when first called."""
+    for entry in _entries:
+        entry.use_compiled()
+
+
 def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile with numba when first called, and keep the result beside the source or in the user's cache directory.
 
     Args:
-        inner: only compiled code calls the function: it has no entry from Python (a call from there crashes), and is kept on disk as part
-            of those that call it.
+        inner: only compiled code calls the function: it has no entry from Python, and is kept on disk as part of those that call it. Others
+            are for Python alone (`Entry`).
 
     Nothing here makes arrays, so all go without numba's counting of references, which takes longer than a step of a walk (atomic additions
     for every array handed on). numba compiles a function again for every combination of the types it is called with, so calls hand over
@@ -40,9 +95,29 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
 
     def decorate(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{_digest()}"
-        return njit(cache=not inner, _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options)(function)
+        options.update(_nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner)
+        try:
+            dispatcher = njit(cache=not inner, **options)(function)
+        except RuntimeError:  # numba found no directory that it may write its cache to
+            dispatcher = njit(**options)(function)
+        if inner:
+            return dispatcher
+        _entries.append(Entry(dispatcher))
+        return _entries[-1]
 
     return decorate
+
+
+@functools.cache
+def _interpreted(dispatcher: Any) -> FunctionType:
+    """The source of a compiled function as a function of Python, which calls such functions only."""
+    source = dispatcher.py_func
+    names = {**source.__globals__}
+    function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
+    for name in source.__code__.co_names:
+        if isinstance(names.get(name), Dispatcher):
+            names[name] = _interpreted(names[name])
+    return function
 
 
 @functools.cache

@@ -136,7 +136,7 @@ def with_property(X, W, o, r, name, top):  # pragma: no cover
     return top, top + num_words + 1
 
 
-@compiled()
+@compiled(inner=True)
 def act(X, W, a, r, top):  # pragma: no cover
     """Take the action at X[a] that reads or writes the register: (next state or -1, register, top; top 0: no space)."""
     kind = X[a]

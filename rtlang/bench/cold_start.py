@@ -1,0 +1,75 @@
+"""How long a first run takes: from `rtlang run` to its first streamed text, with nothing compiled yet, and with everything on disk.
+
+python -m rtlang.bench.cold_start --rounds 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+PROGRAM = "examples/character.py:character"
+COMPILE_ALL = ("-c", "from rtlang_grammars.warm_up import warm_up; warm_up()")
+
+
+class Times(NamedTuple):
+    """Seconds from the start of a process to the first byte that it writes, and to its end."""
+
+    first: float
+    whole: float
+
+
+def timed(command: Sequence[str], environment: Mapping[str, str]) -> Times:
+    """Run a command.
+
+    Raises:
+        RuntimeError: it failed or wrote nothing; says what it said.
+    """
+    started = time.perf_counter()
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        has_text, first = bool(process.stdout.read(1)), time.perf_counter() - started
+        process.stdout.read()
+        said = process.stderr.read().decode(errors="replace")
+    if process.returncode or not has_text:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {said[-1000:]}")
+    return Times(first, time.perf_counter() - started)
+
+
+def measure(program: str, rounds: int, run: Callable[[Sequence[str], Mapping[str, str]], Times] = timed) -> str:
+    """The table: medians of all rounds. Every round has a cache directory of its own, empty at first."""
+    command = [sys.executable, "-m", "rtlang", "run", program]
+    cold, warm = [], []
+    for _ in range(rounds):
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # what compiles may write still
+            environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "RTLANG_CACHE_DIR": folder}
+            cold.append(run(command, environment))
+            subprocess.run([sys.executable, *COMPILE_ALL], env=environment, check=True)
+            warm.append(run(command, environment))
+    lines = ["| caches | first text | whole run |", "|---|---|---|"]
+    for name, times in (("empty", cold), ("filled", warm)):
+        first, whole = (statistics.median(column) for column in zip(*times, strict=True))
+        lines.append(f"| {name} | {first:.1f} s | {whole:.1f} s |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time to the first streamed text of a first run.")
+    parser.add_argument("--program", default=PROGRAM, help=f"as for `rtlang run`; default: {PROGRAM}")
+    parser.add_argument("--rounds", type=int, default=3, help="default: 3")
+    options = parser.parse_args()
+    if not 1 <= options.rounds <= 100:
+        parser.error("--rounds: 1 to 100 are allowed")
+    print(measure(options.program, options.rounds))
+
+
+if __name__ == "__main__":
+    main()
