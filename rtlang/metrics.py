@@ -30,7 +30,7 @@ class Metrics:
     Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens asked for; tokens found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, ws_slow_closed, and request_success(reason) for each finished request.
     Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
-    kv_pages_free, kv_pages_total, ws_connections.
+    kv_pages_free, kv_pages_total, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
     Histograms (`.observe(seconds)`): time_to_first_token, inter_token_latency, e2e_request_latency, request_queue_time,
     engine_step_gap (from the end of one step to the launch of the next), grammar_compile, mask.
     """
@@ -53,6 +53,10 @@ class Metrics:
         self.kv_pages_free = gauge("kv_pages_free", "KV pages that hold nothing.")
         self.kv_pages_total = gauge("kv_pages_total", "KV pages in the pool.")
         self.ws_connections = gauge("ws_connections", "WebSocket connections open.")
+        self.ws_streams_detached = gauge(
+            "ws_streams_detached", "Graphs that run on without a connection, to be resumed."
+        )
+        self.ws_resume_buffer_bytes = gauge("ws_resume_buffer_bytes", "Kept for streams that may be resumed, about.")
 
         self.prefix_cache_queries = counter("prefix_cache_queries", "Tokens looked up in the prefix cache.")
         self.prefix_cache_hits = counter("prefix_cache_hits", "Tokens found in the prefix cache.")

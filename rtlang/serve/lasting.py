@@ -18,6 +18,7 @@ from typing import Protocol
 from rtlang.errors import GoneError, RtlangError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, TokenLogprob
 from rtlang.lang.target import GraphRun
+from rtlang.metrics import Metrics
 from rtlang.serve.handover import Sink
 from rtlang.serve.wire import Offsets, next_offset
 
@@ -83,6 +84,7 @@ class LastingRun:
         if isinstance(event, (GraphFinished, GraphFailed)):
             self.has_ended = True
             self._owner.note_end(self)
+            self._owner.note_reader(self)
             self._start_timer()  # whoever missed the end has this long to ask for it
         return self._place
 
@@ -114,6 +116,7 @@ class LastingRun:
                 before, old_stream = self._place
                 before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
         self._place = holder, stream
+        self._owner.note_reader(self)
         offsets = dict(self._offsets_at_start)
         events = [event for event, _ in self._log]
         for event in events[:skipped]:
@@ -125,6 +128,7 @@ class LastingRun:
         if self._place is None or self._place[0] is not holder:
             return
         self._place = None
+        self._owner.note_reader(self)
         if self._owner.is_closed:
             self.end()
         elif not self.has_ended:
@@ -147,7 +151,7 @@ class LastingRun:
 
     def _count(self, num_bytes: int) -> None:
         self._num_bytes += num_bytes
-        self._owner.num_bytes += num_bytes
+        self._owner.count(num_bytes)
 
     def _start_timer(self) -> None:
         self._stop_timer()
@@ -166,19 +170,21 @@ class LastingRuns:
         loop: of the server.
         epoch: of this start of the server; names of other starts are unknown.
         max_bytes: for all logs together, about.
+        metrics: where streams without a connection, and the size of all logs, are told.
 
     Attributes:
         num_bytes: in all logs.
         is_closed: the server ends; nothing lasts any more.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, epoch: str, max_bytes: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, epoch: str, max_bytes: int, metrics: Metrics) -> None:
         self.loop = loop
         self.num_bytes = 0
         self.is_closed = False
-        self._epoch, self._max_bytes = epoch, max_bytes
+        self._epoch, self._max_bytes, self._metrics = epoch, max_bytes, metrics
         self._runs: dict[str, LastingRun] = {}
         self._ended: dict[str, LastingRun] = {}  # those of them, the first to end first
+        self._detached: set[str] = set()
 
     def begin(self, holder: Holder, stream: int, lasts_s: float) -> LastingRun:
         """A stream of `holder` that outlives it by `lasts_s` seconds."""
@@ -201,8 +207,24 @@ class LastingRuns:
 
     def forget(self, rid: str) -> None:
         """`LastingRun.end` calls it."""
-        self._runs.pop(rid, None)
+        run = self._runs.pop(rid, None)
         self._ended.pop(rid, None)
+        if run is not None:
+            self._detached.discard(rid)
+            self._metrics.ws_streams_detached.set(len(self._detached))
+
+    def count(self, num_bytes: int) -> None:
+        """A log has grown by so many bytes."""
+        self.num_bytes += num_bytes
+        self._metrics.ws_resume_buffer_bytes.set(self.num_bytes)
+
+    def note_reader(self, run: LastingRun) -> None:
+        """`run` has won or lost its connection, or has ended."""
+        if run.is_detached and not run.has_ended:
+            self._detached.add(run.rid)
+        else:
+            self._detached.discard(run.rid)
+        self._metrics.ws_streams_detached.set(len(self._detached))
 
     def note_end(self, run: LastingRun) -> None:
         """The graph of `run` has ended: its log is the first to go where memory is short."""

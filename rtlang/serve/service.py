@@ -48,7 +48,7 @@ class StreamService:
     ) -> None:
         self.target, self.config, self.facts, self.metrics, self.loop = target, config, facts, metrics, loop
         self.handover = Handover(loop)
-        self.lasting = LastingRuns(loop, facts.epoch, config.resume_buffer_bytes)
+        self.lasting = LastingRuns(loop, facts.epoch, config.resume_buffer_bytes, metrics)
         self.sockets: set[StreamSocket] = set()
         self.is_draining = False
         self.idle = asyncio.Event()

@@ -11,6 +11,7 @@ import pytest
 from rtlang.errors import AbortedError, GoneError, GraphError, RtlangError
 from rtlang.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.metrics import Metrics
 from rtlang.params import FinishReason, SamplingParams, Usage
 from rtlang.serve.lasting import LastingRun, LastingRuns
 from tests.support.scripted_target import ScriptedRun
@@ -39,9 +40,11 @@ def piece(text: str, choice: int = 0) -> TextDelta:
     return TextDelta(1, 1, choice, text, ())
 
 
-def on_loop(body: Callable[[LastingRuns], Coroutine[Any, Any, None]], max_bytes: int = 1 << 20) -> None:
+def on_loop(
+    body: Callable[[LastingRuns], Coroutine[Any, Any, None]], max_bytes: int = 1 << 20, metrics: Metrics | None = None
+) -> None:
     async def run() -> None:
-        await body(LastingRuns(asyncio.get_running_loop(), "epoch", max_bytes))
+        await body(LastingRuns(asyncio.get_running_loop(), "epoch", max_bytes, metrics or Metrics()))
 
     asyncio.run(run())
 
@@ -277,3 +280,32 @@ def test_answers_to_extensions_are_kept_within_reason() -> None:
         assert list(lasting.refusals) == list(range(144, 400))
 
     on_loop(body)
+
+
+def test_streams_without_a_connection_and_what_is_kept_are_counted() -> None:
+    metrics = Metrics()
+
+    def counts() -> tuple[float | None, float | None]:
+        value = metrics.registry.get_sample_value
+        return value("rtlang:ws_streams_detached"), value("rtlang:ws_resume_buffer_bytes")
+
+    async def body(runs: LastingRuns) -> None:
+        reader, other = Reader(), Reader()
+        first, _ = begin(runs, reader)
+        second, _ = begin(runs, reader)
+        assert counts() == (0, 0)
+        first.take(piece("a"))
+        assert counts() == (0, runs.num_bytes)
+        first.detach(reader)
+        second.detach(reader)
+        assert counts()[0] == 2
+        first.attach(other, 7, 0)
+        assert counts()[0] == 1
+        first.detach(other)
+        first.take(END)  # nobody reads it, but it no longer runs either
+        assert counts()[0] == 1
+        first.end()
+        second.end()
+        assert counts() == (0, 0)
+
+    on_loop(body, metrics=metrics)
