@@ -77,6 +77,7 @@ class Submit:
     priority: int
     deadline_s: float | None
     lasts_s: float | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,4 +361,6 @@ class Connection:
         priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
         is_open = message.kind == "program" and body.get("open") is True
         self._offsets[message.stream] = {}
-        return Submit(message.stream, graph, inputs, is_open, priority, message.deadline_s, message.lasts_s)
+        return Submit(
+            message.stream, graph, inputs, is_open, priority, message.deadline_s, message.lasts_s, message.key
+        )

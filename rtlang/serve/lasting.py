@@ -30,7 +30,13 @@ _EVENT_BYTES, _NUMBER_BYTES = 200, 32  # what an event and a number in it take i
 
 
 class Holder(Sink, Protocol):
-    """A connection that reads a stream."""
+    """A connection that reads a stream.
+
+    Attributes:
+        number: higher than those of earlier connections.
+    """
+
+    number: int
 
     def lose(self, stream: int, error: RtlangError) -> None:
         """Another connection has taken the stream over."""
@@ -49,13 +55,14 @@ class LastingRun:
 
     Attributes:
         rid: its name, which only those know who were told.
+        key: its client's name for it, if there is one: an open that is said again finds it by that.
         has_ended: its last event is in the log.
         last_answered: number of the last extension that was answered, 0 for none.
         refusals: extensions that were refused, by number; the last few.
     """
 
-    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float) -> None:
-        self.rid = secrets.token_hex(16)
+    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float, key: str | None) -> None:
+        self.rid, self.key = secrets.token_hex(16), key
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
         self.last_answered = 0
@@ -100,8 +107,11 @@ class LastingRun:
         """Hand the stream to another connection, which has its first `position` messages.
 
         Raises:
-            GoneError: what follows them is no longer known (the stream ends then), there are not that many, or nothing follows them.
+            GoneError: a later connection has it, and what this one had said was heard late; or what follows them is no longer known
+                (the stream ends then), there are not that many, or nothing follows them.
         """
+        if self._place is not None and self._place[0].number > holder.number:
+            raise GoneError("a later connection reads the stream", param="s")
         skipped = position - self._num_dropped
         if not 0 <= skipped <= len(self._log):
             known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
@@ -184,13 +194,21 @@ class LastingRuns:
         self._epoch, self._max_bytes, self._metrics = epoch, max_bytes, metrics
         self._runs: dict[str, LastingRun] = {}
         self._ended: dict[str, LastingRun] = {}  # those of them, the first to end first
+        self._keys: dict[str, str] = {}
         self._detached: set[str] = set()
 
-    def begin(self, holder: Holder, stream: int, lasts_s: float) -> LastingRun:
+    def begin(self, holder: Holder, stream: int, lasts_s: float, key: str | None = None) -> LastingRun:
         """A stream of `holder` that outlives it by `lasts_s` seconds."""
-        run = LastingRun(self, holder, stream, lasts_s)
+        run = LastingRun(self, holder, stream, lasts_s, key)
         self._runs[run.rid] = run
+        if key is not None:
+            self._keys[key] = run.rid
         return run
+
+    def opened_as(self, key: str) -> LastingRun | None:
+        """The stream that was opened under this key, if it is still known."""
+        rid = self._keys.get(key)
+        return None if rid is None else self._runs[rid]
 
     def find(self, rid: str, epoch: str) -> LastingRun:
         """The stream of that name.
@@ -210,6 +228,8 @@ class LastingRuns:
         run = self._runs.pop(rid, None)
         self._ended.pop(rid, None)
         if run is not None:
+            if run.key is not None:
+                del self._keys[run.key]
             self._detached.discard(rid)
             self._metrics.ws_streams_detached.set(len(self._detached))
 

@@ -16,6 +16,7 @@ from rtlang.serve.fields import check_int, check_list, check_map, check_str, opt
 VERSION = 1
 MAX_ID = (1 << 53) - 1
 MAX_DETACH_MS = 600_000
+MIN_KEY_CHARS, MAX_KEY_CHARS = 16, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,17 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given."""
+    """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given.
+
+    Opened again under the same `key`, for as long as it is known, it is not run a second time: the stream is read from its start.
+    """
 
     stream: int
     kind: str
     body: Mapping[str, Any]
     deadline_s: float | None = None
     lasts_s: float | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
                 check_map(message, "body"),
                 None if deadline_ms is None else deadline_ms / 1000,
                 None if detach_ms is None else detach_ms / 1000,
+                _key(message, detach_ms),
             )
         case "attach":
             return AttachStream(
@@ -145,3 +151,16 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
         case "bye":
             return Bye()
     raise ProtocolError(f"unknown message t = {kind[:40]!r}", param="t")
+
+
+def _key(message: Mapping[str, Any], detach_ms: int | None) -> str | None:
+    key = optional(check_str, message, "idem")
+    if key is None:
+        return None
+    if detach_ms is None:
+        raise ProtocolError("idem needs detach_ms: how long the stream is known", param="idem")
+    if not MIN_KEY_CHARS <= len(key) <= MAX_KEY_CHARS:  # nobody is to guess it
+        raise ProtocolError(
+            f"idem has {len(key)} characters; {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
+        )
+    return key

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -108,7 +109,7 @@ class RemoteRuntime:
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
         message: dict[str, Any] = {"t": "open", "kind": "program", "body": body}
         if self._resume_s is not None:
-            message["detach_ms"] = max(1, round(self._resume_s * 1000))
+            message |= {"detach_ms": max(1, round(self._resume_s * 1000)), "idem": secrets.token_hex(16)}
         if deadline_s is not None:
             message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
         batches = in_batches(graph.nodes, self.limits.get("max_frame_bytes"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Protocol
 
 from rtlang.config import ServeConfig
@@ -50,6 +51,7 @@ class StreamService:
         self.handover = Handover(loop)
         self.lasting = LastingRuns(loop, facts.epoch, config.resume_buffer_bytes, metrics)
         self.sockets: set[StreamSocket] = set()
+        self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()
 

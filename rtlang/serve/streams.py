@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 from rtlang.errors import GraphError, RtlangError
 from rtlang.lang.target import GraphRun
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Extend, Submit
-from rtlang.serve.lasting import Holder, LastingRun, cancel
+from rtlang.serve.lasting import Holder, LastingRun, Replay, cancel
 from rtlang.serve.messages import AttachStream
 from rtlang.serve.service import StreamService
 
@@ -81,7 +81,15 @@ class Streams:
 
     def _submit(self, connection: Connection, action: Submit) -> None:
         service, stream = self._service, action.stream
-        lasting = None if action.lasts_s is None else service.lasting.begin(self._holder, stream, action.lasts_s)
+        known = None if action.key is None else service.lasting.opened_as(action.key)
+        if known is not None:
+            replay = self._take_over(stream, known, 0)
+            connection.opened(stream, known.rid)
+            connection.deliver([(stream, event) for event in replay.events])
+            return
+        lasting = None
+        if action.lasts_s is not None:
+            lasting = service.lasting.begin(self._holder, stream, action.lasts_s, action.key)
         handover = service.handover
         try:
             run = service.target.submit(
@@ -104,13 +112,17 @@ class Streams:
 
     def _attach(self, connection: Connection, action: AttachStream) -> None:
         lasting, stream = self._service.lasting.find(action.rid, action.epoch), action.stream
-        replay = lasting.attach(self._holder, stream, action.position)
-        assert lasting.run is not None  # its name was told after that
+        replay = self._take_over(stream, lasting, action.position)
+        connection.attached(action, replay.offsets, lasting.last_answered, lasting.refusals)
+        connection.deliver([(stream, event) for event in replay.events])
+
+    def _take_over(self, stream: int, lasting: LastingRun, position: int) -> Replay:
+        replay = lasting.attach(self._holder, stream, position)
+        assert lasting.run is not None  # else it would have been forgotten
         self._lasting[stream] = lasting
         if not lasting.has_ended:
             self._runs[stream] = lasting.run
-        connection.attached(action, replay.offsets, lasting.last_answered, lasting.refusals)
-        connection.deliver([(stream, event) for event in replay.events])
+        return replay
 
     def _extend(self, connection: Connection, action: Extend) -> None:
         stream, request = action.stream, action.request

@@ -59,6 +59,7 @@ class StreamSocket(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._connection: Connection | None = None
+        self.number = next(service.numbers)
         self._streams = Streams(service, self)
         self._fragments: list[bytes] = []
         self._fragments_are_text = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -23,7 +24,10 @@ END = GraphFinished(1, {"x": "ab"}, Usage(1, 0, 2))
 class Reader:
     """A connection that only notes what it loses."""
 
+    numbers = itertools.count(1)
+
     def __init__(self) -> None:
+        self.number = next(self.numbers)
         self.lost: list[tuple[int, RtlangError]] = []
 
     def deliver(self, events: list[tuple[int, Event]]) -> None:
@@ -278,6 +282,22 @@ def test_answers_to_extensions_are_kept_within_reason() -> None:
         for request in range(31, 400):
             lasting.answered(request, GraphError(None, "nodes", "wrong"))
         assert list(lasting.refusals) == list(range(144, 400))
+
+    on_loop(body)
+
+
+def test_what_a_broken_connection_had_said_takes_no_stream_from_the_next() -> None:
+    async def body(runs: LastingRuns) -> None:
+        first, broken, second = Reader(), Reader(), Reader()
+        lasting, _ = begin(runs, first)
+        lasting.attach(second, 2, 0)
+        with pytest.raises(GoneError):
+            lasting.attach(broken, 2, 0)
+        assert (first.lost, broken.lost, second.lost) == (first.lost[:1], [], [])
+        assert lasting.take(piece("a")) == (second, 2)
+        lasting.detach(second)
+        lasting.attach(broken, 2, 0)
+        assert lasting.take(piece("b")) == (broken, 2)
 
     on_loop(body)
 

@@ -21,12 +21,14 @@ from rtlang.serve.messages import (
     stream_of,
 )
 
+KEY = "k" * 16
 GOOD: list[tuple[dict[str, Any], ClientMessage]] = [
     ({"t": "hello", "v": 1}, Hello(1)),
     ({"t": "hello", "v": 2, "auth": "k", "client": "c"}, Hello(2, "k", "c")),
     ({"t": "open", "s": 1, "kind": "program", "body": {"a": 1}}, Open(1, "program", {"a": 1})),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "deadline_ms": 1500}, Open(1, "x", {}, 1.5)),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 2500}, Open(1, "x", {}, lasts_s=2.5)),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 1, "idem": KEY}, Open(1, "x", {}, None, 0.001, KEY)),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 7, "q": 2}, AttachStream(4, "r", "e", 7, 2)),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 0}, AttachStream(4, "r", "e", 0)),
     ({"t": "extend", "s": 2, "nodes": [1], "q": 4, "close": True}, ExtendNodes(2, [1], 4, True)),
@@ -47,6 +49,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"t": "attach", "s": 1, "rid": "r", "epoch": "e", "from": -1}, "from"),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 0}, "detach_ms"),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 600_001}, "detach_ms"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "idem": KEY}, "idem"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 1, "idem": KEY[1:]}, "idem"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 1, "idem": KEY * 9}, "idem"),
+    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 1, "idem": 7}, "idem"),
     ({"t": "hello"}, "v"),
     ({"t": "hello", "v": True}, "v"),
     ({"t": "hello", "v": 1, "auth": 3}, "auth"),

@@ -106,6 +106,7 @@ def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: in
         runtime.submit(RequestGraph(tuple(nodes)), ear)
         assert num_sent > 9
         wait_until(lambda: any(not run.is_open and len(run.nodes) == 120 for run in server.target.runs))
+        assert len(server.target.runs) == 1
         server.target.finish()
         assert isinstance(ear.end(), GraphFinished)
 

@@ -6,19 +6,23 @@ from typing import Any
 
 import pytest
 
+from rtlang.errors import OverloadError
 from rtlang.lang.graph import Generate, RequestGraph, Text, nodes_to_plain
 from rtlang.params import SamplingParams
 from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until
 from tests.support.wire_client import JSON, MSGPACK, WireClient
 
+KEY = "0123456789abcdef"
 MORE = [Generate(2, 1, "y", SamplingParams(max_tokens=1))]
 
 
-def open_lasting(client: WireClient, stream: int = 1, max_tokens: int = 4, detach_ms: int = 60_000) -> dict[str, Any]:
+def open_lasting(
+    client: WireClient, stream: int = 1, max_tokens: int = 4, detach_ms: int = 60_000, **more: str
+) -> dict[str, Any]:
     """The ack of a generation that outlives its connection."""
     body = {"prompt": "x", "params": {"max_tokens": max_tokens}}
-    client.send(t="open", s=stream, kind="generate", body=body, detach_ms=detach_ms)
+    client.send(t="open", s=stream, kind="generate", body=body, detach_ms=detach_ms, **more)
     ack = client.receive()
     assert ack["t"] == "ack"
     return ack
@@ -164,6 +168,58 @@ def test_what_is_not_to_last_ends_with_its_connection_and_bye_ends_all() -> None
             client.send(t="bye")
             wait_until(lambda: server.target.runs[2].was_cancelled)
         assert not server.target.runs[0].was_cancelled
+
+
+def test_an_open_that_is_said_again_is_run_once() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            first = open_lasting(client, idem=KEY)
+            server.target.step("a")
+            assert client.receive()["d"] == "a"
+            leave(client)
+            wait_until(lambda: is_left(server))
+        server.target.step("b")
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client, 1, idem="another's key is no key of mine")
+            assert open_lasting(client, 2, idem=KEY) == first | {"s": 2}
+            assert [(piece["o"], piece["d"]) for piece in (client.receive(), client.receive())] == [(0, "a"), (1, "b")]
+        assert len(server.target.runs) == 2
+
+
+def test_an_open_that_is_said_again_is_read_from_its_start_after_its_end_too() -> None:
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        first = open_lasting(client, idem=KEY)
+        server.target.finish()
+        ended = client.receive_end(1)
+        assert open_lasting(client, 2, idem=KEY) == first | {"s": 2}
+        assert [message | {"s": 1} for message in client.receive_end(2)] == ended
+        assert len(server.target.runs) == 1
+
+
+def test_an_open_under_a_key_that_is_forgotten_is_run_again() -> None:
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client, detach_ms=50, idem=KEY)
+            leave(client)
+        wait_until(lambda: server.target.runs[0].was_cancelled)
+        with WireClient(server.url) as client:
+            client.greet()
+            open_lasting(client, idem=KEY)
+        assert len(server.target.runs) == 2
+
+
+def test_what_is_refused_under_a_key_may_be_tried_again() -> None:
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        server.target.refusal = OverloadError("full", 1.0)
+        client.send(t="open", s=1, kind="generate", body={"prompt": "x"}, detach_ms=1000, idem=KEY)
+        assert client.receive()["code"] == "overload"
+        server.target.refusal = None
+        open_lasting(client, 2, idem=KEY)
 
 
 def test_a_stream_nobody_comes_back_for_is_cancelled() -> None:
