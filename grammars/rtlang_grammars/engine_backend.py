@@ -109,7 +109,7 @@ class EngineBackend:
     ) -> EngineBackend:
         """Index the vocabulary, or read the index from the cache on disk, and have all code ready.
 
-        Code that is not in the cache on disk is compiled, which takes up to a minute.
+        Code that is not in the cache on disk is compiled, which takes up to a minute, unless it is interpreted (`machine.compiled`).
         """
         engine, table = Engine(vocabulary, cache_dir), TokenTable(vocabulary)
         # Code that is compiled meanwhile takes longer than any grammar may.

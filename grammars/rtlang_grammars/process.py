@@ -45,7 +45,10 @@ _is_registered = False
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Collect no garbage meanwhile, for a time in which much is made that stays: a cold start takes a tenth less. May be nested."""
+    """Collect no garbage meanwhile, for a time in which much is made that stays: a cold start takes a tenth less. May be nested.
+
+    Where someone turns collecting off meanwhile, it is on afterwards: there is no telling by whom it was.
+    """
     global _num_loading, _collected
     with _lock:
         _num_loading += 1

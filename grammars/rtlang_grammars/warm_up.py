@@ -14,19 +14,24 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.machine import compiled
+from rtlang_grammars.spec import Constraint, ConstraintKind
 from rtlang_grammars.vocabulary import Vocabulary
 
 MAX_INTERPRETED_TOKENS = 8192
 """Python goes through a vocabulary of as many tokens in half a second, and makes most masks of a schema in milliseconds."""
+MAX_INTERPRETED_CHARS = 4000
+"""Of a constraint. It takes Python a second and more to read a list of 20,000 values, and for a step within one of 200 objects."""
+AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
+"""Kinds that may go a hundred ways at once, however short they are."""
 
 _LONGEST_S = 300.0
 _lock = Lock()
-_process: subprocess.Popen[bytes] | None = None
-_is_watched = False
+_code_is_there: Event | None = None
+"""Of the process that compiles; None where there is none, or no longer."""
 
 
 def warm_up() -> float:
@@ -38,22 +43,35 @@ def warm_up() -> float:
 
 
 def begin(others: Sequence[str] = ()) -> bool:
-    """Start a process that compiles what is not on disk, unless nothing is missing or one runs already; whether one was started.
+    """Start a process that compiles, unless no code of grammars is missing on disk, or one is at work; whether one was started.
 
-    It needs no looking after: what it compiles is found on disk by whoever comes next; where it fails, everyone compiles for
-    themselves.
+    It needs no looking after: what it compiles is found on disk by whoever comes next; where it cannot be started or fails, everyone
+    compiles for themselves.
 
     Args:
         others: modules whose `compile_ahead` it calls first.
     """
-    global _process
+    global _code_is_there
     with _lock:
-        if _process is not None or not compiled.is_any_missing_on_disk():
+        if _code_is_there is not None or not compiled.is_any_missing_on_disk():
             return False
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        code = f"from rtlang_grammars import warm_up; warm_up.compile_all({tuple(others)!r})"
         quiet = subprocess.DEVNULL
-        command = [sys.executable, "-c", f"from rtlang_grammars import warm_up; warm_up.compile_all({tuple(others)!r})"]
-        _process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", code],
+                stdin=quiet,
+                stdout=quiet,
+                stderr=quiet,
+                env=environment,
+                start_new_session=True,  # an interrupt from the terminal is not for it
+            )
+        except OSError:
+            return False
+        _code_is_there = Event()
+        watch = Thread(target=_watch, args=(process, _code_is_there), name="rtlang-grammar-code", daemon=True)
+        watch.start()
         return True
 
 
@@ -66,26 +84,51 @@ def compile_all(others: Sequence[str]) -> None:
     warm_up()
 
 
-def make_ready(vocab_size: int) -> None:
-    """Have code that runs, for a vocabulary of so many tokens: where the process that `begin` started is still at work, that of a small
-    vocabulary is interpreted until it has ended, and others wait for it."""
-    global _is_watched
+def make_ready(vocab_size: int, constraint: Constraint) -> None:
+    """Have code that runs for this constraint and a vocabulary of so many tokens.
+
+    Where the process that `begin` started is still at work, this waits for its end; but if neither is too large, code is interpreted
+    until then, in all of this process.
+    """
     with _lock:
-        process = _process
-        if process is None or process.poll() is not None:
+        is_there = _code_is_there
+        if is_there is None:
             return
-        if vocab_size <= MAX_INTERPRETED_TOKENS:
-            if not _is_watched:
-                compiled.interpret()
-                Thread(target=_use_code_of, args=(process,), name="rtlang-grammar-code", daemon=True).start()
-                _is_watched = True
+        if (
+            vocab_size <= MAX_INTERPRETED_TOKENS
+            and len(constraint.source) <= MAX_INTERPRETED_CHARS
+            and constraint.kind not in AMBIGUOUS
+        ):
+            compiled.interpret()
             return
-    _use_code_of(process)
+    is_there.wait()
 
 
-def _use_code_of(process: subprocess.Popen[bytes]) -> None:
+def _watch(process: subprocess.Popen[bytes], is_there: Event) -> None:
+    global _code_is_there
     try:
         process.wait(_LONGEST_S)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.wait()
+    try:
+        if compiled.is_interpreted():
+            # Load it, or compile it where the process has failed, beside what runs; no step has to wait for that.
+            with compiled.use_compiled_here():
+                warm_up()
+    finally:
+        with _lock:
+            compiled.use_compiled()
+            _code_is_there = None
+        is_there.set()
+
+
+def _begin_anew() -> None:
+    """In the child of a fork: the watching thread did not come along, nor did whoever holds the lock."""
+    global _lock, _code_is_there
+    _lock, _code_is_there = Lock(), None
     compiled.use_compiled()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import NamedTuple
 
 PROGRAM = "examples/character.py:character"
@@ -33,14 +33,18 @@ def timed(command: Sequence[str], environment: Mapping[str, str]) -> Times:
         RuntimeError: it failed or wrote nothing; says what it said.
     """
     started = time.perf_counter()
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with (
+        TemporaryFile() as said,
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said) as process,
+    ):
         assert process.stdout is not None
-        assert process.stderr is not None
         has_text, first = bool(process.stdout.read(1)), time.perf_counter() - started
         process.stdout.read()
-        said = process.stderr.read().decode(errors="replace")
+        process.wait()
+        said.seek(0)
+        message = said.read().decode(errors="replace")
     if process.returncode or not has_text:
-        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {said[-1000:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {message[-1000:]}")
     return Times(first, time.perf_counter() - started)
 
 
@@ -52,6 +56,7 @@ def measure(program: str, rounds: int, run: Callable[[Sequence[str], Mapping[str
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # what compiles may write still
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "RTLANG_CACHE_DIR": folder}
             cold.append(run(command, environment))
+            # Beside the process that the first run has left; whichever is behind finds what the other has made.
             subprocess.run([sys.executable, *COMPILE_ALL], env=environment, check=True)
             warm.append(run(command, environment))
     lines = ["| caches | first text | whole run |", "|---|---|---|"]

@@ -9,6 +9,9 @@ CPU_CODE = ("rtlang_kernels.cpu.ahead",)
 
 
 def begin(config: RuntimeConfig) -> None:
-    """Start that process, unless nothing is missing or it runs already. Best called before torch is imported, which takes seconds, too."""
+    """Start that process where code of our grammars is missing, unless one is at work. Code of the CPU's kernels is made with it.
+
+    Best called before torch is imported, which takes seconds, too.
+    """
     if config.grammar_backend == "rtlang":
         warm_up.begin(CPU_CODE if config.device == "cpu" else ())

@@ -210,6 +210,8 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
+        if self._config.grammar_backend == "rtlang":
+            warm_up.make_ready(self._vocab_size, constraint)
         if self._backend is not None:  # now, and not when it was asked for: nobody fails because others took long
             self._start_timer_of(constraint)
         started = perf_counter()
@@ -296,12 +298,11 @@ class ConstraintCompiler:
         return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report, pace=compiled.pace)
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
-        """The backend, made when first asked for. Compiling its code may take long: until it is there no time runs for constraints."""
+        """The backend, made when first asked for. That may take long: until it is there no time runs for constraints."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
                 self._search = CompletionSearch(vocabulary)
-                warm_up.make_ready(vocabulary.vocab_size)
                 folder, max_bytes = self._folder, self._config.grammar_cache_dir_bytes
                 store = None if folder is None else GrammarStore(folder, max_bytes)
                 self._backend = create_backend(

@@ -16,32 +16,49 @@ from rtlang.engine import ahead
 
 ROOT = Path(__file__).parents[2]
 FIRST_RUN = """
-import json, os, signal, sys
+import json, os, signal, subprocess, sys, time
 sys.path[:0] = {paths}
 import rtlang as rt
-from rtlang_grammars import warm_up
-from rtlang_grammars.machine.walks import walk
+from rtlang_grammars.machine import compiled
 
-SCHEMA = {{"type": "object", "properties": {{"name": {{"type": "string", "maxLength": 12}}, "age": {{"type": "integer"}}}},
-          "required": ["name", "age"], "additionalProperties": False}}
+class Popen(subprocess.Popen):
+    def __init__(self, *args, **options):
+        global helper
+        super().__init__(*args, **options)
+        helper = self
+
+subprocess.Popen = Popen
+
+def schema(*names):
+    return {{"type": "object", "properties": {{name: {{"type": "string", "maxLength": 12}} for name in names}},
+            "required": list(names), "additionalProperties": False}}
 
 @rt.program
-def sheet(s):
-    s += rt.user("Describe Mira, a pilot, as JSON with name, age.")
-    s += rt.assistant(rt.gen("sheet", schema=SCHEMA, max_tokens=60), rt.select("mood", ["calm", "glad"]))
+def sheet(s, names):
+    s += rt.user("Describe Mira, a pilot from Oslo, as JSON with name, " + ", ".join(names))
+    s += rt.assistant(rt.gen("sheet", schema=schema("name", *names), max_tokens=60), rt.select("mood", ["calm", "glad"]))
+
+def said(*names):
+    run = sheet.run(names=names, runtime=runtime)
+    return [run.text("sheet"), run["mood"]]
 
 with rt.Runtime() as runtime:
-    process = warm_up._process
-    first = sheet.run(runtime=runtime)
-    was_interpreted = walk._run is not walk._dispatcher
-    if {is_killed} and process is not None:
-        os.kill(process.pid, signal.SIGKILL)
-    if process is not None:
-        process.wait(120)
-        while walk._run is not walk._dispatcher:
-            pass
-    second = sheet.run(runtime=runtime)
-print(json.dumps([was_interpreted, *([run.text("sheet"), run["mood"]] for run in (first, second))]))
+    first = [said("job")]
+    was_interpreted = compiled.is_interpreted()
+    if {is_killed}:
+        os.kill(helper.pid, signal.SIGKILL)
+    for _ in range(3000):
+        if not compiled.is_interpreted():
+            break
+        time.sleep(0.1)
+        if {is_killed}:
+            said("job", "home")  # nothing stands still meanwhile
+    assert not compiled.is_interpreted()
+    first.append(said("home", "job"))
+    compiled.interpret()
+with rt.Runtime() as runtime:
+    second = [said("job"), said("home", "job")]
+print(json.dumps([was_interpreted, first, second]))
 """
 
 
@@ -68,9 +85,9 @@ def test_a_first_run_says_what_later_ones_say(is_killed: bool, tmp_path: Path) -
     paths = [str(ROOT / part) for part in ("", "kernels", "grammars")]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "RTLANG_CACHE_DIR": str(tmp_path / "rtlang")}
     command = [sys.executable, "-c", FIRST_RUN.format(paths=paths, is_killed=is_killed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
     assert done.returncode == 0, done.stderr[-2000:]
     was_interpreted, first, second = json.loads(done.stdout)
     assert was_interpreted
     assert first == second
-    assert set(json.loads(first[0])) == {"name", "age"}
+    assert [set(json.loads(text)) for text, _ in first] == [{"name", "job"}, {"name", "home", "job"}]

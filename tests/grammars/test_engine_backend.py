@@ -14,7 +14,7 @@ import pytest
 
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
-from rtlang_grammars.engine_backend import EngineBackend
+from rtlang_grammars.engine_backend import EngineBackend, check_constraint
 from rtlang_grammars.limits import Limits
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle, PropertyOrder, Whitespace
@@ -249,3 +249,17 @@ def test_who_cannot_check_gets_host_names_without_other_scripts() -> None:
             assert grammar.matcher().accepts([*spell(VOCABULARY, whole), END]) is is_allowed
     with pytest.raises(GrammarError, match="format cannot be enforced here"):
         backend().compile(Constraint(ConstraintKind.JSON_SCHEMA, '{"type": "string", "format": "idn-hostname"}'))
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, 2**31 + 1, 2**63, 2**64 + 1])
+@pytest.mark.parametrize(("kind", "keyword"), [("array", "Items"), ("object", "Properties"), ("string", "Length")])
+def test_sizes_beyond_all_texts_are_read(kind: str, keyword: str, number: int) -> None:
+    at_most = {"type": kind, f"max{keyword}": number, "items": {"type": "null"}}
+    style = JsonStyle()
+    values = {"array": "[null,null]", "object": '{"a": 1}', "string": '"a"'}
+    assert accepts(at_most, values[kind], style)
+    at_least = {"type": kind, f"min{keyword}": number, "items": {"type": "null"}}
+    if kind == "object":  # a name may come twice: checked on the finished value
+        check_constraint(Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(at_least)))
+    else:
+        assert not accepts(at_least, values[kind], style)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType
-from typing import ClassVar, cast
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from rtlang_grammars import warm_up
-from rtlang_grammars.machine.walks import walk
+from rtlang_grammars.spec import Constraint, ConstraintKind
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -53,17 +54,21 @@ def test_nothing_is_compiled_after_a_warm_up(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr[-2000:]
 
 
+SMALL = Constraint(ConstraintKind.REGEX, "a+b")
+LARGE = Constraint(ConstraintKind.CHOICE, json.dumps(["x" * 50] * 100))
+AMBIGUOUS = Constraint(ConstraintKind.LARK, 'start: start start | "a"')
+
+
 class Process:
     """What `begin` starts, at work until `is_done` is set."""
 
-    started: ClassVar[list[list[str]]] = []
+    started: ClassVar[list[Process]] = []
 
-    def __init__(self, command: list[str], **_: object) -> None:
+    def __init__(self, command: list[str], *, env: dict[str, str], start_new_session: bool, **_: object) -> None:
+        assert start_new_session
+        self.command = command
         self.is_done = threading.Event()
-        Process.started.append(command)
-
-    def poll(self) -> int | None:
-        return 0 if self.is_done.is_set() else None
+        Process.started.append(self)
 
     def wait(self, timeout: float) -> None:
         assert timeout > 0
@@ -73,63 +78,109 @@ class Process:
 @pytest.fixture
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Process, "started", [])
-    monkeypatch.setattr(warm_up, "_process", None)
-    monkeypatch.setattr(warm_up, "_is_watched", False)
+    monkeypatch.setattr(warm_up, "_code_is_there", None)
     monkeypatch.setattr(warm_up.compiled, "is_any_missing_on_disk", lambda: True)
     monkeypatch.setattr(warm_up.subprocess, "Popen", Process)
     yield
-    warm_up.compiled.use_compiled()
+    for process in Process.started:
+        process.is_done.set()
+    while_watched()
+    assert not warm_up.compiled.is_interpreted()
+
+
+def while_watched() -> None:
+    """Wait until what was started is over."""
+    for thread in threading.enumerate():
+        if thread.name == "rtlang-grammar-code":
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_what_is_on_disk_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
     warm_up.warm_up()
     assert not warm_up.compiled.is_any_missing_on_disk()
-    monkeypatch.setattr(warm_up, "_process", None)
+    monkeypatch.setattr(warm_up, "_code_is_there", None)
     assert not warm_up.begin()
-    warm_up.make_ready(100)
-    assert not is_interpreted()
+    warm_up.make_ready(100, SMALL)
+    assert not warm_up.compiled.is_interpreted()
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
-def test_what_is_missing_is_compiled_once_by_a_process_of_its_own() -> None:
-    warm_up.make_ready(100_000)
-    assert warm_up.begin()
-    assert not warm_up.begin()
-    assert len(Process.started) == 1
-    assert Process.started[0][0] == sys.executable
+def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
+    warm_up.make_ready(100_000, SMALL)
+    for number in (1, 2):
+        assert warm_up.begin(("a.module",))
+        assert not warm_up.begin()
+        assert len(Process.started) == number
+        assert Process.started[-1].command[0] == sys.executable
+        assert "compile_all(('a.module',))" in Process.started[-1].command[-1]
+        Process.started[-1].is_done.set()
+        while_watched()  # the next is started where this one has failed
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
-def test_a_small_vocabulary_is_interpreted_until_the_code_is_there() -> None:
+def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
     warm_up.begin()
-    process = cast("Process", warm_up._process)
     for _ in range(2):
-        warm_up.make_ready(warm_up.MAX_INTERPRETED_TOKENS)
-        assert is_interpreted()
-    process.is_done.set()
-    watchers = [thread for thread in threading.enumerate() if thread.name == "rtlang-grammar-code"]
-    assert len(watchers) <= 1
-    for thread in watchers:
-        thread.join(60)
-    assert not is_interpreted()
-    warm_up.make_ready(100)
-    assert not is_interpreted()
+        warm_up.make_ready(warm_up.MAX_INTERPRETED_TOKENS, SMALL)
+        assert warm_up.compiled.is_interpreted()
+    Process.started[0].is_done.set()
+    while_watched()
+    assert not warm_up.compiled.is_interpreted()
+    warm_up.make_ready(100, SMALL)
+    assert not warm_up.compiled.is_interpreted()
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
-def test_a_large_vocabulary_waits_for_the_code() -> None:
+@pytest.mark.parametrize(
+    ("vocab_size", "constraint"), [(warm_up.MAX_INTERPRETED_TOKENS + 1, SMALL), (100, LARGE), (100, AMBIGUOUS)]
+)
+def test_what_takes_python_long_waits_for_the_code(vocab_size: int, constraint: Constraint) -> None:
     warm_up.begin()
-    process = cast("Process", warm_up._process)
-    warm_up.make_ready(100)
-    waiting = threading.Thread(target=warm_up.make_ready, args=(warm_up.MAX_INTERPRETED_TOKENS + 1,))
+    warm_up.make_ready(100, SMALL)
+    was_interpreted: list[bool] = []
+
+    def wait() -> None:
+        warm_up.make_ready(vocab_size, constraint)
+        was_interpreted.append(warm_up.compiled.is_interpreted())
+
+    waiting = threading.Thread(target=wait)
     waiting.start()
     waiting.join(0.05)
     assert waiting.is_alive()
-    process.is_done.set()
+    Process.started[0].is_done.set()
     waiting.join(60)
-    assert not waiting.is_alive()
-    assert not is_interpreted()
+    assert was_interpreted == [False]
 
 
-def is_interpreted() -> bool:
-    return isinstance(walk._run, FunctionType)
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_where_no_process_can_be_started_everyone_compiles_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError("sys.executable")
+
+    monkeypatch.setattr(warm_up.subprocess, "Popen", fail)
+    assert not warm_up.begin()
+    warm_up.make_ready(100, SMALL)
+    assert not warm_up.compiled.is_interpreted()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_a_fork_runs_compiled_code() -> None:
+    warm_up.begin()
+    warm_up.make_ready(100, SMALL)
+    child = os.fork()
+    if not child:
+        os._exit(int(warm_up.compiled.is_interpreted() or warm_up._code_is_there is not None))
+    assert os.waitpid(child, 0)[1] == 0
+    assert warm_up.compiled.is_interpreted()
+
+
+def test_other_modules_are_compiled_first_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(warm_up, "warm_up", lambda: done.append("grammars"))
+    monkeypatch.setattr(warm_up.gc, "disable", lambda: None)
+    monkeypatch.setitem(sys.modules, "ahead_of_time", SimpleNamespace(compile_ahead=lambda: done.append("kernels")))
+    warm_up.compile_all(("no.such.module", "ahead_of_time"))
+    assert done == ["kernels", "grammars"]

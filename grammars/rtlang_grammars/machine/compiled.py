@@ -4,7 +4,8 @@ numba keeps what it compiled per source file and does not see that a function it
 
 Compiling takes ten seconds and more where nothing is on disk. All arithmetic here is on integers, so until the code is there Python itself
 can run the same sources: `interpret`, and `use_compiled` once it is. Arrays are all that is kept from call to call, so either may go on
-where the other stopped. A step takes Python milliseconds with a small vocabulary, a walk over a large one seconds.
+where the other stopped. A step usually takes Python milliseconds with a small vocabulary; a walk over a large one, or along hundreds of
+ways at once, takes it seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -33,6 +36,15 @@ _SOURCES = (
 )
 
 
+class _Here(threading.local):
+    """Of a thread: whether it runs compiled code where others interpret."""
+
+    is_compiled = False
+
+
+_here = _Here()
+
+
 class Entry:
     """A compiled function that Python calls."""
 
@@ -47,14 +59,22 @@ class Entry:
     @property
     def is_missing_on_disk(self) -> bool:
         """Whether it was never compiled from the present sources for this Python, and can be kept where it is."""
-        folder = self._dispatcher._cache.cache_path  # numba keeps an index for every function
-        name = self._dispatcher.py_func.__qualname__
+        cache = getattr(self._dispatcher, "_cache", None)  # a plain function, if numba compiles nothing
+        folder = None if cache is None else cache.cache_path
+        name = self._dispatcher.__qualname__
         version = f"py{sys.version_info[0]}{sys.version_info[1]}"
+        # numba keeps an index for every function.
         return folder is not None and not any(Path(folder).glob(f"*.{name}-*.{version}*.nbi"))
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether Python runs the source."""
+        return self._run is not self._dispatcher
 
     def interpret(self) -> None:
         """Have Python run the source from now on."""
-        self._run = _interpreted(self._dispatcher)
+        code, source = self._dispatcher, _interpreted(self._dispatcher)
+        self._run = lambda *arguments: (code if _here.is_compiled else source)(*arguments)
 
     def use_compiled(self) -> None:
         """Undo `interpret`."""
@@ -69,16 +89,32 @@ def is_any_missing_on_disk() -> bool:
     return any(entry.is_missing_on_disk for entry in _entries)
 
 
+def is_interpreted() -> bool:
+    """Whether Python runs the sources."""
+    return any(entry.is_interpreted for entry in _entries)
+
+
 def interpret() -> None:
     """Have Python run all sources, until `use_compiled`. The results are the same."""
-    for entry in _entries:
-        entry.interpret()
+    if not is_interpreted():
+        for entry in _entries:
+            entry.interpret()
 
 
 def use_compiled() -> None:
     """Run compiled code, as from the start; what is not on disk is compiled when first called."""
     for entry in _entries:
         entry.use_compiled()
+
+
+@contextmanager
+def use_compiled_here() -> Iterator[None]:
+    """Run compiled code in this thread, whatever others do."""
+    _here.is_compiled = True
+    try:
+        yield
+    finally:
+        _here.is_compiled = False
 
 
 def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -111,7 +147,7 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
 @functools.cache
 def _interpreted(dispatcher: Any) -> FunctionType:
     """The source of a compiled function as a function of Python, which calls such functions only."""
-    source = dispatcher.py_func
+    source = getattr(dispatcher, "py_func", dispatcher)
     names = {**source.__globals__}
     function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     for name in source.__code__.co_names:

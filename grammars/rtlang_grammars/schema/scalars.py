@@ -27,11 +27,12 @@ _TYPE_NAMES = {
 _ONE = Fraction(1)
 _NO_A_LABELS = "names with labels that stand for other scripts (xn--) are left out"
 _ANY_LABELS = "labels that stand for other scripts (xn--) have to be decoded, others in other scripts to be encoded"
+MAX_COUNT = 1 << 30  # of items, properties or characters: the tables hold 32 bits
 MAX_LITERAL_DEPTH = 64  # nesting of listed values: they are compared by recursion
 
 
 def count(node: Node, keyword: str) -> int:
-    """The value of a keyword that holds a size.
+    """The value of a keyword that holds a size; at most `MAX_COUNT`, which no text reaches.
 
     Raises:
         GrammarError: not a whole number that is at least 0.
@@ -39,7 +40,7 @@ def count(node: Node, keyword: str) -> int:
     value = keyword_value(node, keyword)
     if not is_number(value) or value < 0 or exact(value).denominator != 1:
         raise GrammarError(f"{keyword} must be a whole number, at least 0", node.location)
-    return int(value)
+    return int(min(value, MAX_COUNT))
 
 
 def keyword_value(node: Node, keyword: str) -> Json:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from types import FunctionType
+from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -78,13 +83,43 @@ def walked(kind: ConstraintKind, source: str, seed: int, way: str) -> list[objec
     return said
 
 
-def test_an_entry_says_whether_its_code_is_on_disk() -> None:
-    EngineBackend.create(VOCABULARY)
-    try:
-        entry = compiled.compiled()(lambda a: a)  # its name is in no cache, as no other function here has none
-        assert entry.is_missing_on_disk
-        assert compiled.is_any_missing_on_disk()
-        assert entry(3) == 3
-    finally:
-        compiled._entries.pop()
+def doubled(number):  # type: ignore[no-untyped-def]
+    return 2 * number
+
+
+@pytest.fixture
+def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """One whose code is kept in a folder that is empty at first."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "_entries", [])
+    return compiled.compiled()(FunctionType(doubled.__code__, globals(), "doubled"))
+
+
+def test_an_entry_says_whether_its_code_is_on_disk(entry: compiled.Entry) -> None:
+    assert entry.is_missing_on_disk
+    assert compiled.is_any_missing_on_disk()
+    assert entry(3) == 6
+    assert not entry.is_missing_on_disk
     assert not compiled.is_any_missing_on_disk()
+
+
+def test_a_thread_may_run_compiled_code_where_others_interpret(entry: compiled.Entry) -> None:
+    compiled.interpret()
+    assert compiled.is_interpreted()
+    assert entry(Fraction(1, 3)) == Fraction(2, 3)  # which compiled code could not take
+    with compiled.use_compiled_here(), pytest.raises(numba.TypingError):
+        entry(Fraction(1, 3))
+    assert entry(Fraction(1, 3)) == Fraction(2, 3)
+    compiled.use_compiled()
+    assert not compiled.is_interpreted()
+
+
+def test_where_nothing_can_be_kept_code_is_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(compiled, "_entries", [])
+    monkeypatch.setattr(numba.core.dispatcher, "FunctionCache", fail)
+    entry = compiled.compiled()(FunctionType(doubled.__code__, globals(), "doubled"))
+    assert entry(3) == 6
+    assert not entry.is_missing_on_disk
