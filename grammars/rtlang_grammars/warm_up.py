@@ -1,7 +1,7 @@
 """Everything that numba compiles for grammars, ahead of time: the code is kept on disk, for this and later processes.
 
 Compiling holds the interpreter, so a program that has other things to do in the meantime (a model to load, say) lets a process of its
-own do it: `begin`, and `make_ready` before the code is needed.
+own do it: `begin`, and `is_ready` before the code is needed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 
 from rtlang_grammars.engine_backend import EngineBackend
 from rtlang_grammars.machine import compiled
@@ -30,8 +30,8 @@ AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.
 
 _LONGEST_S = 300.0
 _lock = Lock()
-_code_is_there: Event | None = None
-"""Of the process that compiles; None where there is none, or no longer."""
+_when_done: list[Callable[[], None]] | None = None
+"""What is called at the end of the process that compiles; None where none is at work."""
 
 
 def warm_up() -> float:
@@ -51,9 +51,9 @@ def begin(others: Sequence[str] = ()) -> bool:
     Args:
         others: modules whose `compile_ahead` it calls first.
     """
-    global _code_is_there
+    global _when_done
     with _lock:
-        if _code_is_there is not None or not compiled.is_any_missing_on_disk():
+        if _when_done is not None or not sys.executable or not compiled.is_any_missing_on_disk():
             return False
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         code = f"from rtlang_grammars import warm_up; warm_up.compile_all({tuple(others)!r})"
@@ -69,9 +69,9 @@ def begin(others: Sequence[str] = ()) -> bool:
             )
         except OSError:
             return False
-        _code_is_there = Event()
-        watch = Thread(target=_watch, args=(process, _code_is_there), name="rtlang-grammar-code", daemon=True)
-        watch.start()
+        with suppress(RuntimeError):  # no thread can be started: then nobody waits for the process
+            Thread(target=_watch, args=(process,), name="rtlang-grammar-code", daemon=True).start()
+            _when_done = []
         return True
 
 
@@ -84,28 +84,28 @@ def compile_all(others: Sequence[str]) -> None:
     warm_up()
 
 
-def make_ready(vocab_size: int, constraint: Constraint) -> None:
-    """Have code that runs for this constraint and a vocabulary of so many tokens.
+def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
+    """Whether code may run for this constraint and a vocabulary of so many tokens.
 
-    Where the process that `begin` started is still at work, this waits for its end; but if neither is too large, code is interpreted
-    until then, in all of this process.
+    While the process that `begin` started is at work, code is interpreted, in all of this process, for what is not too large.
+    For the rest this is False, and `when_done` is called once the code is there, by a thread that is not to be held up.
     """
     with _lock:
-        is_there = _code_is_there
-        if is_there is None:
-            return
+        if _when_done is None:
+            return True
         if (
             vocab_size <= MAX_INTERPRETED_TOKENS
             and len(constraint.source) <= MAX_INTERPRETED_CHARS
             and constraint.kind not in AMBIGUOUS
         ):
             compiled.interpret()
-            return
-    is_there.wait()
+            return True
+        _when_done.append(when_done)
+        return False
 
 
-def _watch(process: subprocess.Popen[bytes], is_there: Event) -> None:
-    global _code_is_there
+def _watch(process: subprocess.Popen[bytes]) -> None:
+    global _when_done
     try:
         process.wait(_LONGEST_S)
     except subprocess.TimeoutExpired:
@@ -119,14 +119,15 @@ def _watch(process: subprocess.Popen[bytes], is_there: Event) -> None:
     finally:
         with _lock:
             compiled.use_compiled()
-            _code_is_there = None
-        is_there.set()
+            calls, _when_done = _when_done, None
+        for call in calls or ():
+            call()
 
 
 def _begin_anew() -> None:
     """In the child of a fork: the watching thread did not come along, nor did whoever holds the lock."""
-    global _lock, _code_is_there
-    _lock, _code_is_there = Lock(), None
+    global _lock, _when_done
+    _lock, _when_done = Lock(), None
     compiled.use_compiled()
 
 

@@ -199,6 +199,12 @@ class ConstraintCompiler:
     # -- on the compile threads
 
     def _compile(self, constraint: Constraint) -> None:
+        if self._config.grammar_backend == "rtlang" and not warm_up.is_ready(
+            self._vocab_size,
+            constraint,
+            lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # others go first
+        ):
+            return
         with self._lock:
             # It timed out or was closed before its turn; or it did, was asked for again, and had that turn already.
             if constraint not in self._waiting or constraint in self._running:
@@ -210,8 +216,6 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
-        if self._config.grammar_backend == "rtlang":
-            warm_up.make_ready(self._vocab_size, constraint)
         if self._backend is not None:  # now, and not when it was asked for: nobody fails because others took long
             self._start_timer_of(constraint)
         started = perf_counter()

@@ -69,6 +69,7 @@ class LastingRun:
         self.refusals: dict[int, RtlangError] = {}
         self._owner, self._lasts_s = owner, lasts_s
         self._place: tuple[Holder, int] | None = (holder, stream)
+        self._last_reader = holder.number
         self._log: deque[tuple[Event, int]] = deque()
         self._num_dropped = 0
         self._offsets_at_start: Offsets = {}
@@ -107,11 +108,11 @@ class LastingRun:
         """Hand the stream to another connection, which has its first `position` messages.
 
         Raises:
-            GoneError: a later connection has it, and what this one had said was heard late; or what follows them is no longer known
+            GoneError: a later connection had it, and what this one had said was heard late; or what follows them is no longer known
                 (the stream ends then), there are not that many, or nothing follows them.
         """
-        if self._place is not None and self._place[0].number > holder.number:
-            raise GoneError("a later connection reads the stream", param="s")
+        if holder.number < self._last_reader:
+            raise GoneError("a later connection has read the stream", param="s")
         skipped = position - self._num_dropped
         if not 0 <= skipped <= len(self._log):
             known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
@@ -125,7 +126,7 @@ class LastingRun:
             if self._place is not None:
                 before, old_stream = self._place
                 before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
-        self._place = holder, stream
+        self._place, self._last_reader = (holder, stream), holder.number
         self._owner.note_reader(self)
         offsets = dict(self._offsets_at_start)
         events = [event for event, _ in self._log]

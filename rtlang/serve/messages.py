@@ -32,7 +32,8 @@ class Hello:
 class Open:
     """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given.
 
-    Opened again under the same `key`, for as long as it is known, it is not run a second time: the stream is read from its start.
+    Opened again under the same `key` (`idem`), for as long as the stream is known, it is not run a second time: the stream is read from its
+    start, whatever else the second one says.
     """
 
     stream: int

@@ -151,9 +151,7 @@ class Streams:
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
         match action:
-            case Submit():
-                connection.refused(action.stream, error)
-            case AttachStream():
+            case Submit() | AttachStream():
                 lasting = self._lasting.pop(action.stream, None)
                 if lasting is not None:
                     lasting.detach(self._holder)

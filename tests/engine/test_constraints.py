@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from rtlang.config import RuntimeConfig
+from rtlang.engine import constraints
 from rtlang.engine.constraints import MAX_LATE, ConstraintCompiler, ConstraintSession
 from rtlang.errors import BudgetError, ConfigError, ConstraintError, OverloadError
 from rtlang.metrics import Metrics
@@ -245,6 +246,35 @@ def test_no_time_runs_before_the_backend_is_ready() -> None:
     second()
     assert futures[1].exception(0) is None
     assert [timer.is_cancelled for timer in timers.started] == [True, True]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_what_waits_for_the_code_holds_up_nothing_and_has_all_its_time(
+    is_closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manual, waiting = Manual(), [WORD]
+    calls: list[Callable[[], None]] = []
+
+    def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
+        assert vocab_size == VOCABULARY.vocab_size
+        if constraint in waiting:
+            calls.append(when_done)
+        return constraint not in waiting
+
+    monkeypatch.setattr(constraints.warm_up, "is_ready", is_ready)
+    compiler, timers = make(manual, is_ready=False)
+    futures = [compiler.session(source, 60) for source in (WORD, JSON, WORD)]
+    manual.run()
+    assert [future.done() for future in futures] == [False, True, False]
+    assert [timer.is_cancelled for timer in timers.started] == [True]
+    waiting.clear()
+    if is_closed:
+        compiler.close()
+    for call in calls:
+        call()
+    manual.run()
+    assert all(future.done() for future in futures)
+    assert [future.cancelled() for future in futures] == [is_closed, False, is_closed]
 
 
 class StuckBackend:

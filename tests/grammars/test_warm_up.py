@@ -78,7 +78,7 @@ class Process:
 @pytest.fixture
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Process, "started", [])
-    monkeypatch.setattr(warm_up, "_code_is_there", None)
+    monkeypatch.setattr(warm_up, "_when_done", None)
     monkeypatch.setattr(warm_up.compiled, "is_any_missing_on_disk", lambda: True)
     monkeypatch.setattr(warm_up.subprocess, "Popen", Process)
     yield
@@ -86,6 +86,10 @@ def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         process.is_done.set()
     while_watched()
     assert not warm_up.compiled.is_interpreted()
+
+
+def never() -> None:
+    raise AssertionError("it was ready")
 
 
 def while_watched() -> None:
@@ -99,15 +103,15 @@ def while_watched() -> None:
 def test_what_is_on_disk_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
     warm_up.warm_up()
     assert not warm_up.compiled.is_any_missing_on_disk()
-    monkeypatch.setattr(warm_up, "_code_is_there", None)
+    monkeypatch.setattr(warm_up, "_when_done", None)
     assert not warm_up.begin()
-    warm_up.make_ready(100, SMALL)
+    assert warm_up.is_ready(100, SMALL, never)
     assert not warm_up.compiled.is_interpreted()
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
 def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
-    warm_up.make_ready(100_000, SMALL)
+    assert warm_up.is_ready(100_000, SMALL, never)
     for number in (1, 2):
         assert warm_up.begin(("a.module",))
         assert not warm_up.begin()
@@ -122,12 +126,12 @@ def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
 def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
     warm_up.begin()
     for _ in range(2):
-        warm_up.make_ready(warm_up.MAX_INTERPRETED_TOKENS, SMALL)
+        assert warm_up.is_ready(warm_up.MAX_INTERPRETED_TOKENS, SMALL, never)
         assert warm_up.compiled.is_interpreted()
     Process.started[0].is_done.set()
     while_watched()
     assert not warm_up.compiled.is_interpreted()
-    warm_up.make_ready(100, SMALL)
+    assert warm_up.is_ready(100, SMALL, never)
     assert not warm_up.compiled.is_interpreted()
 
 
@@ -137,20 +141,29 @@ def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
 )
 def test_what_takes_python_long_waits_for_the_code(vocab_size: int, constraint: Constraint) -> None:
     warm_up.begin()
-    warm_up.make_ready(100, SMALL)
+    assert warm_up.is_ready(100, SMALL, never)
     was_interpreted: list[bool] = []
-
-    def wait() -> None:
-        warm_up.make_ready(vocab_size, constraint)
-        was_interpreted.append(warm_up.compiled.is_interpreted())
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    waiting.join(0.05)
-    assert waiting.is_alive()
+    for _ in range(2):
+        assert not warm_up.is_ready(
+            vocab_size, constraint, lambda: was_interpreted.append(warm_up.compiled.is_interpreted())
+        )
+    assert warm_up.compiled.is_interpreted()
+    assert was_interpreted == []
     Process.started[0].is_done.set()
-    waiting.join(60)
-    assert was_interpreted == [False]
+    while_watched()
+    assert was_interpreted == [False, False]
+    assert warm_up.is_ready(vocab_size, constraint, never)
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_a_process_that_nobody_can_watch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        assert warm_up.begin()
+    assert warm_up.is_ready(100_000, LARGE, never)
 
 
 @pytest.mark.usefixtures("nothing_on_disk")
@@ -160,7 +173,7 @@ def test_where_no_process_can_be_started_everyone_compiles_for_themselves(monkey
 
     monkeypatch.setattr(warm_up.subprocess, "Popen", fail)
     assert not warm_up.begin()
-    warm_up.make_ready(100, SMALL)
+    assert warm_up.is_ready(100, SMALL, never)
     assert not warm_up.compiled.is_interpreted()
 
 
@@ -169,10 +182,10 @@ def test_where_no_process_can_be_started_everyone_compiles_for_themselves(monkey
 @pytest.mark.usefixtures("nothing_on_disk")
 def test_a_fork_runs_compiled_code() -> None:
     warm_up.begin()
-    warm_up.make_ready(100, SMALL)
+    assert warm_up.is_ready(100, SMALL, never)
     child = os.fork()
     if not child:
-        os._exit(int(warm_up.compiled.is_interpreted() or warm_up._code_is_there is not None))
+        os._exit(int(warm_up.compiled.is_interpreted() or warm_up._when_done is not None))
     assert os.waitpid(child, 0)[1] == 0
     assert warm_up.compiled.is_interpreted()
 

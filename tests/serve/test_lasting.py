@@ -296,8 +296,11 @@ def test_what_a_broken_connection_had_said_takes_no_stream_from_the_next() -> No
         assert (first.lost, broken.lost, second.lost) == (first.lost[:1], [], [])
         assert lasting.take(piece("a")) == (second, 2)
         lasting.detach(second)
-        lasting.attach(broken, 2, 0)
-        assert lasting.take(piece("b")) == (broken, 2)
+        with pytest.raises(GoneError):
+            lasting.attach(broken, 2, 0)
+        assert lasting.take(piece("b")) is None
+        lasting.attach(second, 3, 1)
+        assert lasting.take(piece("c")) == (second, 3)
 
     on_loop(body)
 
