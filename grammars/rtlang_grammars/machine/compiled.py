@@ -117,12 +117,13 @@ def use_compiled_here() -> Iterator[None]:
         _here.is_compiled = False
 
 
-def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile with numba when first called, and keep the result beside the source or in the user's cache directory.
 
     Args:
         inner: only compiled code calls the function: it has no entry from Python, and is kept on disk as part of those that call it. Others
             are for Python alone (`Entry`).
+        is_rare: most processes never call it, so it is not compiled ahead of time, nor interpreted.
 
     Nothing here makes arrays, so all go without numba's counting of references, which takes longer than a step of a walk (atomic additions
     for every array handed on). numba compiles a function again for every combination of the types it is called with, so calls hand over
@@ -136,7 +137,7 @@ def compiled(*, inner: bool = False, **options: Any) -> Callable[[Callable[..., 
             dispatcher = njit(cache=not inner, **options)(function)
         except RuntimeError:  # numba found no directory that it may write its cache to
             dispatcher = njit(**options)(function)
-        if inner:
+        if inner or is_rare:
             return dispatcher
         _entries.append(Entry(dispatcher))
         return _entries[-1]

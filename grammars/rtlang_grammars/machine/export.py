@@ -37,7 +37,7 @@ from rtlang_grammars.machine.layout import (
     UNKNOWN_ROW,
 )
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.machine.registers import act
+from rtlang_grammars.machine.registers import act_alone
 from rtlang_grammars.machine.tables import Snapshot, Tables
 from rtlang_grammars.spec import GrammarError, GrammarMatcher
 
@@ -210,7 +210,7 @@ class _Export:
         if kind == ALTERNATIVES:
             raise _Refusal
         if kind > CALL_TO:
-            target, after, top = act(X, self._arena, at, register, 8)
+            target, after, top = act_alone(X, self._arena, at, register, 8)
             if top != 8:  # the register is a block of words
                 raise _Refusal
             return DEAD if target < 0 else self._place((int(target), int(after), is_root))

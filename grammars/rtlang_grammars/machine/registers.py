@@ -185,3 +185,9 @@ def act(X, W, a, r, top):  # pragma: no cover
             W[top + 1 + i] = X[X[o + OBJ_REQUIRED] + size - 1 + i]
         r, top = top, top + size
     return target, r, top
+
+
+@compiled(is_rare=True)
+def act_alone(X, W, a, r, top):  # pragma: no cover
+    """`act`, for Python."""
+    return act(X, W, a, r, top)
