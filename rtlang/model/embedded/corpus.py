@@ -51,7 +51,7 @@ TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_text.choice, 2),
     (tasks_lookup.lookup, 2),
     (tasks_facts.facts, 2),
-    (tasks_catalogue.catalogue, 6),
+    (tasks_catalogue.catalogue, 5),
     (tasks_arithmetic.arithmetic, 2),
     (tasks_arithmetic.drill, 1),
     (tasks_arithmetic.comparison, 1),
