@@ -36,6 +36,7 @@ from rtlang.serve.messages import (
     CloseStream,
     ExtendNodes,
     Hello,
+    Key,
     Open,
     Ping,
     parse_client_message,
@@ -77,7 +78,7 @@ class Submit:
     priority: int
     deadline_s: float | None
     lasts_s: float | None = None
-    key: str | None = None
+    key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)

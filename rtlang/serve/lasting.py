@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rtlang.errors import GoneError, RtlangError
+from rtlang.errors import GoneError, ProtocolError, RtlangError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, TokenLogprob
+from rtlang.lang.graph import Node
 from rtlang.lang.target import GraphRun
 from rtlang.metrics import Metrics
 from rtlang.serve.handover import Sink
+from rtlang.serve.messages import Key
 from rtlang.serve.wire import Offsets, next_offset
 
 logger = logging.getLogger(__name__)
@@ -61,7 +63,7 @@ class LastingRun:
         refusals: extensions that were refused, by number; the last few.
     """
 
-    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float, key: str | None) -> None:
+    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float, key: Key | None) -> None:
         self.rid, self.key = secrets.token_hex(16), key
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
@@ -96,13 +98,27 @@ class LastingRun:
             self._start_timer()  # whoever missed the end has this long to ask for it
         return self._place
 
-    def answered(self, request: int, refusal: RtlangError | None = None) -> None:
-        """An extension was accepted or refused."""
-        self.last_answered = max(self.last_answered, request)
-        if refusal is not None:
-            self.refusals[request] = refusal
+    def extend(self, request: int, nodes: Sequence[Node], *, closes: bool) -> None:
+        """Add nodes to the graph, and close it if they are the last. An extension that is said again is not done again.
+
+        Raises:
+            RtlangError: it is refused, or was when it was said first.
+        """
+        assert self.run is not None
+        if request <= self.last_answered:
+            if request in self.refusals:
+                raise self.refusals[request]
+            return
+        try:
+            self.run.extend(nodes)
+        except RtlangError as error:
+            self.last_answered, self.refusals[request] = request, error
             while len(self.refusals) > _MAX_REFUSALS:
                 del self.refusals[next(iter(self.refusals))]
+            raise
+        if closes:
+            self.run.close()
+        self.last_answered = request
 
     def attach(self, holder: Holder, stream: int, position: int) -> Replay:
         """Hand the stream to another connection, which has its first `position` messages.
@@ -198,18 +214,27 @@ class LastingRuns:
         self._keys: dict[str, str] = {}
         self._detached: set[str] = set()
 
-    def begin(self, holder: Holder, stream: int, lasts_s: float, key: str | None = None) -> LastingRun:
+    def begin(self, holder: Holder, stream: int, lasts_s: float, key: Key | None = None) -> LastingRun:
         """A stream of `holder` that outlives it by `lasts_s` seconds."""
         run = LastingRun(self, holder, stream, lasts_s, key)
         self._runs[run.rid] = run
         if key is not None:
-            self._keys[key] = run.rid
+            self._keys[key.name] = run.rid
         return run
 
-    def opened_as(self, key: str) -> LastingRun | None:
-        """The stream that was opened under this key, if it is still known."""
-        rid = self._keys.get(key)
-        return None if rid is None else self._runs[rid]
+    def opened_as(self, key: Key) -> LastingRun | None:
+        """The stream that was opened under this key, if it is still known.
+
+        Raises:
+            ProtocolError: something else was opened under it.
+        """
+        rid = self._keys.get(key.name)
+        if rid is None:
+            return None
+        run = self._runs[rid]
+        if run.key != key:
+            raise ProtocolError("something else was opened under the same idem; a new one is needed", param="idem")
+        return run
 
     def find(self, rid: str, epoch: str) -> LastingRun:
         """The stream of that name.
@@ -230,7 +255,7 @@ class LastingRuns:
         self._ended.pop(rid, None)
         if run is not None:
             if run.key is not None:
-                del self._keys[run.key]
+                del self._keys[run.key.name]
             self._detached.discard(rid)
             self._metrics.ws_streams_detached.set(len(self._detached))
 

@@ -6,6 +6,8 @@ field in `param` and nothing else. What a server says is in wire.py.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,11 +31,19 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """A client's name for what it opens (`idem`), and a digest of that: 32 bytes of SHA-256."""
+
+    name: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
     """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given.
 
     Opened again under the same `key` (`idem`), for as long as the stream is known, it is not run a second time: the stream is read from its
-    start, whatever else the second one says.
+    start. Of `kind` and `body`, the second one has to say the same.
     """
 
     stream: int
@@ -41,7 +51,7 @@ class Open:
     body: Mapping[str, Any]
     deadline_s: float | None = None
     lasts_s: float | None = None
-    key: str | None = None
+    key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +164,15 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
     raise ProtocolError(f"unknown message t = {kind[:40]!r}", param="t")
 
 
-def _key(message: Mapping[str, Any], detach_ms: int | None) -> str | None:
-    key = optional(check_str, message, "idem")
-    if key is None:
+def _key(message: Mapping[str, Any], detach_ms: int | None) -> Key | None:
+    name = optional(check_str, message, "idem")
+    if name is None:
         return None
     if detach_ms is None:
         raise ProtocolError("idem needs detach_ms: how long the stream is known", param="idem")
-    if not MIN_KEY_CHARS <= len(key) <= MAX_KEY_CHARS:  # nobody is to guess it
+    if not MIN_KEY_CHARS <= len(name) <= MAX_KEY_CHARS:  # nobody is to guess it
         raise ProtocolError(
-            f"idem has {len(key)} characters; {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
+            f"idem has {len(name)} characters; {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
         )
-    return key
+    opened = json.dumps([message["kind"], message["body"]], sort_keys=True)
+    return Key(name, hashlib.sha256(opened.encode()).digest())

@@ -129,24 +129,12 @@ class Streams:
         run, lasting = self._runs.get(stream), self._lasting.get(stream)
         if run is None:
             raise GraphError(None, "s", f"the graph of stream {stream} has ended")
-        if (
-            lasting is not None and request is not None and request <= lasting.last_answered
-        ):  # it was said on another connection
-            if request in lasting.refusals:
-                connection.extend_refused(stream, request, lasting.refusals[request])
-            else:
-                connection.extended(stream, request)
-            return
-        try:
-            run.extend(action.nodes)
-        except RtlangError as error:
-            if lasting is not None and request is not None:
-                lasting.answered(request, error)
-            raise
-        if action.closes:
-            run.close()
         if lasting is not None and request is not None:
-            lasting.answered(request)
+            lasting.extend(request, action.nodes, closes=action.closes)
+        else:
+            run.extend(action.nodes)
+            if action.closes:
+                run.close()
         connection.extended(stream, request)
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:

@@ -60,6 +60,12 @@ def begin(runs: LastingRuns, reader: Reader, lasts_s: float = 5.0) -> tuple[Last
     return lasting, run
 
 
+def overfill(lasting: LastingRun) -> None:
+    """More than a log may hold where all together have 16,000 bytes."""
+    for _ in range(200):
+        lasting.take(piece("x" * 100))
+
+
 def test_a_later_connection_gets_what_it_misses_with_offsets_that_go_on() -> None:
     async def body(runs: LastingRuns) -> None:
         first, second = Reader(), Reader()
@@ -176,8 +182,7 @@ def test_a_stream_whose_missing_part_is_gone_ends() -> None:
     async def body(runs: LastingRuns) -> None:
         reader = Reader()
         lasting, run = begin(runs, reader)
-        for _ in range(200):
-            lasting.take(piece("x" * 100))
+        overfill(lasting)
         with pytest.raises(GoneError):
             lasting.attach(Reader(), 2, 0)
         assert run.was_cancelled
@@ -217,8 +222,7 @@ def test_a_log_gives_up_its_beginning_and_counts_on() -> None:
     async def body(runs: LastingRuns) -> None:
         reader = Reader()
         lasting, _ = begin(runs, reader)
-        for _ in range(200):
-            lasting.take(piece("x" * 100))
+        overfill(lasting)
         assert runs.num_bytes <= 1000
         replay = lasting.attach(reader, 3, 199)
         assert replay.offsets == {(1, 0): 199}
@@ -274,14 +278,46 @@ def test_after_closing_nothing_outlives_its_connection() -> None:
 
 def test_answers_to_extensions_are_kept_within_reason() -> None:
     async def body(runs: LastingRuns) -> None:
-        lasting, _ = begin(runs, Reader())
+        lasting, run = begin(runs, Reader())
+        run.is_open = True
         assert lasting.last_answered == 0
-        for request in range(1, 31):
-            lasting.answered(request, None if request % 2 else GraphError(None, "nodes", "wrong"))
-        assert lasting.last_answered == 30
-        for request in range(31, 400):
-            lasting.answered(request, GraphError(None, "nodes", "wrong"))
+        lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
+        for request in range(2, 400):
+            with pytest.raises(GraphError):
+                lasting.extend(request, [Text(2, 1, ("x",))], closes=False)
+            assert lasting.last_answered == request
         assert list(lasting.refusals) == list(range(144, 400))
+
+    on_loop(body)
+
+
+def test_an_extension_that_is_said_again_is_answered_as_before_and_not_done_again() -> None:
+    async def body(runs: LastingRuns) -> None:
+        lasting, run = begin(runs, Reader())
+        run.is_open = True
+        for _ in range(2):
+            with pytest.raises(GraphError):
+                lasting.extend(1, [Text(1, 0, ("x",))], closes=True)
+        assert run.is_open
+        for _ in range(2):
+            lasting.extend(2, [Text(2, 1, ("x",))], closes=True)
+        assert not run.is_open
+        assert [node.node_id for node in run.nodes] == [0, 1, 2]
+
+    on_loop(body)
+
+
+def test_an_extension_that_a_bug_stopped_has_no_answer() -> None:
+    async def body(runs: LastingRuns) -> None:
+        lasting, run = begin(runs, Reader())
+        run.is_open = True
+        extend, run.extend = run.extend, lambda nodes: [][0]  # type: ignore[method-assign]
+        with pytest.raises(IndexError):
+            lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
+        assert (lasting.last_answered, lasting.refusals) == (0, {})
+        run.extend = extend  # type: ignore[method-assign]
+        lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
+        assert len(run.nodes) == 3
 
     on_loop(body)
 

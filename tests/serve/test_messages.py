@@ -15,6 +15,7 @@ from rtlang.serve.messages import (
     CloseStream,
     ExtendNodes,
     Hello,
+    Key,
     Open,
     Ping,
     parse_client_message,
@@ -22,13 +23,13 @@ from rtlang.serve.messages import (
 )
 
 KEY = "k" * 16
+NAMED = {"t": "open", "s": 1, "kind": "x", "body": {"a": {"b": [1, "é"]}, "c": None}, "detach_ms": 1, "idem": KEY}
 GOOD: list[tuple[dict[str, Any], ClientMessage]] = [
     ({"t": "hello", "v": 1}, Hello(1)),
     ({"t": "hello", "v": 2, "auth": "k", "client": "c"}, Hello(2, "k", "c")),
     ({"t": "open", "s": 1, "kind": "program", "body": {"a": 1}}, Open(1, "program", {"a": 1})),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "deadline_ms": 1500}, Open(1, "x", {}, 1.5)),
     ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 2500}, Open(1, "x", {}, lasts_s=2.5)),
-    ({"t": "open", "s": 1, "kind": "x", "body": {}, "detach_ms": 1, "idem": KEY}, Open(1, "x", {}, None, 0.001, KEY)),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 7, "q": 2}, AttachStream(4, "r", "e", 7, 2)),
     ({"t": "attach", "s": 4, "rid": "r", "epoch": "e", "from": 0}, AttachStream(4, "r", "e", 0)),
     ({"t": "extend", "s": 2, "nodes": [1], "q": 4, "close": True}, ExtendNodes(2, [1], 4, True)),
@@ -83,6 +84,26 @@ def test_a_wrong_field_is_named_and_is_not_fatal(message: dict[str, Any], param:
         parse_client_message(message)
     assert caught.value.param == param
     assert caught.value.close_code is None
+
+
+def key_of(**changes: Any) -> Key:
+    message = parse_client_message(NAMED | changes)
+    assert isinstance(message, Open)
+    assert message.key is not None
+    return message.key
+
+
+def test_a_key_tells_what_is_opened_from_anything_else() -> None:
+    first = key_of()
+    assert (first.name, len(first.digest)) == (KEY, 32)
+    assert key_of(body={"c": None, "a": {"b": [1, "é"]}}, s=2, deadline_ms=7, detach_ms=9) == first
+    others = [
+        key_of(kind="y"),
+        key_of(idem=KEY + "k"),
+        *(key_of(body=body) for body in ({}, {"a": {"b": [1, "e"]}, "c": None}, {"a": {"b": ["é", 1]}, "c": None})),
+    ]
+    assert first not in others
+    assert others[1].digest == first.digest  # under another name
 
 
 def test_the_stream_of_a_message_is_only_a_valid_one() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -13,11 +16,12 @@ from rtlang.events import Event, GraphFailed, GraphFinished, TextDelta
 from rtlang.lang.graph import Generate, Node, RequestGraph, Text
 from rtlang.params import SamplingParams
 from rtlang.serve.client import connect
+from rtlang.serve.remote import RemoteRuntime
 from rtlang.serve.remote_run import RemoteGraphRun
 from rtlang.serve.server import running_server
 from tests.serve.test_remote import TIMEOUT_S, Ear
-from tests.support.cut_proxy import cut_proxy
-from tests.support.serving import serving
+from tests.support.cut_proxy import CutProxy, cut_proxy
+from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until
 
 
@@ -27,6 +31,19 @@ def graph(max_tokens: int) -> RequestGraph:
 
 def pieces(ear: Ear) -> list[str]:
     return [event.text for event in ear.events if isinstance(event, TextDelta)]
+
+
+@contextmanager
+def behind_a_proxy(
+    timeout_s: float = TIMEOUT_S, resume_s: float = TIMEOUT_S, **settings: Any
+) -> Iterator[tuple[Serving, CutProxy, RemoteRuntime]]:
+    """A server with these settings, a proxy whose connections can be cut, and a runtime that is connected through it."""
+    with (
+        serving(**settings) as server,
+        cut_proxy(server.url) as proxy,
+        connect(proxy.url, timeout_s=timeout_s, resume_s=resume_s) as runtime,
+    ):
+        yield server, proxy, runtime
 
 
 def test_graphs_go_on_where_they_were_after_every_cut() -> None:
@@ -53,11 +70,7 @@ def test_graphs_go_on_where_they_were_after_every_cut() -> None:
 
 
 def test_what_is_said_while_the_connection_is_broken_arrives() -> None:
-    with (
-        serving() as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
-    ):
+    with behind_a_proxy() as (server, proxy, runtime):
         ear, other, late = Ear(), Ear(), Ear()
         run = runtime.submit(graph(1), ear, is_open=True)
         doomed = runtime.submit(graph(5), other)
@@ -86,11 +99,7 @@ def test_what_is_said_while_the_connection_is_broken_arrives() -> None:
 def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: int) -> None:
     nodes: list[Node] = [Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))]
     nodes += [Text(number, number - 1, ("x" * 300,)) for number in range(2, 120)]
-    with (
-        serving(max_frame_bytes=8192) as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
-    ):
+    with behind_a_proxy(max_frame_bytes=8192) as (server, proxy, runtime):
         ear = Ear()
         num_sent, send = 0, runtime._send
 
@@ -112,11 +121,7 @@ def test_a_large_graph_that_is_cut_at_its_submission_arrives_whole(cut_after: in
 
 
 def test_extensions_during_many_cuts_are_done_once() -> None:
-    with (
-        serving() as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
-    ):
+    with behind_a_proxy() as (server, proxy, runtime):
         ears = [Ear() for _ in range(3)]
         runs = [runtime.submit(graph(1), ear, is_open=True) for ear in ears]
 
@@ -140,11 +145,7 @@ def test_extensions_during_many_cuts_are_done_once() -> None:
 
 
 def test_a_listener_may_submit_extend_and_cancel_while_nobody_is_there() -> None:
-    with (
-        serving() as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime,
-    ):
+    with behind_a_proxy() as (server, proxy, runtime):
         inner, doomed_ear = Ear(), Ear()
 
         def listen(event: Event) -> None:
@@ -165,11 +166,7 @@ def test_a_listener_may_submit_extend_and_cancel_while_nobody_is_there() -> None
 
 
 def test_a_word_that_is_awaited_may_come_after_a_longer_outage() -> None:
-    with (
-        serving() as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=0.3, resume_s=TIMEOUT_S) as runtime,
-    ):
+    with behind_a_proxy(timeout_s=0.3) as (server, proxy, runtime):
         ear = Ear()
         run = runtime.submit(graph(1), ear, is_open=True)
         proxy.is_open = False
@@ -186,11 +183,7 @@ def test_a_word_that_is_awaited_may_come_after_a_longer_outage() -> None:
 
 
 def test_connections_that_break_at_once_are_tried_within_reason() -> None:
-    with (
-        serving() as server,
-        cut_proxy(server.url) as proxy,
-        connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=1.0) as runtime,
-    ):
+    with behind_a_proxy(resume_s=1.0) as (server, proxy, runtime):
         ear = Ear()
         runtime.submit(graph(5), ear)
         before = proxy.num_connections

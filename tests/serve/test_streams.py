@@ -24,7 +24,7 @@ def open_lasting(
     body = {"prompt": "x", "params": {"max_tokens": max_tokens}}
     client.send(t="open", s=stream, kind="generate", body=body, detach_ms=detach_ms, **more)
     ack = client.receive()
-    assert ack["t"] == "ack"
+    assert ack["t"] == "ack", ack
     return ack
 
 
@@ -210,6 +210,20 @@ def test_an_open_under_a_key_that_is_forgotten_is_run_again() -> None:
             client.greet()
             open_lasting(client, idem=KEY)
         assert len(server.target.runs) == 2
+
+
+def test_something_else_under_a_key_is_refused() -> None:
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        open_lasting(client, idem=KEY)
+        other = {"prompt": "x", "params": {"max_tokens": 5}}
+        client.send(t="open", s=2, kind="generate", body=other, detach_ms=60_000, idem=KEY)
+        error = client.receive()
+        assert (error["s"], error["code"], error["param"]) == (2, "protocol", "idem")
+        server.target.step("a")
+        piece = client.receive()
+        assert (piece["s"], piece["d"]) == (1, "a")
+        assert len(server.target.runs) == 1
 
 
 def test_what_is_refused_under_a_key_may_be_tried_again() -> None:
