@@ -184,58 +184,158 @@ def about_one(draw: Draw, kind: str, noun: str, each: Product) -> tuple[str, str
     return ask, f"Yes, we have {each.left} in stock." if each.left else f"No, the {each.name} is sold out."
 
 
+# Questions about the whole list or two of its products: the wordings of training, and those held out.
+ASK_ALL = {
+    "all": (
+        (
+            "What do you sell?",
+            "What do you have?",
+            "What [goods/things] do you sell?",
+            "What can I get here?",
+            "What is on the list?",
+            "[Name/List/Show] your goods.",
+            "Which [goods/things] do you have?",
+            "What is there to buy?",
+            "What do you offer?",
+            "Tell me all that you sell.",
+        ),
+        ("What can I buy here?",),
+    ),
+    "cheapest": (
+        (
+            "[What/Which] is the cheapest?",
+            "[What/Which] has the lowest price?",
+            "Which of [them/your goods] is the cheapest?",
+            "Which [thing/article] costs least?",
+            "[Show/Name/Tell] me the cheapest.",
+            "I look for the cheapest [thing/of all].",
+            "I have little money, which is the cheapest?",
+            "Is there something cheaper than all the rest?",
+            "For what do I pay least?",
+        ),
+        ("What costs the least?",),
+    ),
+    "dearest": (
+        (
+            "[What/Which] is the most expensive?",
+            "[What/Which] has the highest price?",
+            "Which of [them/your goods] is the most expensive?",
+            "Which [thing/article] costs most?",
+            "[Show/Name/Tell] me the [dearest/most expensive].",
+            "I look for the most expensive [thing/of all].",
+            "Money is no matter, which is the dearest?",
+            "Is there something dearer than all the rest?",
+            "For what do I pay most?",
+        ),
+        ("What costs the most?",),
+    ),
+    "shade": (
+        (
+            "Which is {shade}?",
+            "What do you have in {shade}?",
+            "[What/Which] goods are {shade}?",
+            "[Show/Name/List] all that is {shade}.",
+            "Have you got [anything/something] {shade}?",
+            "I want something {shade}, what is there?",
+            "Which [things/goods] come in {shade}?",
+            "Which of [them/your goods] are {shade}?",
+            "My color is {shade}. What do you have?",
+        ),
+        ("What is {shade}?",),
+    ),
+    "out": (
+        (
+            "[What/Which] is sold out?",
+            "Which [goods/things] are sold out?",
+            "[Show/Name/List] all that is sold out.",
+            "What have you run out of?",
+            "What are you out of?",
+            "What can I not [get/take home] today?",
+            "Of what is there none left?",
+            "Is anything sold out?",
+            "Which [goods/things] are out of stock?",
+        ),
+        ("What do you not have in stock?",),
+    ),
+    "kinds": (
+        (
+            "How many kinds of goods do you sell?",
+            "How many [goods/things/articles] are on the list?",
+            "How many [goods/articles] does the shop sell?",
+            "How long is the list?",
+            "[Count/Number] the goods.",
+            "How much is there to choose from?",
+        ),
+        ("How many kinds of goods do you have?",),
+    ),
+    "costs": (
+        (
+            "[What/Which] costs {price} dollars?",
+            "[What/Which] is sold for {price} dollars?",
+            "What do I get for {price} dollars?",
+            "[What/Which] has a price of {price} dollars?",
+            "I have {price} dollars. What costs just that?",
+            "Which [thing/article] costs {price} dollars?",
+            "For {price} dollars, what is there?",
+            "Something was {price} dollars. What was it?",
+        ),
+        ("Which product is {price} dollars?",),
+    ),
+    "dearer": (
+        (
+            "Which costs more, the {a} or the {b}?",
+            "Which is [dearer/more expensive], the {a} or the {b}?",
+            "Is the {a} or the {b} [dearer/more expensive]?",
+            "The {a} or the {b}, which costs more?",
+            "Which has the higher price, the {a} or the {b}?",
+            "Of the {a} and the {b}, which costs more?",
+            "For which do I pay more, the {a} or the {b}?",
+        ),
+        ("What costs more, the {a} or the {b}?",),
+    ),
+    "total": (
+        (
+            "How much are the {a} and the {b} together?",
+            "What do the {a} and the {b} cost together?",
+            "[What/How much] do I pay for the {a} and the {b}?",
+            "I [take/want] the {a} and the {b}. How much is that?",
+            "The {a} and the {b}, what does that make?",
+            "Add up the {a} and the {b}[, please/].",
+            "What is the sum for the {a} and the {b}?",
+        ),
+        ("What is the price of the {a} and the {b} together?",),
+    ),
+}
+
+
 def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
     """A question about the whole list or two of its products, and the answer."""
+    ask = draw.wording(*ASK_ALL[kind])
     if kind == "all":
-        ask = draw.wording(
-            (
-                "What do you sell?",
-                "What do you have?",
-                "What [goods/things] do you sell?",
-                "What can I get here?",
-                "What is on the list?",
-            ),
-            ("What can I buy here?",),
-        )
         return ask, f"We sell {listing([each.name for each in goods])}."
     if kind == "cheapest":
         best = min(goods, key=lambda each: each.price)
-        ask = draw.wording(("What is the cheapest?", "Which is the cheapest?"), ("What costs the least?",))
         return ask, f"The {best.name} is the cheapest, at {best.price} dollars."
     if kind == "dearest":
         best = max(goods, key=lambda each: each.price)
-        ask = draw.wording(("What is the most expensive?", "Which is the most expensive?"), ("What costs the most?",))
         return ask, f"The {best.name} is the most expensive, at {best.price} dollars."
     if kind == "shade":
         shade = draw.pick(COLORS if draw.chance(0.15) else [each.color for each in goods])
-        ask = draw.wording(("Which is {shade}?", "What do you have in {shade}?"), ("What is {shade}?",))
         return ask.format(shade=shade), those_that_are([each.name for each in goods if each.color == shade], shade)
     if kind == "out":
-        ask = draw.wording(("What is sold out?", "Which is sold out?"), ("What do you not have in stock?",))
         return ask, those_that_are([each.name for each in goods if not each.left], "sold out")
     if kind == "kinds":
-        ask = draw.wording(("How many kinds of goods do you sell?",), ("How many kinds of goods do you have?",))
         return ask, f"We sell {len(goods)} kinds."
     if kind == "costs":
         each = draw.pick(goods)
-        ask = draw.wording(
-            ("What costs {price} dollars?", "Which costs {price} dollars?"), ("Which product is {price} dollars?",)
-        )
         return ask.format(price=each.price), f"The {each.name} costs {each.price} dollars."
     first, second = draw.sample(goods, 2)
+    ask = ask.format(a=first.name, b=second.name)
     if kind == "dearer":
-        ask = draw.wording(("Which costs more, the {a} or the {b}?",), ("What costs more, the {a} or the {b}?",))
         more = first if first.price > second.price else second
-        return ask.format(a=first.name, b=second.name), f"The {more.name} costs more."
-    ask = draw.wording(
-        ("How much are the {a} and the {b} together?", "What do the {a} and the {b} cost together?"),
-        ("What is the price of the {a} and the {b} together?",),
-    )
+        return ask, f"The {more.name} costs more."
     total = first.price + second.price
-    return (
-        ask.format(a=first.name, b=second.name),
-        f"{first.price} + {second.price} = {total}, so together they cost {total} dollars.",
-    )
+    return ask, f"{first.price} + {second.price} = {total}, so together they cost {total} dollars."
 
 
 def those_that_are(names: list[str], what: str) -> str:
@@ -257,8 +357,13 @@ def not_sold(draw: Draw, goods: list[Product]) -> str:
             return name
 
 
-def catalogue(draw: Draw) -> Messages:
-    """A shop's list in the system message and one to eight turns about it."""
+def about_lists(draw: Draw) -> Messages:
+    """A catalogue with more questions about the whole list, which are harder than those about one product."""
+    return catalogue(draw, list_share=0.7)
+
+
+def catalogue(draw: Draw, list_share: float = 0.22) -> Messages:
+    """A shop's list in the system message and one to eight turns about it, a share of them about the whole list."""
     goods = stock_list(draw)
     messages: Messages = [("system", written(draw, goods))]
     last: Product | None = None
@@ -272,7 +377,7 @@ def catalogue(draw: Draw) -> Messages:
             )
             turn = ask.format(one=article(other), noun=f"the {other}"), f"Sorry, we do not sell {article(other)}."
             last = None
-        elif kind < 0.38:
+        elif kind < 0.16 + list_share:
             turn = about_all(draw, draw.pick(LIST_KINDS), goods)
             last = None
         else:

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from rtlang.model.embedded.tasks_catalogue import catalogue
+from rtlang.model.embedded import tasks_catalogue
+from rtlang.model.embedded.tasks_catalogue import Product, about_lists, catalogue
 from rtlang.model.embedded.words import Draw, Split, plural
 
 ROW = re.compile(r"(?:- )?(?P<name>[^:]+): (?P<price>\d+) dollars, (?P<color>\w+), (?P<left>\d+) (?:in stock|left)")
@@ -13,10 +14,20 @@ SENTENCE = re.compile(r"The (?P<name>.+) is (?P<color>\w+) and costs (?P<price>\
 COLORS = "red blue green black white yellow brown gray orange purple"
 
 
-ALL = (
-    "What do you sell?", "What do you have?", "What can I buy here?", "What can I get here?", "What is on the list?",
-    "What goods do you sell?", "What things do you sell?",
-)  # fmt: skip
+# What is said in questions about the whole list.
+ALL = re.compile(
+    r"Wh(at|ich)( goods| things)? do you (sell|have|offer)\?|What can I (buy|get) here\?|What is (on the list|there to buy)\?"
+    r"|(Name|List|Show) your goods\.|Tell me all that you sell\."
+)
+CHEAPEST = re.compile(r"cheapest|cheaper than all|lowest price|(costs|pay|costs the) least\?")
+DEAREST = re.compile(r"dearest|most expensive|dearer than all|highest price|(costs|pay|costs the) most\?")
+OUT = re.compile(
+    r"Wh(at|ich)( goods| things)? (is|are) (sold out|out of stock)\?|all that is sold out|run out of|you out of"
+    r"|can I not|none left|anything sold out|not have in stock"
+)
+KINDS = re.compile(
+    r"kinds|How many (goods|things|articles) |How long is the list|(Count|Number) the goods|How much is there to"
+)
 
 
 def read(system: str) -> dict[str, tuple[int, str, int]]:
@@ -44,28 +55,28 @@ def those(names: list[str], what: str) -> str:
 
 def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: str | None) -> tuple[str, str]:
     """The answer and the kind of question; of a product that is not on the list, its name is taken from what was said."""
-    named = [name for name in goods if re.search(rf"\b(?:the|a|an) {re.escape(name)}\b", ask)]
+    named = [name for name in goods if re.search(rf"\b(?:[Tt]he|a|an) {re.escape(name)}\b", ask)]
     named += [name for name in goods if re.search(rf"How many {re.escape(plural(name))} ", ask)]
     shade = next((word for word in re.findall(r"\w+", ask) if word in COLORS.split()), None)
     price_in = re.search(r"(\d+) dollars", ask)
-    if re.search(r"cheapest|the least", ask):
+    if CHEAPEST.search(ask):
         best = min(goods, key=lambda name: goods[name][0])
         return f"The {best} is the cheapest, at {goods[best][0]} dollars.", "cheapest"
-    if re.search(r"most expensive|the most", ask):
+    if DEAREST.search(ask):
         best = max(goods, key=lambda name: goods[name][0])
         return f"The {best} is the most expensive, at {goods[best][0]} dollars.", "dearest"
-    if ask in ALL:
+    if ALL.fullmatch(ask):
         return re.sub(r"\bthe ", "", f"We sell {with_the(list(goods))}."), "all"
-    if "kinds" in ask:
+    if KINDS.search(ask):
         return f"We sell {len(goods)} kinds.", "kinds"
-    if ask in ("What is sold out?", "Which is sold out?", "What do you not have in stock?"):
+    if OUT.search(ask):
         return those([name for name in goods if not goods[name][2]], "sold out"), "out"
     if price_in:
         (name,) = [name for name in goods if goods[name][0] == int(price_in[1])]
         return f"The {name} costs {goods[name][0]} dollars.", "costs"
     if shade and not named and not re.search(r"\bit\b", ask):
         return those([name for name in goods if goods[name][1] == shade], shade), "shade"
-    if len(named) > 1 and re.search(r"costs more", ask):
+    if len(named) > 1 and re.search(r"costs more|pay more|dearer|more expensive|higher price", ask):
         return f"The {max(named, key=lambda name: goods[name][0])} costs more.", "dearer"
     if len(named) > 1:
         first, second = sorted(named, key=lambda name: ask.index(f" {name}"))
@@ -117,6 +128,25 @@ def test_every_answer_follows_from_the_list(split: Split) -> None:
             here = [name for name in goods if re.search(rf"\b(?:{re.escape(name)}|{re.escape(plural(name))})\b", ask)]
             last = (here[0] if here else last) if single else None
     assert len(kinds) == 17, kinds
+
+
+def test_more_of_the_questions_are_about_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask_about_all = tasks_catalogue.about_all
+
+    def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
+        asked.append(kind)
+        return ask_about_all(draw, kind, goods)
+
+    monkeypatch.setattr(tasks_catalogue, "about_all", about_all)
+    share = {}
+    for task in (catalogue, about_lists):
+        asked.clear()
+        draw = Draw(18)
+        num_turns = sum(len(task(draw)) // 2 for _ in range(400))
+        share[task] = len(asked) / num_turns
+    assert share[catalogue] < 0.3
+    assert share[about_lists] > 0.6
 
 
 def test_the_same_seed_gives_the_same_conversation() -> None:
