@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rtlang.model.embedded.lexicon import COLORS
 from rtlang.model.embedded.tasks_lookup import distinct
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, Messages, article, listing, plural
 
 HEADINGS = (
@@ -184,128 +185,73 @@ def about_one(draw: Draw, kind: str, noun: str, each: Product) -> tuple[str, str
     return ask, f"Yes, we have {each.left} in stock." if each.left else f"No, the {each.name} is sold out."
 
 
-# Questions about the whole list or two of its products: the wordings of training, and those held out.
-ASK_ALL = {
+# Held-out wordings of questions about the whole list or two of its products; those of training are in texts/catalogue.txt.
+HELD_ALL = {
     "all": (
-        (
-            "What do you sell?",
-            "What do you have?",
-            "What [goods/things] do you sell?",
-            "What can I get here?",
-            "What is on the list?",
-            "[Name/List/Show] your goods.",
-            "Which [goods/things] do you have?",
-            "What is there to buy?",
-            "What do you offer?",
-            "Tell me all that you sell.",
-        ),
-        ("What can I buy here?",),
+        "What can I buy here?",
+        "Can you tell me everything you have for sale?",
+        "Which products do you carry?",
+        "I'd like to see your full product list.",
+        "What kind of items can I buy here?",
     ),
     "cheapest": (
-        (
-            "[What/Which] is the cheapest?",
-            "[What/Which] has the lowest price?",
-            "Which of [them/your goods] is the cheapest?",
-            "Which [thing/article] costs least?",
-            "[Show/Name/Tell] me the cheapest.",
-            "I look for the cheapest [thing/of all].",
-            "I have little money, which is the cheapest?",
-            "Is there something cheaper than all the rest?",
-            "For what do I pay least?",
-        ),
-        ("What costs the least?",),
+        "What costs the least?",
+        "What's the cheapest thing you sell?",
+        "Which product has the lowest price?",
+        "What is your least expensive item?",
+        "I'm on a tight budget, so what costs the least?",
+        "Which of your products is the most affordable?",
     ),
     "dearest": (
-        (
-            "[What/Which] is the most expensive?",
-            "[What/Which] has the highest price?",
-            "Which of [them/your goods] is the most expensive?",
-            "Which [thing/article] costs most?",
-            "[Show/Name/Tell] me the [dearest/most expensive].",
-            "I look for the most expensive [thing/of all].",
-            "Money is no matter, which is the dearest?",
-            "Is there something dearer than all the rest?",
-            "For what do I pay most?",
-        ),
-        ("What costs the most?",),
+        "What costs the most?",
+        "What's the most expensive thing in your shop?",
+        "Which product has the highest price?",
+        "What item costs the most?",
+        "Tell me which product is your priciest.",
+        "Which one of your products would cost me the most money?",
     ),
     "shade": (
-        (
-            "Which is {shade}?",
-            "What do you have in {shade}?",
-            "[What/Which] goods are {shade}?",
-            "[Show/Name/List] all that is {shade}.",
-            "Have you got [anything/something] {shade}?",
-            "I want something {shade}, what is there?",
-            "Which [things/goods] come in {shade}?",
-            "Which of [them/your goods] are {shade}?",
-            "My color is {shade}. What do you have?",
-        ),
-        ("What is {shade}?",),
+        "What is {shade}?",
+        "Do you have anything in {shade}?",
+        "Which products are {shade}?",
+        "Show me all your {shade} items.",
+        "What do you sell that comes in {shade}?",
     ),
     "out": (
-        (
-            "[What/Which] is sold out?",
-            "Which [goods/things] are sold out?",
-            "[Show/Name/List] all that is sold out.",
-            "What have you run out of?",
-            "What are you out of?",
-            "What can I not [get/take home] today?",
-            "Of what is there none left?",
-            "Is anything sold out?",
-            "Which [goods/things] are out of stock?",
-        ),
-        ("What do you not have in stock?",),
+        "What do you not have in stock?",
+        "Which products are sold out?",
+        "What items are out of stock right now?",
+        "Is anything sold out at the moment?",
+        "Tell me what I can't buy because you've run out.",
     ),
     "kinds": (
-        (
-            "How many kinds of goods do you sell?",
-            "How many [goods/things/articles] are on the list?",
-            "How many [goods/articles] does the shop sell?",
-            "How long is the list?",
-            "[Count/Number] the goods.",
-            "How much is there to choose from?",
-        ),
-        ("How many kinds of goods do you have?",),
+        "How many kinds of goods do you have?",
+        "How many different products do you sell?",
+        "How many items are on your product list?",
+        "What's the total number of different products you offer?",
+        "How many kinds of things do you have for sale?",
+        "Can you tell me how many different items you carry?",
     ),
     "costs": (
-        (
-            "[What/Which] costs {price} dollars?",
-            "[What/Which] is sold for {price} dollars?",
-            "What do I get for {price} dollars?",
-            "[What/Which] has a price of {price} dollars?",
-            "I have {price} dollars. What costs just that?",
-            "Which [thing/article] costs {price} dollars?",
-            "For {price} dollars, what is there?",
-            "Something was {price} dollars. What was it?",
-        ),
-        ("Which product is {price} dollars?",),
+        "Which product is {price} dollars?",
+        "Which product costs {price} dollars?",
+        "What do you have for exactly {price} dollars?",
+        "Is there anything priced at {price} dollars?",
+        "Which item sells for {price} dollars?",
+        "I have exactly {price} dollars to spend, which product is that price?",
     ),
     "dearer": (
-        (
-            "Which costs more, the {a} or the {b}?",
-            "Which is [dearer/more expensive], the {a} or the {b}?",
-            "Is the {a} or the {b} [dearer/more expensive]?",
-            "The {a} or the {b}, which costs more?",
-            "Which has the higher price, the {a} or the {b}?",
-            "Of the {a} and the {b}, which costs more?",
-            "For which do I pay more, the {a} or the {b}?",
-        ),
-        ("What costs more, the {a} or the {b}?",),
+        "What costs more, the {a} or the {b}?",
+        "Is the {a} or the {b} the pricier one?",
+        "Would I pay more for the {a} or for the {b}?",
     ),
     "total": (
-        (
-            "How much are the {a} and the {b} together?",
-            "What do the {a} and the {b} cost together?",
-            "[What/How much] do I pay for the {a} and the {b}?",
-            "I [take/want] the {a} and the {b}. How much is that?",
-            "The {a} and the {b}, what does that make?",
-            "Add up the {a} and the {b}[, please/].",
-            "What is the sum for the {a} and the {b}?",
-        ),
-        ("What is the price of the {a} and the {b} together?",),
+        "What is the price of the {a} and the {b} together?",
+        "What would the {a} and the {b} cost me in total?",
+        "If I buy the {a} and the {b}, what's the total?",
     ),
 }
+ASK_ALL = {kind: (known, HELD_ALL[kind]) for kind, known in blocks_of("catalogue").items()}
 
 
 def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:

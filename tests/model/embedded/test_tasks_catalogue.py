@@ -6,28 +6,12 @@ import re
 import pytest
 
 from rtlang.model.embedded import tasks_catalogue
-from rtlang.model.embedded.tasks_catalogue import Product, about_lists, catalogue
+from rtlang.model.embedded.tasks_catalogue import LIST_KINDS, Product, about_lists, catalogue
 from rtlang.model.embedded.words import Draw, Split, plural
 
 ROW = re.compile(r"(?:- )?(?P<name>[^:]+): (?P<price>\d+) dollars, (?P<color>\w+), (?P<left>\d+) (?:in stock|left)")
 SENTENCE = re.compile(r"The (?P<name>.+) is (?P<color>\w+) and costs (?P<price>\d+) dollars, (?P<left>\d+) in stock\.")
 COLORS = "red blue green black white yellow brown gray orange purple"
-
-
-# What is said in questions about the whole list.
-ALL = re.compile(
-    r"Wh(at|ich)( goods| things)? do you (sell|have|offer)\?|What can I (buy|get) here\?|What is (on the list|there to buy)\?"
-    r"|(Name|List|Show) your goods\.|Tell me all that you sell\."
-)
-CHEAPEST = re.compile(r"cheapest|cheaper than all|lowest price|(costs|pay|costs the) least\?")
-DEAREST = re.compile(r"dearest|most expensive|dearer than all|highest price|(costs|pay|costs the) most\?")
-OUT = re.compile(
-    r"Wh(at|ich)( goods| things)? (is|are) (sold out|out of stock)\?|all that is sold out|run out of|you out of"
-    r"|can I not|none left|anything sold out|not have in stock"
-)
-KINDS = re.compile(
-    r"kinds|How many (goods|things|articles) |How long is the list|(Count|Number) the goods|How much is there to"
-)
 
 
 def read(system: str) -> dict[str, tuple[int, str, int]]:
@@ -53,35 +37,41 @@ def those(names: list[str], what: str) -> str:
     return f"{text[0].upper()}{text[1:]} {'is' if len(names) == 1 else 'are'} {what}."
 
 
-def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: str | None) -> tuple[str, str]:
+def about_list(ask: str, kind: str, goods: dict[str, tuple[int, str, int]]) -> str:
+    """The answer to a question of this kind about the whole list or two of its products."""
+    by_price = sorted(goods, key=lambda name: goods[name][0])
+    match kind:
+        case "all":
+            return re.sub(r"\bthe ", "", f"We sell {with_the(list(goods))}.")
+        case "cheapest":
+            return f"The {by_price[0]} is the cheapest, at {goods[by_price[0]][0]} dollars."
+        case "dearest":
+            return f"The {by_price[-1]} is the most expensive, at {goods[by_price[-1]][0]} dollars."
+        case "kinds":
+            return f"We sell {len(goods)} kinds."
+        case "out":
+            return those([name for name in goods if not goods[name][2]], "sold out")
+        case "shade":
+            (shade,) = [word for word in re.findall(r"\w+", ask) if word in COLORS.split()]
+            return those([name for name in goods if goods[name][1] == shade], shade)
+        case "costs":
+            (price,) = re.findall(r"(\d+) dollars", ask)
+            (name,) = [name for name in goods if goods[name][0] == int(price)]
+            return f"The {name} costs {price} dollars."
+    named = [name for name in goods if re.search(rf"\b[Tt]he {re.escape(name)}\b", ask)]
+    assert len(named) == 2, ask
+    if kind == "dearer":
+        return f"The {max(named, key=lambda name: goods[name][0])} costs more."
+    first, second = sorted(named, key=lambda name: ask.index(f" {name}"))
+    a, b = goods[first][0], goods[second][0]
+    return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars."
+
+
+def about_product(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: str | None) -> tuple[str, str]:
     """The answer and the kind of question; of a product that is not on the list, its name is taken from what was said."""
-    named = [name for name in goods if re.search(rf"\b(?:[Tt]he|a|an) {re.escape(name)}\b", ask)]
+    named = [name for name in goods if re.search(rf"\b(?:the|a|an) {re.escape(name)}\b", ask)]
     named += [name for name in goods if re.search(rf"How many {re.escape(plural(name))} ", ask)]
     shade = next((word for word in re.findall(r"\w+", ask) if word in COLORS.split()), None)
-    price_in = re.search(r"(\d+) dollars", ask)
-    if CHEAPEST.search(ask):
-        best = min(goods, key=lambda name: goods[name][0])
-        return f"The {best} is the cheapest, at {goods[best][0]} dollars.", "cheapest"
-    if DEAREST.search(ask):
-        best = max(goods, key=lambda name: goods[name][0])
-        return f"The {best} is the most expensive, at {goods[best][0]} dollars.", "dearest"
-    if ALL.fullmatch(ask):
-        return re.sub(r"\bthe ", "", f"We sell {with_the(list(goods))}."), "all"
-    if KINDS.search(ask):
-        return f"We sell {len(goods)} kinds.", "kinds"
-    if OUT.search(ask):
-        return those([name for name in goods if not goods[name][2]], "sold out"), "out"
-    if price_in:
-        (name,) = [name for name in goods if goods[name][0] == int(price_in[1])]
-        return f"The {name} costs {goods[name][0]} dollars.", "costs"
-    if shade and not named and not re.search(r"\bit\b", ask):
-        return those([name for name in goods if goods[name][1] == shade], shade), "shade"
-    if len(named) > 1 and re.search(r"costs more|pay more|dearer|more expensive|higher price", ask):
-        return f"The {max(named, key=lambda name: goods[name][0])} costs more.", "dearer"
-    if len(named) > 1:
-        first, second = sorted(named, key=lambda name: ask.index(f" {name}"))
-        a, b = goods[first][0], goods[second][0]
-        return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars.", "total"
     if not named and not re.search(r"\bit\b|How many do you have\?", ask):
         other = re.fullmatch(r"Sorry, we do not sell (an?) (.+)\.", said)
         assert other, ask
@@ -111,42 +101,68 @@ def expected(ask: str, said: str, goods: dict[str, tuple[int, str, int]], last: 
     return f"The {name} costs {price} dollars.", "price"
 
 
+@pytest.fixture
+def kinds_asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The kind of every question about a whole list, by its text. Tests may clear it."""
+    kinds: dict[str, str] = {}
+    ask_about_all = tasks_catalogue.about_all
+
+    def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
+        turn = ask_about_all(draw, kind, goods)
+        kinds[turn[0]] = kind
+        return turn
+
+    monkeypatch.setattr(tasks_catalogue, "about_all", about_all)
+    return kinds
+
+
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_every_answer_follows_from_the_list(split: Split) -> None:
+def test_every_answer_follows_from_the_list(split: Split, kinds_asked: dict[str, str]) -> None:
     draw, kinds = Draw(17, split), set()
-    for _ in range(600):
-        (_, system), *turns = catalogue(draw)
+    for number in range(600):
+        kinds_asked.clear()
+        (_, system), *turns = (about_lists if number % 2 else catalogue)(draw)
         goods, last = read(system), None
         assert len(goods) == len(system.split("\n")) - 1 - ("name | price" in system) or "[" in system
         for (_, ask), (_, said) in zip(turns[::2], turns[1::2], strict=True):
             if ask.startswith("Thank"):
                 continue
-            answer, kind = expected(ask, said, goods, last)
+            if ask in kinds_asked:
+                kind, last = kinds_asked[ask], None
+                answer = about_list(ask, kind, goods)
+            else:
+                answer, kind = about_product(ask, said, goods, last)
+                here = [
+                    name for name in goods if re.search(rf"\b(?:{re.escape(name)}|{re.escape(plural(name))})\b", ask)
+                ]
+                last = None if kind == "not sold" else here[0] if here else last
             assert said == answer, (ask, system)
             kinds.add(kind)
-            single = kind in ("price", "color", "stock", "count", "sold", "is it red", "buy")
-            here = [name for name in goods if re.search(rf"\b(?:{re.escape(name)}|{re.escape(plural(name))})\b", ask)]
-            last = (here[0] if here else last) if single else None
     assert len(kinds) == 17, kinds
 
 
-def test_more_of_the_questions_are_about_the_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    ask_about_all = tasks_catalogue.about_all
-
-    def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
-        asked.append(kind)
-        return ask_about_all(draw, kind, goods)
-
-    monkeypatch.setattr(tasks_catalogue, "about_all", about_all)
+def test_more_of_the_questions_are_about_the_whole_list(kinds_asked: dict[str, str]) -> None:
     share = {}
     for task in (catalogue, about_lists):
-        asked.clear()
-        draw = Draw(18)
-        num_turns = sum(len(task(draw)) // 2 for _ in range(400))
-        share[task] = len(asked) / num_turns
+        draw, num_turns, num_about_list = Draw(18), 0, 0
+        for _ in range(400):
+            kinds_asked.clear()
+            asked = [content for role, content in task(draw) if role == "user"]
+            num_turns += len(asked)
+            num_about_list += sum(ask in kinds_asked for ask in asked)
+        share[task] = num_about_list / num_turns
     assert share[catalogue] < 0.3
     assert share[about_lists] > 0.6
+
+
+def test_each_kind_of_question_about_a_whole_list_has_many_wordings() -> None:
+    for kind in LIST_KINDS:
+        known, held = tasks_catalogue.ASK_ALL[kind]
+        assert len(known) >= 28
+        assert len(held) >= 3
+        fields = {"shade": {"shade"}, "costs": {"price"}, "dearer": {"a", "b"}, "total": {"a", "b"}}.get(kind, set())
+        for wording in (*known, *held):
+            assert set(re.findall(r"{(\w+)}", wording)) == fields, wording
 
 
 def test_the_same_seed_gives_the_same_conversation() -> None:

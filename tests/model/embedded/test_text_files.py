@@ -16,7 +16,7 @@ from tests.support.held_words import HELD_WORDS
 from tests.support.spoken import some_ways
 
 FILES = sorted(path.stem for path in TEXTS.glob("*.txt"))
-SHARED = ("asks", "chat", "labels", "opinions", "requests", "words", "yes_no")  # of more than one list
+SHARED = ("asks", "catalogue", "chat", "labels", "opinions", "requests", "words", "yes_no")  # of more than one list
 
 
 def test_the_lines_of_a_file_and_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
