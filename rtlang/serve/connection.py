@@ -36,8 +36,8 @@ from rtlang.serve.messages import (
     CloseStream,
     ExtendNodes,
     Hello,
-    Key,
     Open,
+    OpenKey,
     Ping,
     parse_client_message,
     stream_of,
@@ -78,17 +78,24 @@ class Submit:
     priority: int
     deadline_s: float | None
     lasts_s: float | None = None
-    key: Key | None = None
+    key: OpenKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """Add `nodes` to the stream's graph, close it if `closes`, then tell `extended` or `extend_refused` with `request`."""
+    """Add `nodes` to the stream's graph, close it if `said.closes`, then tell `extended` or `extend_refused` with `said.request`.
 
-    stream: int
+    Where what was said has no nodes that can be read, there are none, and `refusal` says why.
+    """
+
+    said: ExtendNodes
     nodes: tuple[Node, ...]
-    closes: bool
-    request: int | None
+    refusal: RtlangError | None = None
+
+    @property
+    def stream(self) -> int:
+        """That of the graph."""
+        return self.said.stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ class Connection:
         self.has_said_hello = self.has_said_bye = False
         self._facts, self._api_key = facts, api_key
         self._output: list[bytes] = []
+        self._num_output_bytes = 0
         self._offsets: dict[int, Offsets] = {}  # by stream
         self._last_stream = 0
         self._drain_retry_s: float | None = None
@@ -149,9 +157,14 @@ class Connection:
         """The streams that have not ended."""
         return tuple(self._offsets)
 
+    @property
+    def num_output_bytes(self) -> int:
+        """Of the messages to send."""
+        return self._num_output_bytes
+
     def take_output(self) -> list[bytes]:
         """The messages to send, in order. They are handed over once."""
-        output, self._output = self._output, []
+        output, self._output, self._num_output_bytes = self._output, [], 0
         return output
 
     def receive(self, data: bytes, *, is_text: bool) -> list[Action]:
@@ -189,15 +202,14 @@ class Connection:
         self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._facts.epoch})
 
     def attached(
-        self, action: AttachStream, offsets: Offsets, last_answered: int, refusals: Mapping[int, RtlangError]
+        self, action: AttachStream, offsets: Offsets, last_answered: int, missed: Mapping[int, RtlangError]
     ) -> None:
         """The stream is taken over, with these pieces before it.
 
-        `last_answered` is the last extension of it that was answered; what the client may have missed of `refusals` is said again.
+        `last_answered` is the last extension of it that was answered; those of `missed` were refused, and it is said again.
         """
         self._offsets[action.stream] = offsets
         ack = {"t": "ack", "s": action.stream, "rid": action.rid, "epoch": self._facts.epoch, "from": action.position}
-        missed = {request: error for request, error in refusals.items() if request > action.request}
         self._send(ack | {"last_q": last_answered, "refused": list(missed)})
         for request, error in missed.items():
             self.extend_refused(action.stream, request, error)
@@ -230,10 +242,10 @@ class Connection:
                 del self._offsets[stream]
             num_bytes += len(packed[-1])
             if num_bytes > _BATCH_BYTES:
-                self._output.append(self.encoding.combine(packed))
+                self._put(self.encoding.combine(packed))
                 packed, num_bytes = [], 0
         if packed:
-            self._output.append(self.encoding.combine(packed))
+            self._put(self.encoding.combine(packed))
 
     def drain(self, deadline_s: float) -> None:
         """The server ends in `deadline_s`: say so, and refuse what is opened from now on."""
@@ -253,7 +265,11 @@ class Connection:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if self.close_code is None:
-            self._output.append(self.encoding.pack(message))
+            self._put(self.encoding.pack(message))
+
+    def _put(self, payload: bytes) -> None:
+        self._output.append(payload)
+        self._num_output_bytes += len(payload)
 
     def _fail(self, error: RtlangError, code: int) -> None:
         self._send(error_to_wire(error, is_fatal=True))
@@ -303,11 +319,11 @@ class Connection:
                 self._take_id(message.stream)
                 return [message]
             case ExtendNodes():
-                nodes = tuple(nodes_from_plain(message.nodes))
                 self._check_known(message.stream)
-                if message.stream not in self._offsets:
-                    raise GraphError(None, "s", f"the graph of stream {message.stream} has ended")
-                return [Extend(message.stream, nodes, message.closes, message.request)]
+                try:
+                    return [Extend(message, tuple(nodes_from_plain(message.nodes)))]
+                except RtlangError as error:
+                    return [Extend(message, (), error)]
             case CloseStream():
                 self._check_known(message.stream)
                 return [Close(message.stream)] if message.stream in self._offsets else []

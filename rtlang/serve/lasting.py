@@ -17,17 +17,16 @@ from typing import Protocol
 
 from rtlang.errors import GoneError, ProtocolError, RtlangError
 from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, TokenLogprob
-from rtlang.lang.graph import Node
 from rtlang.lang.target import GraphRun
 from rtlang.metrics import Metrics
+from rtlang.serve.extensions import Extensions
 from rtlang.serve.handover import Sink
-from rtlang.serve.messages import Key
+from rtlang.serve.messages import OpenKey
 from rtlang.serve.wire import Offsets, next_offset
 
 logger = logging.getLogger(__name__)
 
 _SHARE_OF_ONE = 16  # one stream may fill this part of the memory of all logs
-_MAX_REFUSALS = 256
 _EVENT_BYTES, _NUMBER_BYTES = 200, 32  # what an event and a number in it take in memory, about
 
 
@@ -57,18 +56,17 @@ class LastingRun:
 
     Attributes:
         rid: its name, which only those know who were told.
-        key: its client's name for it, if there is one: an open that is said again finds it by that.
+        key: its client's name for it, if there is one, and what was opened: an open that is said again finds it by that.
+        run: its graph, until that has ended.
         has_ended: its last event is in the log.
-        last_answered: number of the last extension that was answered, 0 for none.
-        refusals: extensions that were refused, by number; the last few.
+        extensions: what was answered to those of its graph.
     """
 
-    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float, key: Key | None) -> None:
+    def __init__(self, owner: LastingRuns, holder: Holder, stream: int, lasts_s: float, key: OpenKey | None) -> None:
         self.rid, self.key = secrets.token_hex(16), key
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
-        self.last_answered = 0
-        self.refusals: dict[int, RtlangError] = {}
+        self.extensions = Extensions()
         self._owner, self._lasts_s = owner, lasts_s
         self._place: tuple[Holder, int] | None = (holder, stream)
         self._last_reader = holder.number
@@ -92,33 +90,11 @@ class LastingRun:
             self._num_dropped += 1
             self._count(-size)
         if isinstance(event, (GraphFinished, GraphFailed)):
-            self.has_ended = True
+            self.has_ended, self.run = True, None
             self._owner.note_end(self)
             self._owner.note_reader(self)
             self._start_timer()  # whoever missed the end has this long to ask for it
         return self._place
-
-    def extend(self, request: int, nodes: Sequence[Node], *, closes: bool) -> None:
-        """Add nodes to the graph, and close it if they are the last. An extension that is said again is not done again.
-
-        Raises:
-            RtlangError: it is refused, or was when it was said first.
-        """
-        assert self.run is not None
-        if request <= self.last_answered:
-            if request in self.refusals:
-                raise self.refusals[request]
-            return
-        try:
-            self.run.extend(nodes)
-        except RtlangError as error:
-            self.last_answered, self.refusals[request] = request, error
-            while len(self.refusals) > _MAX_REFUSALS:
-                del self.refusals[next(iter(self.refusals))]
-            raise
-        if closes:
-            self.run.close()
-        self.last_answered = request
 
     def attach(self, holder: Holder, stream: int, position: int) -> Replay:
         """Hand the stream to another connection, which has its first `position` messages.
@@ -132,8 +108,8 @@ class LastingRun:
         skipped = position - self._num_dropped
         if not 0 <= skipped <= len(self._log):
             known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
-            if skipped < 0:
-                self.end()  # whoever asks for it can no longer use it
+            if skipped < 0 and self._place is None:
+                self.end()  # whoever asks for it can no longer use it, and nobody else reads it
             raise GoneError(f"message {position} of the stream is not kept; {known} can be asked for", param="from")
         if self.has_ended and skipped == len(self._log):
             raise GoneError("the stream has ended, and all of it has arrived", param="from")
@@ -161,6 +137,11 @@ class LastingRun:
         elif not self.has_ended:
             self._start_timer()
 
+    def leave(self, holder: Holder) -> None:
+        """The connection has said that it is done: the stream ends, unless another connection has it by now."""
+        if self._place is not None and self._place[0] is holder:
+            self.end()
+
     def end(self) -> None:
         """Cancel the graph, and forget the stream."""
         self._stop_timer()
@@ -168,7 +149,7 @@ class LastingRun:
         self._count(-self._num_bytes)
         self._log.clear()
         self._owner.forget(self.rid)
-        if self.run is not None and not self.has_ended:
+        if self.run is not None:
             cancel(self.run)
 
     @property
@@ -214,7 +195,7 @@ class LastingRuns:
         self._keys: dict[str, str] = {}
         self._detached: set[str] = set()
 
-    def begin(self, holder: Holder, stream: int, lasts_s: float, key: Key | None = None) -> LastingRun:
+    def begin(self, holder: Holder, stream: int, lasts_s: float, key: OpenKey | None = None) -> LastingRun:
         """A stream of `holder` that outlives it by `lasts_s` seconds."""
         run = LastingRun(self, holder, stream, lasts_s, key)
         self._runs[run.rid] = run
@@ -222,7 +203,7 @@ class LastingRuns:
             self._keys[key.name] = run.rid
         return run
 
-    def opened_as(self, key: Key) -> LastingRun | None:
+    def opened_as(self, key: OpenKey) -> LastingRun | None:
         """The stream that was opened under this key, if it is still known.
 
         Raises:

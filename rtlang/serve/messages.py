@@ -31,8 +31,8 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A client's name for what it opens (`idem`), and a digest of that: 32 bytes of SHA-256."""
+class OpenKey:
+    """A client's name for what it opens (`idem`), and `digest_of` the `kind` and `body` of that."""
 
     name: str
     digest: bytes
@@ -43,7 +43,7 @@ class Open:
     """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `lasts_s`, if that is given.
 
     Opened again under the same `key` (`idem`), for as long as the stream is known, it is not run a second time: the stream is read from its
-    start. Of `kind` and `body`, the second one has to say the same.
+    start. Another `kind` or `body` under the same key is refused.
     """
 
     stream: int
@@ -51,7 +51,7 @@ class Open:
     body: Mapping[str, Any]
     deadline_s: float | None = None
     lasts_s: float | None = None
-    key: Key | None = None
+    key: OpenKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,10 @@ class AttachStream:
 
 @dataclass(frozen=True, slots=True)
 class ExtendNodes:
-    """More nodes, in plain form, for an open graph. `request` is echoed in the answer; `closes` says they are the last."""
+    """More nodes, in plain form, for an open graph. `request` is echoed in the answer; `closes` says they are the last.
+
+    Of one stream that outlives its connection, requests rise, and one that is said again is not done again (extensions.py).
+    """
 
     stream: int
     nodes: list[Any]
@@ -144,7 +147,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
             return ExtendNodes(
                 check_int(message, "s", 1, MAX_ID),
                 check_list(message, "nodes"),
-                optional(check_int, message, "q", 0, MAX_ID),
+                optional(check_int, message, "q", 1, MAX_ID),
                 message.get("close") is True,
             )
         case "close":
@@ -164,7 +167,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
     raise ProtocolError(f"unknown message t = {kind[:40]!r}", param="t")
 
 
-def _key(message: Mapping[str, Any], detach_ms: int | None) -> Key | None:
+def _key(message: Mapping[str, Any], detach_ms: int | None) -> OpenKey | None:
     name = optional(check_str, message, "idem")
     if name is None:
         return None
@@ -174,5 +177,9 @@ def _key(message: Mapping[str, Any], detach_ms: int | None) -> Key | None:
         raise ProtocolError(
             f"idem has {len(name)} characters; {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
         )
-    opened = json.dumps([message["kind"], message["body"]], sort_keys=True)
-    return Key(name, hashlib.sha256(opened.encode()).digest())
+    return OpenKey(name, digest_of([message["kind"], message["body"]]))
+
+
+def digest_of(value: Any) -> bytes:
+    """32 bytes that tell a value of a message from others: the SHA-256 of its JSON, whatever the order of the keys of maps."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest()

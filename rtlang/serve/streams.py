@@ -51,7 +51,7 @@ class Streams:
             if may_last:
                 lasting.detach(self._holder)
             else:
-                lasting.end()
+                lasting.leave(self._holder)
         self._lasting.clear()
         for run in runs.values():
             cancel(run)
@@ -112,30 +112,36 @@ class Streams:
 
     def _attach(self, connection: Connection, action: AttachStream) -> None:
         lasting, stream = self._service.lasting.find(action.rid, action.epoch), action.stream
+        missed = lasting.extensions.refused_after(action.request)
         replay = self._take_over(stream, lasting, action.position)
-        connection.attached(action, replay.offsets, lasting.last_answered, lasting.refusals)
+        connection.attached(action, replay.offsets, lasting.extensions.last_answered, missed)
         connection.deliver([(stream, event) for event in replay.events])
 
     def _take_over(self, stream: int, lasting: LastingRun, position: int) -> Replay:
         replay = lasting.attach(self._holder, stream, position)
-        assert lasting.run is not None  # else it would have been forgotten
         self._lasting[stream] = lasting
-        if not lasting.has_ended:
+        if lasting.run is not None:
             self._runs[stream] = lasting.run
         return replay
 
     def _extend(self, connection: Connection, action: Extend) -> None:
-        stream, request = action.stream, action.request
-        run, lasting = self._runs.get(stream), self._lasting.get(stream)
-        if run is None:
-            raise GraphError(None, "s", f"the graph of stream {stream} has ended")
-        if lasting is not None and request is not None:
-            lasting.extend(request, action.nodes, closes=action.closes)
-        else:
-            run.extend(action.nodes)
-            if action.closes:
-                run.close()
+        stream, request, lasting = action.stream, action.said.request, self._lasting.get(action.stream)
+        if lasting is None or request is None:
+            self._add(action)
+        elif refusal := lasting.extensions.once(action.said, lambda: self._add(action)):
+            connection.extend_refused(stream, request, refusal)
+            return
         connection.extended(stream, request)
+
+    def _add(self, action: Extend) -> None:
+        if action.refusal is not None:
+            raise action.refusal
+        run = self._runs.get(action.stream)
+        if run is None:
+            raise GraphError(None, "s", f"the graph of stream {action.stream} has ended")
+        run.extend(action.nodes)
+        if action.said.closes:
+            run.close()
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
         match action:
@@ -146,6 +152,6 @@ class Streams:
                 self._runs.pop(action.stream, None)
                 connection.refused(action.stream, error)
             case Extend():
-                connection.extend_refused(action.stream, action.request, error)
+                connection.extend_refused(action.stream, action.said.request, error)
             case Close() | Cancel():
                 logger.warning("stream %d: %s", action.stream, error)

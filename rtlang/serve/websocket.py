@@ -236,6 +236,11 @@ class StreamSocket(asyncio.Protocol):
             self._fragments = []
             for action in connection.receive(data, is_text=self._fragments_are_text):
                 self._streams.perform(connection, action)
+            if connection.num_output_bytes > self._service.config.send_buffer_bytes:
+                # Many short messages of one read may each ask for a long answer.
+                self._flush()
+                if self._piles_up():
+                    self._close_slow()
             if connection.has_said_hello and self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None

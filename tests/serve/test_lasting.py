@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rtlang.errors import AbortedError, GoneError, GraphError, RtlangError
+from rtlang.errors import AbortedError, GoneError, RtlangError
 from rtlang.events import Completion, Event, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing, TokenLogprob
 from rtlang.lang.graph import Generate, RequestGraph, Text
 from rtlang.metrics import Metrics
@@ -185,10 +185,43 @@ def test_a_stream_whose_missing_part_is_gone_ends() -> None:
         overfill(lasting)
         with pytest.raises(GoneError):
             lasting.attach(Reader(), 2, 0)
+        assert not run.was_cancelled  # somebody reads it
+        assert (reader.lost, lasting.take(piece("y"))) == ([], (reader, 1))
+        lasting.detach(reader)
+        with pytest.raises(GoneError):
+            lasting.attach(Reader(), 2, 0)
         assert run.was_cancelled
         assert runs.num_bytes == 0
 
     on_loop(body, max_bytes=16_000)
+
+
+def test_a_reader_that_is_done_ends_the_stream_unless_another_has_it() -> None:
+    async def body(runs: LastingRuns) -> None:
+        first, second = Reader(), Reader()
+        lasting, run = begin(runs, first)
+        lasting.attach(second, 2, 0)
+        lasting.leave(first)
+        assert runs.find(lasting.rid, "epoch") is lasting
+        lasting.leave(second)
+        assert run.was_cancelled
+        with pytest.raises(GoneError):
+            runs.find(lasting.rid, "epoch")
+
+    on_loop(body)
+
+
+def test_the_graph_of_an_ended_stream_is_not_kept() -> None:
+    async def body(runs: LastingRuns) -> None:
+        lasting, run = begin(runs, Reader())
+        lasting.take(piece("a"))
+        assert lasting.run is run
+        lasting.take(END)
+        assert lasting.run is None
+        lasting.end()
+        assert not run.was_cancelled
+
+    on_loop(body)
 
 
 def test_whoever_has_all_of_an_ended_stream_is_told_so() -> None:
@@ -272,52 +305,6 @@ def test_after_closing_nothing_outlives_its_connection() -> None:
         assert not its_run.was_cancelled
         attached.detach(reader)
         assert its_run.was_cancelled
-
-    on_loop(body)
-
-
-def test_answers_to_extensions_are_kept_within_reason() -> None:
-    async def body(runs: LastingRuns) -> None:
-        lasting, run = begin(runs, Reader())
-        run.is_open = True
-        assert lasting.last_answered == 0
-        lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
-        for request in range(2, 400):
-            with pytest.raises(GraphError):
-                lasting.extend(request, [Text(2, 1, ("x",))], closes=False)
-            assert lasting.last_answered == request
-        assert list(lasting.refusals) == list(range(144, 400))
-
-    on_loop(body)
-
-
-def test_an_extension_that_is_said_again_is_answered_as_before_and_not_done_again() -> None:
-    async def body(runs: LastingRuns) -> None:
-        lasting, run = begin(runs, Reader())
-        run.is_open = True
-        for _ in range(2):
-            with pytest.raises(GraphError):
-                lasting.extend(1, [Text(1, 0, ("x",))], closes=True)
-        assert run.is_open
-        for _ in range(2):
-            lasting.extend(2, [Text(2, 1, ("x",))], closes=True)
-        assert not run.is_open
-        assert [node.node_id for node in run.nodes] == [0, 1, 2]
-
-    on_loop(body)
-
-
-def test_an_extension_that_a_bug_stopped_has_no_answer() -> None:
-    async def body(runs: LastingRuns) -> None:
-        lasting, run = begin(runs, Reader())
-        run.is_open = True
-        extend, run.extend = run.extend, lambda nodes: [][0]  # type: ignore[method-assign]
-        with pytest.raises(IndexError):
-            lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
-        assert (lasting.last_answered, lasting.refusals) == (0, {})
-        run.extend = extend  # type: ignore[method-assign]
-        lasting.extend(1, [Text(2, 1, ("x",))], closes=False)
-        assert len(run.nodes) == 3
 
     on_loop(body)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgpack
 import pytest
+from websockets.frames import Frame, Opcode
 
 from rtlang.errors import OverloadError
 from rtlang.lang.graph import Generate, RequestGraph, Text, nodes_to_plain
@@ -124,6 +126,70 @@ def test_an_extension_that_is_said_again_is_answered_and_not_done_again() -> Non
             client.send(t="extend", s=1, nodes=wrong, q=6)
             assert client.receive()["code"] == "graph"
         assert len(server.target.runs[0].nodes) == 3
+        client.send(t="extend", s=1, nodes=nodes_to_plain([Text(3, 2, ("z",))]), q=7, close=True)
+        assert client.receive() == {"t": "ack", "s": 1, "q": 7}
+        server.target.finish()
+        client.receive_end(1)
+        client.send(t="extend", s=1, nodes=nodes_to_plain([Text(3, 2, ("z",))]), q=7, close=True)
+        assert client.receive() == {"t": "ack", "s": 1, "q": 7}  # its answer, too, may have been lost
+        client.send(t="extend", s=1, nodes=[], q=8)
+        error = client.receive()
+        assert (error["code"], error["q"], error["param"]) == ("graph", 8, "s")
+
+
+@pytest.mark.parametrize("nodes", [nodes_to_plain([Generate(9, 8, "y", SamplingParams(max_tokens=1))]), [7]])
+def test_a_refused_extension_stays_refused_on_the_next_connection(nodes: list[Any]) -> None:
+    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+    with serving() as server:
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
+            ack = client.receive()
+            client.send(t="extend", s=1, nodes=nodes, q=1)
+            assert client.receive()["code"] == "graph"
+            client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=2)
+            assert client.receive() == {"t": "ack", "s": 1, "q": 2}
+            leave(client)
+        with WireClient(server.url) as client:
+            client.greet()
+            client.send(t="attach", s=1, rid=ack["rid"], epoch=ack["epoch"], q=0, **{"from": 0})
+            again = client.receive()
+            assert (again["last_q"], again["refused"]) == (2, [1])
+            refusal = client.receive()
+            assert (refusal["code"], refusal["q"]) == ("graph", 1)
+
+
+def test_an_extension_without_a_number_that_rises_is_refused() -> None:
+    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
+        client.receive()
+        client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
+        assert client.receive() == {"t": "ack", "s": 1, "q": 5}
+        for request in (0, 3, 5):
+            client.send(t="extend", s=1, nodes=nodes_to_plain([Text(3, 2, ("z",))]), q=request, close=True)
+            error = client.receive()
+            assert (error["s"], error["q"], error["code"], error["param"]) == (1, request, "protocol", "q")
+        assert server.target.runs[0].is_open
+
+
+def test_many_opens_of_one_read_do_not_pile_up_their_answers() -> None:
+    with serving(send_buffer_bytes=65_536) as server, WireClient(server.url) as client:
+        client.greet()
+        open_lasting(client, max_tokens=40, idem=KEY)
+        for _ in range(40):
+            server.target.step("x" * 500)
+        server.target.finish()
+        client.receive_end(1)
+        body = {"prompt": "x", "params": {"max_tokens": 40}}
+        again = [
+            {"t": "open", "s": stream, "kind": "generate", "body": body, "detach_ms": 60_000, "idem": KEY}
+            for stream in range(2, 1002)
+        ]
+        frames = [Frame(Opcode.BINARY, msgpack.packb(message)).serialize(mask=True) for message in again]
+        client.websocket.socket.sendall(b"".join(frames))
+        wait_until(lambda: server.count("ws_slow_closed_total") == 1)
 
 
 def test_a_stream_of_which_all_has_arrived_does_not_occupy_a_place() -> None:
