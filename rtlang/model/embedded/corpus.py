@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
-# Task functions, each with its weight among the conversations; the weights sum to a little over a hundred.
+# Task functions, each with its weight among the conversations.
 TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_extraction.short_text, 34),
     (tasks_extraction.extraction, 32),
@@ -52,7 +52,7 @@ TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_lookup.lookup, 2),
     (tasks_facts.facts, 2),
     (tasks_catalogue.catalogue, 4),
-    (tasks_catalogue.about_lists, 6),
+    (tasks_catalogue.list_questions, 12),
     (tasks_arithmetic.arithmetic, 2),
     (tasks_arithmetic.drill, 1),
     (tasks_arithmetic.comparison, 1),

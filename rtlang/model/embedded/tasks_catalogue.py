@@ -119,6 +119,73 @@ SINGLE_KINDS = (
 LIST_KINDS = (
     "all", "all", "cheapest", "dearest", "shade", "shade", "total", "total", "dearer", "costs", "out", "kinds",
 )  # fmt: skip
+# Of questions about the whole list or two of its products, the held-out wordings by kind. Those of training are in texts/catalogue.txt.
+HELD_ASK_LIST: dict[str, tuple[str, ...]] = {
+    "all": (
+        "What can I buy here?",
+        "Can you tell me everything you have for sale?",
+        "Which products do you carry?",
+        "I'd like to see your full product list.",
+    ),
+    "cheapest": (
+        "What costs the least?",
+        "What's the cheapest thing you sell?",
+        "What is your least expensive item?",
+        "I'm on a tight budget, so what costs the least?",
+        "Which of your products is the most affordable?",
+    ),
+    "dearest": (
+        "What costs the most?",
+        "What's the most expensive thing in your shop?",
+        "What item costs the most?",
+        "Tell me which product is your priciest.",
+        "Which one of your products would cost me the most money?",
+    ),
+    "shade": (
+        "What is {shade}?",
+        "Do you have anything in {shade}?",
+        "Which products are {shade}?",
+        "Show me all your {shade} items.",
+        "What do you sell that comes in {shade}?",
+    ),
+    "out": (
+        "What do you not have in stock?",
+        "Which products are sold out?",
+        "What items are out of stock right now?",
+        "Is anything sold out at the moment?",
+        "Tell me what I can't buy because you've run out.",
+    ),
+    "kinds": (
+        "How many kinds of goods do you have?",
+        "How many different products do you sell?",
+        "How many items are on your product list?",
+        "What's the total number of different products you offer?",
+        "Can you tell me how many different items you carry?",
+    ),
+    "costs": (
+        "Which product is {price} dollars?",
+        "What do you have for exactly {price} dollars?",
+        "Is there anything priced at {price} dollars?",
+        "Which item sells for {price} dollars?",
+        "I have exactly {price} dollars to spend, which product is that price?",
+    ),
+    "dearer": (
+        "What costs more, the {a} or the {b}?",
+        "Would I pay more for the {a} or for the {b}?",
+        "Hi, does the {a} or the {b} cost more?",
+        "Which one sells for more, the {a} or the {b}?",
+        "I wonder whether the {a} or the {b} is more expensive.",
+    ),
+    "total": (
+        "What is the price of the {a} and the {b} together?",
+        "What would the {a} and the {b} cost me in total?",
+        "Getting both the {a} and the {b} would cost how much altogether?",
+        "How much for the {a} and the {b} as a pair?",
+        "What do I spend in all on the {a} and the {b}?",
+    ),
+}
+ASK_LIST = {kind: (known, HELD_ASK_LIST[kind]) for kind, known in blocks_of("catalogue").items()}
+NOT_SOLD_SHARE = 0.16  # of the turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,78 +252,9 @@ def about_one(draw: Draw, kind: str, noun: str, each: Product) -> tuple[str, str
     return ask, f"Yes, we have {each.left} in stock." if each.left else f"No, the {each.name} is sold out."
 
 
-# Held-out wordings of questions about the whole list or two of its products; those of training are in texts/catalogue.txt.
-HELD_ALL = {
-    "all": (
-        "What can I buy here?",
-        "Can you tell me everything you have for sale?",
-        "Which products do you carry?",
-        "I'd like to see your full product list.",
-        "What kind of items can I buy here?",
-    ),
-    "cheapest": (
-        "What costs the least?",
-        "What's the cheapest thing you sell?",
-        "Which product has the lowest price?",
-        "What is your least expensive item?",
-        "I'm on a tight budget, so what costs the least?",
-        "Which of your products is the most affordable?",
-    ),
-    "dearest": (
-        "What costs the most?",
-        "What's the most expensive thing in your shop?",
-        "Which product has the highest price?",
-        "What item costs the most?",
-        "Tell me which product is your priciest.",
-        "Which one of your products would cost me the most money?",
-    ),
-    "shade": (
-        "What is {shade}?",
-        "Do you have anything in {shade}?",
-        "Which products are {shade}?",
-        "Show me all your {shade} items.",
-        "What do you sell that comes in {shade}?",
-    ),
-    "out": (
-        "What do you not have in stock?",
-        "Which products are sold out?",
-        "What items are out of stock right now?",
-        "Is anything sold out at the moment?",
-        "Tell me what I can't buy because you've run out.",
-    ),
-    "kinds": (
-        "How many kinds of goods do you have?",
-        "How many different products do you sell?",
-        "How many items are on your product list?",
-        "What's the total number of different products you offer?",
-        "How many kinds of things do you have for sale?",
-        "Can you tell me how many different items you carry?",
-    ),
-    "costs": (
-        "Which product is {price} dollars?",
-        "Which product costs {price} dollars?",
-        "What do you have for exactly {price} dollars?",
-        "Is there anything priced at {price} dollars?",
-        "Which item sells for {price} dollars?",
-        "I have exactly {price} dollars to spend, which product is that price?",
-    ),
-    "dearer": (
-        "What costs more, the {a} or the {b}?",
-        "Is the {a} or the {b} the pricier one?",
-        "Would I pay more for the {a} or for the {b}?",
-    ),
-    "total": (
-        "What is the price of the {a} and the {b} together?",
-        "What would the {a} and the {b} cost me in total?",
-        "If I buy the {a} and the {b}, what's the total?",
-    ),
-}
-ASK_ALL = {kind: (known, HELD_ALL[kind]) for kind, known in blocks_of("catalogue").items()}
-
-
-def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
+def about_list(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
     """A question about the whole list or two of its products, and the answer."""
-    ask = draw.wording(*ASK_ALL[kind])
+    ask = draw.wording(*ASK_LIST[kind])
     if kind == "all":
         return ask, f"We sell {listing([each.name for each in goods])}."
     if kind == "cheapest":
@@ -303,28 +301,31 @@ def not_sold(draw: Draw, goods: list[Product]) -> str:
             return name
 
 
-def about_lists(draw: Draw) -> Messages:
-    """A catalogue with more questions about the whole list, which are harder than those about one product."""
+def list_questions(draw: Draw) -> Messages:
+    """A catalogue with most of the questions about the whole list. They are nearly all that a model gets wrong otherwise."""
     return catalogue(draw, list_share=0.7)
 
 
 def catalogue(draw: Draw, list_share: float = 0.22) -> Messages:
-    """A shop's list in the system message and one to eight turns about it, a share of them about the whole list."""
+    """A shop's list in the system message and one to eight turns about it.
+
+    Of the turns, `list_share` (at most 1 - `NOT_SOLD_SHARE`) are about the whole list or two of its products.
+    """
     goods = stock_list(draw)
     messages: Messages = [("system", written(draw, goods))]
     last: Product | None = None
     asked: set[tuple[str, str]] = set()
     for _ in range(draw.pick((1, 3, 4, 5, 6, 7, 8))):
         kind = draw.random.random()
-        if kind < 0.16:
+        if kind < NOT_SOLD_SHARE:
             other = not_sold(draw, goods)
             ask = (
                 draw.wording(*SOLD) if draw.chance(0.7) else draw.wording(*ASK[draw.pick(("price", "color", "stock"))])
             )
             turn = ask.format(one=article(other), noun=f"the {other}"), f"Sorry, we do not sell {article(other)}."
             last = None
-        elif kind < 0.16 + list_share:
-            turn = about_all(draw, draw.pick(LIST_KINDS), goods)
+        elif kind < NOT_SOLD_SHARE + list_share:
+            turn = about_list(draw, draw.pick(LIST_KINDS), goods)
             last = None
         else:
             is_it = last is not None and draw.chance(0.35)
@@ -338,4 +339,4 @@ def catalogue(draw: Draw, list_share: float = 0.22) -> Messages:
         messages += [("user", turn[0]), ("assistant", turn[1])]
     if draw.chance(0.03):
         messages += [("user", draw.pick(("Thank you!", "Thanks"))), ("assistant", "You are welcome!")]
-    return messages if len(messages) > 1 else catalogue(draw)
+    return messages

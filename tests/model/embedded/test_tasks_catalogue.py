@@ -6,8 +6,10 @@ import re
 import pytest
 
 from rtlang.model.embedded import tasks_catalogue
-from rtlang.model.embedded.tasks_catalogue import LIST_KINDS, Product, about_lists, catalogue
+from rtlang.model.embedded.tasks_catalogue import HELD_ASK_LIST, LIST_KINDS, Product, catalogue, list_questions
+from rtlang.model.embedded.text_files import blocks_of
 from rtlang.model.embedded.words import Draw, Split, plural
+from tests.support.spoken import ways
 
 ROW = re.compile(r"(?:- )?(?P<name>[^:]+): (?P<price>\d+) dollars, (?P<color>\w+), (?P<left>\d+) (?:in stock|left)")
 SENTENCE = re.compile(r"The (?P<name>.+) is (?P<color>\w+) and costs (?P<price>\d+) dollars, (?P<left>\d+) in stock\.")
@@ -37,7 +39,7 @@ def those(names: list[str], what: str) -> str:
     return f"{text[0].upper()}{text[1:]} {'is' if len(names) == 1 else 'are'} {what}."
 
 
-def about_list(ask: str, kind: str, goods: dict[str, tuple[int, str, int]]) -> str:
+def answer_about_list(ask: str, kind: str, goods: dict[str, tuple[int, str, int]]) -> str:
     """The answer to a question of this kind about the whole list or two of its products."""
     by_price = sorted(goods, key=lambda name: goods[name][0])
     match kind:
@@ -62,7 +64,7 @@ def about_list(ask: str, kind: str, goods: dict[str, tuple[int, str, int]]) -> s
     assert len(named) == 2, ask
     if kind == "dearer":
         return f"The {max(named, key=lambda name: goods[name][0])} costs more."
-    first, second = sorted(named, key=lambda name: ask.index(f" {name}"))
+    first, second = sorted(named, key=lambda name: re.search(rf"\b[Tt]he {re.escape(name)}\b", ask).start())  # type: ignore[union-attr]
     a, b = goods[first][0], goods[second][0]
     return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars."
 
@@ -105,14 +107,14 @@ def about_product(ask: str, said: str, goods: dict[str, tuple[int, str, int]], l
 def kinds_asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The kind of every question about a whole list, by its text. Tests may clear it."""
     kinds: dict[str, str] = {}
-    ask_about_all = tasks_catalogue.about_all
+    ask_about_list = tasks_catalogue.about_list
 
-    def about_all(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
-        turn = ask_about_all(draw, kind, goods)
+    def noted(draw: Draw, kind: str, goods: list[Product]) -> tuple[str, str]:
+        turn = ask_about_list(draw, kind, goods)
         kinds[turn[0]] = kind
         return turn
 
-    monkeypatch.setattr(tasks_catalogue, "about_all", about_all)
+    monkeypatch.setattr(tasks_catalogue, "about_list", noted)
     return kinds
 
 
@@ -121,7 +123,7 @@ def test_every_answer_follows_from_the_list(split: Split, kinds_asked: dict[str,
     draw, kinds = Draw(17, split), set()
     for number in range(600):
         kinds_asked.clear()
-        (_, system), *turns = (about_lists if number % 2 else catalogue)(draw)
+        (_, system), *turns = (list_questions if number % 2 else catalogue)(draw)
         goods, last = read(system), None
         assert len(goods) == len(system.split("\n")) - 1 - ("name | price" in system) or "[" in system
         for (_, ask), (_, said) in zip(turns[::2], turns[1::2], strict=True):
@@ -129,7 +131,7 @@ def test_every_answer_follows_from_the_list(split: Split, kinds_asked: dict[str,
                 continue
             if ask in kinds_asked:
                 kind, last = kinds_asked[ask], None
-                answer = about_list(ask, kind, goods)
+                answer = answer_about_list(ask, kind, goods)
             else:
                 answer, kind = about_product(ask, said, goods, last)
                 here = [
@@ -143,7 +145,7 @@ def test_every_answer_follows_from_the_list(split: Split, kinds_asked: dict[str,
 
 def test_more_of_the_questions_are_about_the_whole_list(kinds_asked: dict[str, str]) -> None:
     share = {}
-    for task in (catalogue, about_lists):
+    for task in (catalogue, list_questions):
         draw, num_turns, num_about_list = Draw(18), 0, 0
         for _ in range(400):
             kinds_asked.clear()
@@ -152,17 +154,33 @@ def test_more_of_the_questions_are_about_the_whole_list(kinds_asked: dict[str, s
             num_about_list += sum(ask in kinds_asked for ask in asked)
         share[task] = num_about_list / num_turns
     assert share[catalogue] < 0.3
-    assert share[about_lists] > 0.6
+    assert share[list_questions] > 0.6
 
 
-def test_each_kind_of_question_about_a_whole_list_has_many_wordings() -> None:
-    for kind in LIST_KINDS:
-        known, held = tasks_catalogue.ASK_ALL[kind]
-        assert len(known) >= 28
-        assert len(held) >= 3
-        fields = {"shade": {"shade"}, "costs": {"price"}, "dearer": {"a", "b"}, "total": {"a", "b"}}.get(kind, set())
+# What wordings of a kind say, and those of the others with the same fields do not.
+CUES = {
+    "cheapest": "cheap|least|lowest|low to high|affordable|little|inexpensive|minimum|bottom|smallest|easiest|fewest|below",
+    "dearest": "most(?! affordable| inexpensive)|priciest|pricier|costliest|dearest|dearer|highest|high to low|top|biggest|maximum|hardest"
+    "|steepest|more",
+    "kinds": "how many|number|count|how (?:long|large|big)",
+    "total": "together|total|sum|add|combined|bill|plus|both|as well as|joint|owe|what does that make|in all|pair|full price|overall",
+}
+
+
+def test_each_wording_of_a_question_about_a_whole_list_is_of_one_kind() -> None:
+    fields = {"shade": {"shade"}, "costs": {"price"}, "dearer": {"a", "b"}, "total": {"a", "b"}}
+    assert set(blocks_of("catalogue")) == set(HELD_ASK_LIST) == set(LIST_KINDS)
+    said: dict[str, str] = {}
+    for kind, (known, held) in tasks_catalogue.ASK_LIST.items():
+        assert len(known) >= 60
+        assert len(held) >= 4
+        others = [cue for other, cue in CUES.items() if other != kind and fields.get(other) == fields.get(kind)]
         for wording in (*known, *held):
-            assert set(re.findall(r"{(\w+)}", wording)) == fields, wording
+            assert set(re.findall(r"{(\w+)}", wording)) == fields.get(kind, set()), wording
+            for text in sorted(ways(wording)):
+                assert said.setdefault(text, kind) == kind, text
+                assert re.search(CUES.get(kind, ""), text, re.IGNORECASE), (kind, text)
+                assert not [cue for cue in others if re.search(rf"\b(?:{cue})\b", text, re.IGNORECASE)], (kind, text)
 
 
 def test_the_same_seed_gives_the_same_conversation() -> None:
