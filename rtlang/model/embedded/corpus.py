@@ -52,7 +52,7 @@ TASKS: tuple[tuple[Callable[[Draw], Messages], int], ...] = (
     (tasks_lookup.lookup, 2),
     (tasks_facts.facts, 2),
     (tasks_catalogue.catalogue, 4),
-    (tasks_catalogue.list_questions, 12),
+    (tasks_catalogue.list_questions, 20),
     (tasks_arithmetic.arithmetic, 2),
     (tasks_arithmetic.drill, 1),
     (tasks_arithmetic.comparison, 1),
