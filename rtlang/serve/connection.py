@@ -21,7 +21,7 @@ from typing import Any
 
 from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
 from rtlang.events import Event, GraphFailed, GraphFinished
-from rtlang.lang.graph import Node, RequestGraph, nodes_from_plain
+from rtlang.lang.graph import RequestGraph
 from rtlang.params import MAX_PRIORITY
 from rtlang.serve.encoding import DecodeLimits, Encoding
 from rtlang.serve.fields import check_int, check_map, optional
@@ -82,23 +82,6 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
-class Extend:
-    """Add `nodes` to the stream's graph, close it if `said.closes`, then tell `extended` or `extend_refused` with `said.request`.
-
-    Where what was said has no nodes that can be read, there are none, and `refusal` says why.
-    """
-
-    said: ExtendNodes
-    nodes: tuple[Node, ...]
-    refusal: RtlangError | None = None
-
-    @property
-    def stream(self) -> int:
-        """That of the graph."""
-        return self.said.stream
-
-
-@dataclass(frozen=True, slots=True)
 class Close:
     """The stream's graph gets no more nodes."""
 
@@ -112,9 +95,10 @@ class Cancel:
     stream: int
 
 
-Action = Submit | AttachStream | Extend | Close | Cancel
+Action = Submit | AttachStream | ExtendNodes | Close | Cancel
 """What the owner of a connection is to do. For an AttachStream: take the stream over, tell `attached`, and deliver what follows the
-messages that have arrived; or tell `refused`."""
+messages that have arrived; or tell `refused`. For ExtendNodes: add what its nodes say to the stream's graph, close it if `closes`, then
+tell `extended` or `extend_refused` with `request`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +204,11 @@ class Connection:
         self._send(error_to_wire(error, stream=stream))
 
     def extended(self, stream: int, request: int | None) -> None:
-        """The nodes of an Extend were accepted."""
+        """The nodes of an extension were accepted."""
         self._send({"t": "ack", "s": stream} | ({} if request is None else {"q": request}))
 
     def extend_refused(self, stream: int, request: int | None, error: RtlangError) -> None:
-        """The nodes of an Extend were not accepted; the graph goes on as it was."""
+        """The nodes of an extension were not accepted; the graph goes on as it was."""
         self._send(error_to_wire(error, stream=stream, request=request))
 
     def deliver(self, events: Iterable[tuple[int, Event]]) -> None:
@@ -320,10 +304,7 @@ class Connection:
                 return [message]
             case ExtendNodes():
                 self._check_known(message.stream)
-                try:
-                    return [Extend(message, tuple(nodes_from_plain(message.nodes)))]
-                except RtlangError as error:
-                    return [Extend(message, (), error)]
+                return [message]
             case CloseStream():
                 self._check_known(message.stream)
                 return [Close(message.stream)] if message.stream in self._offsets else []

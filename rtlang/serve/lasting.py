@@ -101,7 +101,7 @@ class LastingRun:
 
         Raises:
             GoneError: a later connection had it, and what this one had said was heard late; or what follows them is no longer known
-                (the stream ends then), there are not that many, or nothing follows them.
+                (the stream ends then, unless somebody reads it), there are not that many, or nothing follows them.
         """
         if holder.number < self._last_reader:
             raise GoneError("a later connection has read the stream", param="s")
@@ -128,7 +128,7 @@ class LastingRun:
 
     def detach(self, holder: Holder) -> None:
         """The connection has ended. The graph goes on for its time, unless another connection has it by now."""
-        if self._place is None or self._place[0] is not holder:
+        if not self._is_read_by(holder):
             return
         self._place = None
         self._owner.note_reader(self)
@@ -139,7 +139,7 @@ class LastingRun:
 
     def leave(self, holder: Holder) -> None:
         """The connection has said that it is done: the stream ends, unless another connection has it by now."""
-        if self._place is not None and self._place[0] is holder:
+        if self._is_read_by(holder):
             self.end()
 
     def end(self) -> None:
@@ -156,6 +156,9 @@ class LastingRun:
     def is_detached(self) -> bool:
         """Whether nobody reads it."""
         return self._place is None
+
+    def _is_read_by(self, holder: Holder) -> bool:
+        return self._place is not None and self._place[0] is holder
 
     def _count(self, num_bytes: int) -> None:
         self._num_bytes += num_bytes

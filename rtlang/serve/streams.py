@@ -7,10 +7,11 @@ import secrets
 from weakref import WeakValueDictionary
 
 from rtlang.errors import GraphError, RtlangError
+from rtlang.lang.graph import nodes_from_plain
 from rtlang.lang.target import GraphRun
-from rtlang.serve.connection import Action, Cancel, Close, Connection, Extend, Submit
+from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
 from rtlang.serve.lasting import Holder, LastingRun, Replay, cancel
-from rtlang.serve.messages import AttachStream
+from rtlang.serve.messages import AttachStream, ExtendNodes
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Streams:
                     self._submit(connection, action)
                 case AttachStream():
                     self._attach(connection, action)
-                case Extend():
+                case ExtendNodes():
                     self._extend(connection, action)
                 case Close(stream=stream):
                     if stream in self._runs:
@@ -124,23 +125,21 @@ class Streams:
             self._runs[stream] = lasting.run
         return replay
 
-    def _extend(self, connection: Connection, action: Extend) -> None:
-        stream, request, lasting = action.stream, action.said.request, self._lasting.get(action.stream)
+    def _extend(self, connection: Connection, said: ExtendNodes) -> None:
+        stream, request, lasting = said.stream, said.request, self._lasting.get(said.stream)
         if lasting is None or request is None:
-            self._add(action)
-        elif refusal := lasting.extensions.once(action.said, lambda: self._add(action)):
+            self._add(said)
+        elif refusal := lasting.extensions.once(said, lambda: self._add(said)):
             connection.extend_refused(stream, request, refusal)
             return
         connection.extended(stream, request)
 
-    def _add(self, action: Extend) -> None:
-        if action.refusal is not None:
-            raise action.refusal
-        run = self._runs.get(action.stream)
+    def _add(self, said: ExtendNodes) -> None:
+        nodes, run = tuple(nodes_from_plain(said.nodes)), self._runs.get(said.stream)
         if run is None:
-            raise GraphError(None, "s", f"the graph of stream {action.stream} has ended")
-        run.extend(action.nodes)
-        if action.said.closes:
+            raise GraphError(None, "s", f"the graph of stream {said.stream} has ended")
+        run.extend(nodes)
+        if said.closes:
             run.close()
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
@@ -151,7 +150,7 @@ class Streams:
                     lasting.detach(self._holder)
                 self._runs.pop(action.stream, None)
                 connection.refused(action.stream, error)
-            case Extend():
-                connection.extend_refused(action.stream, action.said.request, error)
+            case ExtendNodes():
+                connection.extend_refused(action.stream, action.request, error)
             case Close() | Cancel():
                 logger.warning("stream %d: %s", action.stream, error)

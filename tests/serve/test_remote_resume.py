@@ -135,9 +135,8 @@ def test_extensions_during_many_cuts_are_done_once() -> None:
             thread.start()
         num_before = 0
         while any(thread.is_alive() for thread in threads):
-            if (
-                num_now := sum(len(run.nodes) for run in server.target.runs)
-            ) > num_before:  # a slow machine gets on, too
+            num_now = sum(len(run.nodes) for run in server.target.runs)
+            if num_now > num_before:  # a slow machine gets on, too
                 num_before = num_now
                 proxy.cut()
             time.sleep(0.02)

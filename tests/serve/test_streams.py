@@ -30,6 +30,15 @@ def open_lasting(
     return ack
 
 
+def open_program(client: WireClient) -> dict[str, Any]:
+    """The ack of a graph of two nodes, as stream 1, that outlives its connection and may be extended."""
+    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+    client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
+    ack = client.receive()
+    assert ack["t"] == "ack", ack
+    return ack
+
+
 def leave(client: WireClient) -> None:
     """Break the connection, without a word."""
     client.websocket.socket.close()
@@ -86,13 +95,10 @@ def test_a_graph_that_ended_meanwhile_tells_its_end() -> None:
 
 
 def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
-    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
-            body = {"graph": graph.to_plain(), "open": True}
-            client.send(t="open", s=1, kind="program", body=body, detach_ms=60_000)
-            ack = client.receive()
+            ack = open_program(client)
             client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
             assert client.receive()["q"] == 5
             client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=6)  # the same nodes again: refused
@@ -114,11 +120,9 @@ def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
 
 
 def test_an_extension_that_is_said_again_is_answered_and_not_done_again() -> None:
-    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
     with serving() as server, WireClient(server.url) as client:
         client.greet()
-        client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
-        assert client.receive()["t"] == "ack"
+        open_program(client)
         wrong = nodes_to_plain([Generate(9, 8, "y", SamplingParams(max_tokens=1))])
         for _ in range(2):
             client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
@@ -139,12 +143,10 @@ def test_an_extension_that_is_said_again_is_answered_and_not_done_again() -> Non
 
 @pytest.mark.parametrize("nodes", [nodes_to_plain([Generate(9, 8, "y", SamplingParams(max_tokens=1))]), [7]])
 def test_a_refused_extension_stays_refused_on_the_next_connection(nodes: list[Any]) -> None:
-    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
-            client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
-            ack = client.receive()
+            ack = open_program(client)
             client.send(t="extend", s=1, nodes=nodes, q=1)
             assert client.receive()["code"] == "graph"
             client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=2)
@@ -159,12 +161,22 @@ def test_a_refused_extension_stays_refused_on_the_next_connection(nodes: list[An
             assert (refusal["code"], refusal["q"]) == ("graph", 1)
 
 
-def test_an_extension_without_a_number_that_rises_is_refused() -> None:
-    graph = RequestGraph((Text(0, None, ("Hi",)), Generate(1, 0, "x", SamplingParams(max_tokens=1))))
+def test_nodes_that_cannot_be_read_are_refused_and_the_graph_goes_on() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
-        client.send(t="open", s=1, kind="program", body={"graph": graph.to_plain(), "open": True}, detach_ms=60_000)
-        client.receive()
+        open_program(client)
+        client.send(t="extend", s=1, nodes=[7], close=True)
+        error = client.receive()
+        assert (error["s"], error["code"], "q" in error) == (1, "graph", False)
+        assert server.target.runs[0].is_open
+        client.send(t="extend", s=1, nodes=nodes_to_plain(MORE))
+        assert client.receive() == {"t": "ack", "s": 1}
+
+
+def test_an_extension_without_a_number_that_rises_is_refused() -> None:
+    with serving() as server, WireClient(server.url) as client:
+        client.greet()
+        open_program(client)
         client.send(t="extend", s=1, nodes=nodes_to_plain(MORE), q=5)
         assert client.receive() == {"t": "ack", "s": 1, "q": 5}
         for request in (0, 3, 5):

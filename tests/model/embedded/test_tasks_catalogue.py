@@ -60,11 +60,11 @@ def answer_about_list(ask: str, kind: str, goods: dict[str, tuple[int, str, int]
             (price,) = re.findall(r"(\d+) dollars", ask)
             (name,) = [name for name in goods if goods[name][0] == int(price)]
             return f"The {name} costs {price} dollars."
-    named = [name for name in goods if re.search(rf"\b[Tt]he {re.escape(name)}\b", ask)]
+    named = {name: found.start() for name in goods if (found := re.search(rf"\b[Tt]he {re.escape(name)}\b", ask))}
     assert len(named) == 2, ask
     if kind == "dearer":
         return f"The {max(named, key=lambda name: goods[name][0])} costs more."
-    first, second = sorted(named, key=lambda name: re.search(rf"\b[Tt]he {re.escape(name)}\b", ask).start())  # type: ignore[union-attr]
+    first, second = sorted(named, key=lambda name: named[name])
     a, b = goods[first][0], goods[second][0]
     return f"{a} + {b} = {a + b}, so together they cost {a + b} dollars."
 
