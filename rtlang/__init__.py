@@ -8,38 +8,51 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rtlang.version import VERSION as __version__
+from rtlang.contract.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from rtlang.config import RuntimeConfig as RuntimeConfig
-    from rtlang.config import ServeConfig as ServeConfig
-    from rtlang.engine.runtime import Runtime as Runtime
-    from rtlang.errors import AbortedError as AbortedError
-    from rtlang.errors import BudgetError as BudgetError
-    from rtlang.errors import CapacityError as CapacityError
-    from rtlang.errors import ConfigError as ConfigError
-    from rtlang.errors import ConnectionLostError as ConnectionLostError
-    from rtlang.errors import ConstraintError as ConstraintError
-    from rtlang.errors import ContextLengthError as ContextLengthError
-    from rtlang.errors import DeadlineError as DeadlineError
-    from rtlang.errors import DependencyError as DependencyError
-    from rtlang.errors import EngineDeadError as EngineDeadError
-    from rtlang.errors import GoneError as GoneError
-    from rtlang.errors import GraphError as GraphError
-    from rtlang.errors import InvalidValueError as InvalidValueError
-    from rtlang.errors import ModelLoadError as ModelLoadError
-    from rtlang.errors import NumericsError as NumericsError
-    from rtlang.errors import OverloadError as OverloadError
-    from rtlang.errors import ParameterError as ParameterError
-    from rtlang.errors import ProgramError as ProgramError
-    from rtlang.errors import ProtocolError as ProtocolError
-    from rtlang.errors import RequestError as RequestError
-    from rtlang.errors import RtlangError as RtlangError
-    from rtlang.errors import SlowConsumerError as SlowConsumerError
-    from rtlang.errors import TraceError as TraceError
-    from rtlang.errors import ValueParseError as ValueParseError
-    from rtlang.lang.explain import Explanation as Explanation
-    from rtlang.lang.explain import explain as explain
+    from rtlang.client.connect import connect as connect
+    from rtlang.contract.config import RuntimeConfig as RuntimeConfig
+    from rtlang.contract.config import ServeConfig as ServeConfig
+    from rtlang.contract.errors import AbortedError as AbortedError
+    from rtlang.contract.errors import BudgetError as BudgetError
+    from rtlang.contract.errors import CapacityError as CapacityError
+    from rtlang.contract.errors import ConfigError as ConfigError
+    from rtlang.contract.errors import ConnectionLostError as ConnectionLostError
+    from rtlang.contract.errors import ConstraintError as ConstraintError
+    from rtlang.contract.errors import ContextLengthError as ContextLengthError
+    from rtlang.contract.errors import DeadlineError as DeadlineError
+    from rtlang.contract.errors import DependencyError as DependencyError
+    from rtlang.contract.errors import EngineDeadError as EngineDeadError
+    from rtlang.contract.errors import GoneError as GoneError
+    from rtlang.contract.errors import GraphError as GraphError
+    from rtlang.contract.errors import InvalidValueError as InvalidValueError
+    from rtlang.contract.errors import ModelLoadError as ModelLoadError
+    from rtlang.contract.errors import NumericsError as NumericsError
+    from rtlang.contract.errors import OverloadError as OverloadError
+    from rtlang.contract.errors import ParameterError as ParameterError
+    from rtlang.contract.errors import ProgramError as ProgramError
+    from rtlang.contract.errors import ProtocolError as ProtocolError
+    from rtlang.contract.errors import RequestError as RequestError
+    from rtlang.contract.errors import RtlangError as RtlangError
+    from rtlang.contract.errors import SlowConsumerError as SlowConsumerError
+    from rtlang.contract.errors import TraceError as TraceError
+    from rtlang.contract.errors import ValueParseError as ValueParseError
+    from rtlang.contract.graph import RequestGraph as RequestGraph
+    from rtlang.contract.params import FinishReason as FinishReason
+    from rtlang.contract.params import SamplingParams as SamplingParams
+    from rtlang.contract.params import SelectMethod as SelectMethod
+    from rtlang.contract.params import Usage as Usage
+    from rtlang.contract.target import Target as Target
+    from rtlang.lang.execution.explain import Explanation as Explanation
+    from rtlang.lang.execution.explain import explain as explain
+    from rtlang.lang.execution.result import Result as Result
+    from rtlang.lang.execution.run import set_default_runtime as set_default_runtime
+    from rtlang.lang.execution.stream import EndEvent as EndEvent
+    from rtlang.lang.execution.stream import ErrorEvent as ErrorEvent
+    from rtlang.lang.execution.stream import Stream as Stream
+    from rtlang.lang.execution.stream import TextEvent as TextEvent
+    from rtlang.lang.execution.stream import ValueEvent as ValueEvent
     from rtlang.lang.expr import Sampling as Sampling
     from rtlang.lang.expr import assistant as assistant
     from rtlang.lang.expr import gen as gen
@@ -48,56 +61,43 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import text as text
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
-    from rtlang.lang.forms import ebnf as ebnf
-    from rtlang.lang.forms import either as either
-    from rtlang.lang.forms import json_text as json_text
-    from rtlang.lang.forms import repeated as repeated
-    from rtlang.lang.forms import sequence as sequence
-    from rtlang.lang.forms import tagged as tagged
-    from rtlang.lang.graph import RequestGraph as RequestGraph
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.forms import ebnf as ebnf
+    from rtlang.lang.output_types.forms import either as either
+    from rtlang.lang.output_types.forms import json_text as json_text
+    from rtlang.lang.output_types.forms import repeated as repeated
+    from rtlang.lang.output_types.forms import sequence as sequence
+    from rtlang.lang.output_types.forms import tagged as tagged
     from rtlang.lang.program import Program as Program
     from rtlang.lang.program import program as program
-    from rtlang.lang.result import Result as Result
-    from rtlang.lang.run import set_default_runtime as set_default_runtime
     from rtlang.lang.state import Forks as Forks
     from rtlang.lang.state import State as State
-    from rtlang.lang.stream import EndEvent as EndEvent
-    from rtlang.lang.stream import ErrorEvent as ErrorEvent
-    from rtlang.lang.stream import Stream as Stream
-    from rtlang.lang.stream import TextEvent as TextEvent
-    from rtlang.lang.stream import ValueEvent as ValueEvent
-    from rtlang.lang.target import Target as Target
     from rtlang.lang.values import Value as Value
     from rtlang.lang.values import arg as arg
-    from rtlang.params import FinishReason as FinishReason
-    from rtlang.params import SamplingParams as SamplingParams
-    from rtlang.params import SelectMethod as SelectMethod
-    from rtlang.params import Usage as Usage
-    from rtlang.serve.client import connect as connect
+    from rtlang.runtime.runtime import Runtime as Runtime
 
 _MODULES = {
-    "rtlang.config": "RuntimeConfig ServeConfig",
-    "rtlang.engine.runtime": "Runtime",
-    "rtlang.errors": (
+    "rtlang.contract.config": "RuntimeConfig ServeConfig",
+    "rtlang.runtime.runtime": "Runtime",
+    "rtlang.contract.errors": (
         "AbortedError BudgetError CapacityError ConfigError ConnectionLostError ConstraintError ContextLengthError DeadlineError "
         "DependencyError EngineDeadError GoneError GraphError InvalidValueError ModelLoadError NumericsError OverloadError ParameterError "
         "ProgramError ProtocolError RequestError RtlangError SlowConsumerError TraceError ValueParseError"
     ),
-    "rtlang.lang.explain": "Explanation explain",
+    "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
-    "rtlang.lang.forms": "ebnf either json_text repeated sequence tagged",
-    "rtlang.lang.graph": "RequestGraph",
+    "rtlang.lang.output_types.forms": "ebnf either json_text repeated sequence tagged",
+    "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",
-    "rtlang.lang.result": "Result",
-    "rtlang.lang.run": "set_default_runtime",
+    "rtlang.lang.execution.result": "Result",
+    "rtlang.lang.execution.run": "set_default_runtime",
     "rtlang.lang.state": "Forks State",
-    "rtlang.lang.stream": "EndEvent ErrorEvent Stream TextEvent ValueEvent",
-    "rtlang.lang.target": "Target",
+    "rtlang.lang.execution.stream": "EndEvent ErrorEvent Stream TextEvent ValueEvent",
+    "rtlang.contract.target": "Target",
     "rtlang.lang.values": "Value arg",
-    "rtlang.params": "FinishReason SamplingParams SelectMethod Usage",
-    "rtlang.serve.client": "connect",
+    "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
+    "rtlang.client.connect": "connect",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 

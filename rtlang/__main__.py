@@ -24,17 +24,17 @@ from rich.console import Console
 import rtlang
 from rtlang.bench.machine import DEVICE_PACKAGES, package_versions, this_machine
 from rtlang.bench.workloads import MAKERS, USUAL
-from rtlang.config import RuntimeConfig, ServeConfig
 from rtlang.console.grammar import check_grammar as checked_grammar
 from rtlang.console.loading import show_loading
 from rtlang.console.options import with_settings
 from rtlang.console.show import Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError, describe, load_program, read_arguments
-from rtlang.errors import RtlangError
+from rtlang.contract.config import RuntimeConfig, ServeConfig
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.target import Target
+from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
-from rtlang.lang.result import Result
-from rtlang.lang.target import Target
-from rtlang.model import host
+from rtlang.model import system_resources
 from rtlang_grammars.spec import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 
 PIPED_WIDTH = 100
@@ -139,8 +139,8 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
     """Serve a model: the WebSocket protocol and the HTTP routes on one port."""
     with _one_line_errors():
         config = ServeConfig(**limits)
-        server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loader")
-        config_module = import_module("rtlang.model.config")
+        server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loading.loader")
+        config_module = import_module("rtlang.model.loading.model_config")
         with _started(RuntimeConfig(**settings)) as runtime:
             model_config = config_module.ModelConfig.from_pretrained(loader.model_directory(runtime.config.model))
             info = server_module.TokenizerInfo(
@@ -269,11 +269,13 @@ def check(settings: dict[str, Any]) -> None:
         if missing:
             raise CommandError(f"not installed: {', '.join(missing)}")
         config = RuntimeConfig(**settings)
-        loader = import_module("rtlang.model.loader")
+        loader = import_module("rtlang.model.loading.loader")
         directory = loader.model_directory(config.model)
         typer.echo(f"model       {config.model} in {directory}")
-        needed, free = loader.weight_bytes(config), host.free_bytes()
-        typer.echo(f"memory      weights need {host.show_bytes(needed)}, {host.show_bytes(free)} are free")
+        needed, free = loader.weight_bytes(config), system_resources.free_bytes()
+        typer.echo(
+            f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} are free"
+        )
         if config.grammar_backend == "rtlang":
             seconds = import_module("rtlang_grammars.warm_up").warm_up()
             typer.echo(f"grammars    own engine, code ready in {seconds:.1f} s (compiled once, then kept on disk)")
@@ -319,7 +321,7 @@ def check_grammar(
 def _started(config: RuntimeConfig) -> rtlang.Runtime:
     """A runtime with its model loaded; a terminal sees how far loading is."""
     with show_loading(Console(stderr=True)), import_module("rtlang_grammars.process").loading():
-        import_module("rtlang.engine.ahead").begin(config)
+        import_module("rtlang.runtime.precompile").begin(config)
         return rtlang.Runtime(config=config).start()
 
 

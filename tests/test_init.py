@@ -25,7 +25,7 @@ def test_type_checkers_see_the_same_names() -> None:
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("rtlang.")
         for alias in node.names
     }
-    assert declared.pop("__version__") == ("rtlang.version", "VERSION")
+    assert declared.pop("__version__") == ("rtlang.contract.version", "VERSION")
     assert set(declared) == set(rtlang.__all__) - {"__version__"}
     for name, (module, original) in declared.items():
         assert rtlang._HOMES[name] == (module, original)

@@ -1,7 +1,7 @@
 """The arrows between the parts: who may import whom, and where.
 
-Read from the sources themselves, imports made only for type checking included. `LAYERS` holds the rules: imports point down, never up
-and never in a circle; torch, and libraries that are slow to import, stay where they are needed.
+Read from the sources themselves, imports made only for type checking included. `MAY_IMPORT` holds the rules: imports point down, never
+up and never in a circle; torch, and libraries that are slow to import, stay where they are needed.
 """
 
 from __future__ import annotations
@@ -19,36 +19,30 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"rtlang": ROOT, "rtlang_kernels": ROOT / "kernels", "rtlang_grammars": ROOT / "grammars"}
 
-LAYERS = {
-    "rtlang": 6,  # the package itself hands names of all layers on
-    "rtlang.__main__": 6,
-    "rtlang.bench": 6,
-    "rtlang.console": 6,
-    "rtlang.serve": 5,
-    "rtlang.engine": 4,
-    "rtlang.model": 3,
-    "rtlang.cache": 2,
-    "rtlang.lang": 2,
-    "rtlang.step": 2,
-    "rtlang.events": 2,
-    "rtlang.config": 1,
-    "rtlang.params": 1,
-    "rtlang.errors": 0,
-    "rtlang.metrics": 0,
-    "rtlang.version": 0,
-    "rtlang_kernels": 0,
-    "rtlang_grammars": 0,
+LIBRARIES = {"rtlang_kernels", "rtlang_grammars"}
+MAY_IMPORT: dict[
+    str, set[str]
+] = {  # part: what it may import besides itself; every part names only parts above it in this table
+    "rtlang_kernels": set(),
+    "rtlang_grammars": set(),
+    "rtlang.contract": {"rtlang_grammars"},
+    "rtlang.compiler": {"rtlang.contract"},
+    "rtlang.lang": {"rtlang.contract", "rtlang.compiler", "rtlang_grammars"},
+    "rtlang.cache": set(),
+    "rtlang.model": {"rtlang.contract", "rtlang.cache", *LIBRARIES},
+    "rtlang.engine": {"rtlang.contract", "rtlang.cache", "rtlang.model", "rtlang_grammars"},
+    "rtlang.protocol": {"rtlang.contract"},
+    "rtlang.client": {"rtlang.contract", "rtlang.protocol"},
+    "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
+    "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
+    "rtlang": {"rtlang.contract", "rtlang.lang", "rtlang.client", "rtlang.runtime"},  # hands names on
+    "rtlang.bench": {"rtlang", "rtlang.contract", "rtlang.model", "rtlang.runtime", *LIBRARIES},
+    "rtlang.console": {"rtlang.contract", "rtlang.lang", "rtlang_grammars"},
+    "rtlang.__main__": {
+        *("rtlang", "rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang.console"),
+        "rtlang_grammars",
+    },
 }
-ENGINE_MAY_TAKE_FROM_LANG = {"rtlang.lang.graph", "rtlang.lang.passes", "rtlang.lang.target"}
-CLIENT_SIDE = {"rtlang.serve.client", "rtlang.serve.connection", "rtlang.serve.messages"}
-CLIENT_SIDE_MAY_TAKE = (
-    "rtlang.lang",
-    "rtlang.events",
-    "rtlang.params",
-    "rtlang.errors",
-    "rtlang.config",
-    "rtlang.serve",
-)
 MAY_IMPORT_TORCH = (
     "rtlang.model",
     "rtlang.cache.pool",
@@ -139,28 +133,18 @@ def is_ours(module: str) -> bool:
     return module.split(".")[0] in PACKAGES
 
 
-def layer(module: str) -> int:
-    """The layer of the longest listed part that holds the module; only rtlang itself counts as `rtlang`."""
-    parts = [part for part in LAYERS if is_within(module, part) and (part != "rtlang" or module == "rtlang")]
-    assert parts, f"{module} is in no layer: list it in tests/test_layers.py"
-    return LAYERS[max(parts, key=len)]
+def part_of(module: str) -> str:
+    """The longest listed part that holds the module; only rtlang itself counts as `rtlang`."""
+    parts = [part for part in MAY_IMPORT if is_within(module, part) and (part != "rtlang" or module == "rtlang")]
+    assert parts, f"{module} belongs to no part: list it in tests/test_layers.py"
+    return max(parts, key=len)
 
 
-def upward(found: Import) -> bool:
-    return is_ours(found.target) and layer(found.importer) < layer(found.target)
-
-
-def leaves_its_library(found: Import) -> bool:
-    importer, target = found.importer.split(".")[0], found.target.split(".")[0]
-    return importer in ("rtlang_kernels", "rtlang_grammars") and is_ours(target) and target != importer
-
-
-def takes_too_much_of_lang(found: Import) -> bool:
-    return (
-        is_within(found.importer, "rtlang.engine")
-        and is_within(found.target, "rtlang.lang")
-        and found.target not in ENGINE_MAY_TAKE_FROM_LANG
-    )
+def leaves_its_part(found: Import) -> bool:
+    if not is_ours(found.target):
+        return False
+    importer, target = part_of(found.importer), part_of(found.target)
+    return target != importer and target not in MAY_IMPORT[importer]
 
 
 def torch_out_of_place(found: Import) -> bool:
@@ -177,14 +161,14 @@ def needlessly_inside_function(found: Import) -> bool:
     # The CPU's kernels are compiled with numba, which the GPU's can do without.
     may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.columns"
     # Of use only to programs with schemas, and as slow to import as all else that a client needs.
-    may_be |= is_within(found.target, "rtlang_grammars.value_checks") and found.importer == "rtlang.lang.types"
+    may_be |= (
+        is_within(found.target, "rtlang_grammars.value_checks") and found.importer == "rtlang.lang.output_types.types"
+    )
     return found.is_inside_function and not may_be
 
 
 RULES = [
-    upward,
-    leaves_its_library,
-    takes_too_much_of_lang,
+    leaves_its_part,
     torch_out_of_place,
     slow_at_module_level,
     needlessly_inside_function,
@@ -197,24 +181,11 @@ def test_no_import_breaks_a_rule(rule: object) -> None:
     assert [str(found) for found in all_imports() if rule(found)] == []
 
 
-def test_the_client_side_of_serve_needs_no_engine() -> None:
-    """With all that it imports inside serve, so that a client process stays light."""
-    reached, stack = set(CLIENT_SIDE), list(CLIENT_SIDE)
-    while stack:
-        name = stack.pop()
-        for found in all_imports():
-            if found.importer == name and is_within(found.target, "rtlang.serve") and found.target not in reached:
-                reached.add(found.target)
-                stack.append(found.target)
-    assert reached <= modules().keys()
-    forbidden = [
-        str(found)
-        for found in all_imports()
-        if found.importer in reached
-        and is_ours(found.target)
-        and not any(is_within(found.target, part) for part in CLIENT_SIDE_MAY_TAKE)
-    ]
-    assert forbidden == []
+def test_parts_only_import_parts_listed_before_them() -> None:
+    listed: set[str] = set()
+    for part, allowed in MAY_IMPORT.items():
+        assert allowed <= listed, part
+        listed.add(part)
 
 
 def test_imports_make_no_circle() -> None:
@@ -242,7 +213,9 @@ def test_package_files_hold_a_docstring_only() -> None:
             assert isinstance(body[0].value.value, str)
 
 
-@pytest.mark.parametrize("statement", ["import rtlang", "import rtlang.serve.client", "import rtlang.lang.run"])
+@pytest.mark.parametrize(
+    "statement", ["import rtlang", "import rtlang.client.connect", "import rtlang.lang.execution.run"]
+)
 def test_light_parts_load_nothing_heavy(statement: str) -> None:
     heavy = sorted({"torch", "numba"} | MAY_BE_INSIDE_A_FUNCTION)
     program = f"{statement}\nimport sys\nprint([name for name in {heavy} if name in sys.modules])"
@@ -255,23 +228,31 @@ def test_light_parts_load_nothing_heavy(statement: str) -> None:
 @pytest.mark.parametrize(
     ("importer", "source", "rule"),
     [
-        ("rtlang.model.runner", "from rtlang.engine import scheduler", upward),
-        ("rtlang.errors", "import rtlang.params", upward),
-        ("rtlang.cache.radix", "def f():\n    from rtlang.model.config import ModelConfig", upward),
-        ("rtlang.lang.run", "from rtlang import Runtime", upward),
-        ("rtlang.serve.native", "import rtlang.bench.report", upward),
-        ("rtlang_kernels.ops", "from rtlang.step import Step", leaves_its_library),
-        ("rtlang_grammars.spec", "import rtlang_kernels", leaves_its_library),
-        ("rtlang.engine.runtime", "from rtlang.lang import run", takes_too_much_of_lang),
-        ("rtlang.engine.runtime", "from rtlang.lang.program import program", takes_too_much_of_lang),
+        ("rtlang.model.host_runner", "from rtlang.engine import scheduler", leaves_its_part),
+        ("rtlang.contract.errors", "if TYPE_CHECKING:\n    import rtlang.lang.program", leaves_its_part),
+        (
+            "rtlang.cache.radix",
+            "def f():\n    from rtlang.model.loading.model_config import ModelConfig",
+            leaves_its_part,
+        ),
+        ("rtlang.lang.execution.run", "from rtlang import Runtime", leaves_its_part),
+        ("rtlang.serve.http_routes", "import rtlang.bench.report", leaves_its_part),
+        ("rtlang.client.connect", "from rtlang.serve import connection", leaves_its_part),
+        ("rtlang_kernels.ops", "from rtlang.contract.step import Step", leaves_its_part),
+        ("rtlang_grammars.spec", "import rtlang_kernels", leaves_its_part),
+        ("rtlang.engine.engine", "from rtlang.lang.program import program", leaves_its_part),
         ("rtlang.engine.engine", "if TYPE_CHECKING:\n    from torch import Tensor", torch_out_of_place),
         ("rtlang.cache.prefix_cache", "import torch.nn.functional as F", torch_out_of_place),
         ("rtlang_grammars.matcher", "import torch", torch_out_of_place),
-        ("rtlang.model.zoo", "from transformers import AutoModel", slow_at_module_level),
+        ("rtlang.model.decoders.transformers_decoder", "from transformers import AutoModel", slow_at_module_level),
         ("rtlang_kernels.cpu.layers", "import triton", slow_at_module_level),
         ("rtlang_kernels.columns", "from rtlang_kernels.triton_ops import attention", slow_at_module_level),
-        ("rtlang.lang.types", "def f():\n    import json", needlessly_inside_function),
-        ("rtlang.lang.types", "class A:\n    def f(self):\n        from . import graph", needlessly_inside_function),
+        ("rtlang.lang.output_types.types", "def f():\n    import json", needlessly_inside_function),
+        (
+            "rtlang.lang.output_types.types",
+            "class A:\n    def f(self):\n        from . import graph",
+            needlessly_inside_function,
+        ),
     ],
 )
 def test_every_rule_can_fail(importer: str, source: str, rule: object) -> None:
@@ -280,7 +261,7 @@ def test_every_rule_can_fail(importer: str, source: str, rule: object) -> None:
 
 
 def test_relative_imports_are_resolved() -> None:
-    (found,) = imports_of("rtlang.lang.run", "from .. import engine")
+    (found,) = imports_of("rtlang.lang.execution.run", "from ... import engine")
     assert found.target == "rtlang.engine"
     (found,) = imports_of("rtlang.cache", "from .pages import PageOwner", is_package=True)
     assert found.target == "rtlang.cache.pages"

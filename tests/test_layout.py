@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = [ROOT / "rtlang", ROOT / "kernels" / "rtlang_kernels", ROOT / "grammars" / "rtlang_grammars"]
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
-LINE_BUDGET = 400
+LINE_BUDGET = 600  # aim below 400; more only where a cut would split the idea
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
@@ -26,9 +26,12 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/grammars/test_outlines_backend.py",
         "what the adapters share; tested through each of them",
     ),
-    "rtlang/step.py": ("tests/engine/test_scheduler.py", "plain data; what is in a step is the scheduler's doing"),
-    "rtlang/engine/compiled.py": (
-        "tests/engine/test_constraints.py",
+    "rtlang/contract/step.py": (
+        "tests/engine/test_scheduler.py",
+        "plain data; what is in a step is the scheduler's doing",
+    ),
+    "rtlang/engine/constraints/cache.py": (
+        "tests/engine/constraints/test_compiler.py",
         "plain data of the compiler, which is tested there",
     ),
     "kernels/rtlang_kernels/ops.py": (
@@ -71,15 +74,15 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/kernels/triton_ops/test_automaton.py",
         "tested through what launches it",
     ),
-    "rtlang/model/device_sampler.py": (
-        "tests/model/test_device_runner.py",
+    "rtlang/model/gpu/device_sampler.py": (
+        "tests/model/gpu/test_device_runner.py",
         "draws and log-probabilities of the runner's steps, compared with the CPU's",
     ),
-    "rtlang/model/device_grammar.py": (
+    "rtlang/model/gpu/device_grammar.py": (
         "tests/system/test_device.py",
         "masks decide constrained texts, which are compared with the CPU's",
     ),
-    "rtlang/engine/device_constraints.py": (
+    "rtlang/engine/constraints/device.py": (
         "tests/system/test_device.py",
         "which constraints the device follows is counted there, and their texts compared",
     ),
@@ -223,14 +226,9 @@ def test_the_outer_folders_are_no_packages(folder: str) -> None:
     assert (ROOT / folder / f"rtlang_{folder}" / "__init__.py").exists()
 
 
-def test_files_keep_their_line_budget_or_say_why() -> None:
-    over = []
-    for source in SOURCES:
-        text = source.read_text(encoding="utf-8")
-        docstring = ast.get_docstring(ast.parse(text)) or ""
-        if len(text.splitlines()) > LINE_BUDGET and f"{LINE_BUDGET} lines" not in docstring:
-            over.append(f"{relative(source)}: {len(text.splitlines())} lines, and its docstring does not say why")
-    assert over == []
+def test_files_keep_their_line_budget() -> None:
+    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {path: length for path, length in lengths.items() if length > LINE_BUDGET} == {}
 
 
 def test_every_source_file_begins_with_a_docstring() -> None:

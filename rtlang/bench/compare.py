@@ -25,14 +25,14 @@ from rtlang.bench.measure import Measurement, agreement, run_on_target
 from rtlang.bench.report import Report, Row, compare
 from rtlang.bench.static_batching import StaticBatching
 from rtlang.bench.workloads import MAKERS, USUAL, Workload
-from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.engine.runtime import Runtime
-from rtlang.errors import ConfigError
-from rtlang.lang.graph import RequestGraph
-from rtlang.model.config import ModelConfig
-from rtlang.model.host import num_cores
-from rtlang.model.loader import model_directory, pick_dtype
-from rtlang.params import Constraint
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.graph import RequestGraph
+from rtlang.contract.params import Constraint
+from rtlang.model.loading.loader import model_directory, pick_dtype
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.system_resources import num_cores
+from rtlang.runtime.runtime import Runtime
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.spec import CompiledGrammar
 

@@ -22,15 +22,15 @@ from rtlang.bench import device_families, workloads
 from rtlang.bench.checkpoint import TOKENIZER_FILES, write_random_llama
 from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads import Workload
-from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.engine import ahead
-from rtlang.engine.runtime import Runtime
-from rtlang.lang.graph import Generate, RequestGraph, Text
-from rtlang.model.accelerator import accelerator_for
-from rtlang.model.config import ModelConfig
-from rtlang.model.decoder import lean_bytes
-from rtlang.model.loader import model_directory, pick_dtype
-from rtlang.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.model.decoders.native_decoder import native_bytes
+from rtlang.model.gpu.accelerator import accelerator_for
+from rtlang.model.loading.loader import model_directory, pick_dtype
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.runtime import precompile
+from rtlang.runtime.runtime import Runtime
 from rtlang_kernels import bench_table, check_process, device_run
 from rtlang_kernels.bench_output import Output
 
@@ -200,7 +200,7 @@ def _with_pool(config: RuntimeConfig, cache_bytes: Callable[[], int]) -> Runtime
 
 def _cache_bytes(config: RuntimeConfig, model: ModelConfig) -> int:
     """Bytes of KV that all cases need, or as many as there is room for beside the weights."""
-    left = accelerator_for(config.device).free_bytes() - lean_bytes(model, pick_dtype(config.dtype, config.device))
+    left = accelerator_for(config.device).free_bytes() - native_bytes(model, pick_dtype(config.dtype, config.device))
     return max(1, min(CACHE_BYTES, int(CACHE_SHARE * left)))
 
 
@@ -261,10 +261,10 @@ def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph
 
 def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, bytes_per_s: float) -> float:
     """Microseconds that a step of a case takes at least: all weights but the embedding, and each distinct key and value, read once."""
-    assert model.lean is not None
+    assert model.native is not None
     item = pick_dtype(config.dtype, config.device).itemsize
     heads = model.num_q_heads + model.num_kv_heads
-    layer = 2 * model.hidden_size * heads * model.head_dim + 3 * model.hidden_size * model.lean.intermediate_size
+    layer = 2 * model.hidden_size * heads * model.head_dim + 3 * model.hidden_size * model.native.intermediate_size
     weights = (layer * model.num_layers + model.vocab_size * model.hidden_size) * item
     shared = case.shared_tokens if case.prefix_sharing else 0
     decoded = (plan.short_tokens + plan.long_tokens) / 2
@@ -317,7 +317,7 @@ def run(
     output.write(environment)
     output.write(held)
     output.figure({"kind": "environment", "device": environment, "held": held})
-    ahead.begin(config)  # half a minute's work on a machine that never ran it, beside the first checks
+    precompile.begin(config)  # half a minute's work on a machine that never ran it, beside the first checks
     with output.part("kernels"):
         check_process.run(output, accelerator.device, is_after(FAMILIES_SHARE))
     is_right = False

@@ -15,11 +15,11 @@ from typing import Any
 from rtlang.bench.checkpoint import write_random
 from rtlang.bench.measure import agreement, run_on_target
 from rtlang.bench.workloads import TextMaker
-from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.engine.runtime import Runtime
-from rtlang.lang.graph import Generate, RequestGraph, Text
-from rtlang.model.loader import model_directory
-from rtlang.params import SamplingParams
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
+from rtlang.model.loading.loader import model_directory
+from rtlang.runtime.runtime import Runtime
 from rtlang_kernels.bench_output import Output
 
 _COMMON: dict[str, Any] = {
@@ -78,7 +78,7 @@ SETTINGS: dict[str, Any] = {
     "dtype": "float32",
     "kv_dtype": "auto",
     "weights": "safetensors",
-    "decoder": "zoo",
+    "decoder": "transformers",
     "num_pages": 512,
     "cache_bytes": None,
     "max_rows": NUM_ROWS,

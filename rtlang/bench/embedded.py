@@ -22,8 +22,8 @@ import rtlang as rt
 from rtlang.bench.embedded_scores import Judge, Row, Score, fields_right, is_right, markdown, result_of, vote
 from rtlang.bench.embedded_tasks import ALL, HARD, TASKS, Question, Task, questions
 from rtlang.bench.machine import package_versions, this_machine
-from rtlang.config import EMBEDDED_MODEL
-from rtlang.errors import ConfigError, ModelLoadError
+from rtlang.contract.config import EMBEDDED_MODEL
+from rtlang.contract.errors import ConfigError, ModelLoadError
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from rtlang.errors import RtlangError
-from rtlang.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
-from rtlang.lang.graph import RequestGraph
-from rtlang.lang.target import Target
-from rtlang.params import Usage
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.graph import RequestGraph
+from rtlang.contract.params import Usage
+from rtlang.contract.target import Target
 
 OutputKey = tuple[int, int]
 """Index of the graph in its workload, and the node id."""

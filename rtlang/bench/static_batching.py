@@ -20,8 +20,8 @@ from torch import Tensor
 
 from rtlang.bench.measure import Measurement, OutputKey
 from rtlang.bench.workloads import Encoder, generations
-from rtlang.lang.graph import Generate, Node, RequestGraph, Text, dependencies
-from rtlang.params import Constraint
+from rtlang.contract.graph import Generate, Node, RequestGraph, Text, dependencies
+from rtlang.contract.params import Constraint
 from rtlang_grammars.spec import CompiledGrammar, GrammarMatcher
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rtlang.lang.graph import Generate, Node, RequestGraph, Text
-from rtlang.params import Constraint, ConstraintKind, SamplingParams
+from rtlang.contract.graph import Generate, Node, RequestGraph, Text
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 
 SHARED_REQUESTS, SHARED_TOKENS, OWN_TOKENS, SHARED_OUTPUT = 32, 1024, 32, 64
 TREE_LEVELS, TREE_BRANCH, TREE_ROOT_TOKENS, TREE_NODE_TOKENS, TREE_OUTPUT = 4, 3, 256, 48, 32

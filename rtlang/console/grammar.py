@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from rtlang.config import RuntimeConfig
 from rtlang.console.source import CommandError
+from rtlang.contract.config import RuntimeConfig
 from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle
 from rtlang_grammars.vocabulary import Vocabulary
 
@@ -82,8 +82,8 @@ def _shown(text: str) -> str:
 
 
 def _vocabulary(config: RuntimeConfig) -> Vocabulary:
-    loader, tokenizer = import_module("rtlang.model.loader"), import_module("rtlang.model.tokenizer")
-    model_config = import_module("rtlang.model.config").ModelConfig
+    loader, tokenizer = import_module("rtlang.model.loading.loader"), import_module("rtlang.model.text.tokenizer")
+    model_config = import_module("rtlang.model.loading.model_config").ModelConfig
     directory = loader.model_directory(config.model)
     vocab_size = model_config.from_pretrained(directory).vocab_size
     vocabulary: Vocabulary = tokenizer.Tokenizer.from_pretrained(directory).vocabulary(vocab_size)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-LOADER = "rtlang.model.loader"
+LOADER = "rtlang.model.loading.loader"
 """By name: importing it would load torch before there is anything to show."""
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
-from rtlang.config import setting_help
+from rtlang.contract.config import setting_help
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHORTER = {"num_threads": ("--threads",)}

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.text import Text
 
 from rtlang.console.source import CommandError
-from rtlang.errors import RtlangError
-from rtlang.lang.graph import Node, RequestGraph, choices_of
-from rtlang.lang.graph import Text as TextNode
-from rtlang.lang.result import Result
-from rtlang.lang.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
-from rtlang.lang.target import GraphRun, Listener, Target
-from rtlang.params import Usage
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.graph import Node, RequestGraph, choices_of
+from rtlang.contract.graph import Text as TextNode
+from rtlang.contract.params import Usage
+from rtlang.contract.target import GraphRun, Listener, Target
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, TextEvent, ValueEvent
 
 STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 UNNAMED = "(unnamed)"

@@ -1,1 +1,1 @@
-"""Decides what runs when: requests, scheduling, constraints, the engine loop and the graph runtime."""
+"""The continuous-batching engine."""

@@ -15,21 +15,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.config import RuntimeConfig
-from rtlang.engine.advance import advance
-from rtlang.engine.constraint_session import ConstraintSession
-from rtlang.engine.constraints import ConstraintCompiler
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import (
+    AbortedError,
+    CapacityError,
+    ContextLengthError,
+    ParameterError,
+    RequestError,
+    RtlangError,
+)
+from rtlang.contract.params import Constraint, FinishReason, SamplingParams
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.engine.constraints.compiler import ConstraintCompiler
+from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.detokenizer import IncrementalDetokenizer
+from rtlang.engine.output_processor import advance
 from rtlang.engine.overlap import Overlap
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
-from rtlang.engine.text import OutputText
-from rtlang.errors import AbortedError, CapacityError, ContextLengthError, ParameterError, RequestError, RtlangError
-from rtlang.params import Constraint, FinishReason, SamplingParams
-from rtlang.step import Row, RowOutput, Step, StepOutput
 
 if TYPE_CHECKING:
-    from rtlang.model.device_runner import DeviceRunner
-    from rtlang.model.runner import ModelRunner
+    from rtlang.model.gpu.device_runner import DeviceRunner
+    from rtlang.model.host_runner import HostRunner
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +57,7 @@ class Engine:
     def __init__(
         self,
         config: RuntimeConfig,
-        runner: ModelRunner | DeviceRunner,
+        runner: HostRunner | DeviceRunner,
         compiler: ConstraintCompiler,
         wake: Callable[[], None],
         *,
@@ -141,7 +148,7 @@ class Engine:
             token_ids=list(token_ids),
             params=params,
             listener=listener,
-            output_text=OutputText(tokenizer, params),
+            output_text=IncrementalDetokenizer(tokenizer, params),
             constraint=constraint,
             seed=seed,
             choice=choice,
@@ -221,7 +228,7 @@ class Engine:
     def _update(self, step: Step, result: StepOutput) -> list[RequestOutput]:
         return self._apply(zip(self.scheduler.computed(step), step.rows, result.rows, strict=True))
 
-    def _apply(self, results: Iterable[tuple[Request, Row, RowOutput]]) -> list[RequestOutput]:
+    def _apply(self, results: Iterable[tuple[Request, Row, SampledRow]]) -> list[RequestOutput]:
         """Take in what rows gave."""
         outputs: list[RequestOutput] = []
         for request, row, out in results:

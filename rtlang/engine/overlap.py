@@ -1,10 +1,10 @@
 """Steps on a device, one in flight while the host works on the results of the one before.
 
 A step is launched before the host has seen what the step before it drew: a row that goes on takes its token on the device
-(`Row.takes_drawn`). Only then does the host wait for the tokens of the step before, of which each may turn out to have been the last, or
-one that the constraint replaces to end in time; the row launched after it was in vain then, and what it gives is not looked at. Rows whose
-draw depends on what the host knows of the last token (masks, penalties) are drawn after that, while the device is still busy with
-the layers.
+(`Row.input_is_pending`). Only then does the host wait for the tokens of the step before, of which each may turn out to have been
+the last, or one that the constraint replaces to end in time; the row launched after it was in vain then, and what it gives is not
+looked at. Rows whose draw depends on what the host knows of the last token (masks, penalties) are drawn after that, while the
+device is still busy with the layers.
 
 Pages that a row in vain writes to are given away only to later steps, which run after it.
 """
@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.engine.constraints import ConstraintCompiler
-from rtlang.engine.device_constraints import DeviceConstraints
+from rtlang.contract.errors import RequestError, RtlangError
+from rtlang.contract.step import Row, SampledRow, Step
+from rtlang.engine.constraints.compiler import ConstraintCompiler
+from rtlang.engine.constraints.device import DeviceConstraints
 from rtlang.engine.request import Request, RequestOutput, RequestStatus
 from rtlang.engine.scheduler import Scheduler
-from rtlang.errors import RequestError, RtlangError
-from rtlang.step import Row, RowOutput, Step
 from rtlang_grammars.machine.export import Walk
 
 if TYPE_CHECKING:
-    from rtlang.model.device_runner import DeviceRunner, Flight
+    from rtlang.model.gpu.device_runner import DeviceRunner, Flight
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Overlap:
         scheduler: Scheduler,
         runner: DeviceRunner,
         compiler: ConstraintCompiler,
-        apply: Callable[[Iterable[tuple[Request, Row, RowOutput]]], list[RequestOutput]],
+        apply: Callable[[Iterable[tuple[Request, Row, SampledRow]]], list[RequestOutput]],
         fail: Callable[[Request, RtlangError], None],
         executor: Executor | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class Overlap:
     def _collect(self, before: _Launched, launched: _Launched | None) -> list[RequestOutput]:
         result = self._runner.collect(before.flight)
         self._num_failed = 0
-        found: list[tuple[Request, Row, RowOutput]] = []
+        found: list[tuple[Request, Row, SampledRow]] = []
         for request, row, out in zip(before.requests, before.step.rows, result.rows, strict=True):
             request.num_in_flight_tokens -= len(row.token_ids)
             if request.status is RequestStatus.FINISHED or request in before.in_vain:
@@ -135,7 +135,7 @@ class Overlap:
             is_replaced = out.token_id is not None and request.token_ids[-1] != out.token_id
             if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
                 assert launched is not None
-                assert row_after[request].takes_drawn
+                assert row_after[request].input_is_pending
                 launched.in_vain.add(request)
                 request.num_computed_tokens -= 1
                 request.num_pending_tokens -= 1
@@ -154,7 +154,7 @@ class Overlap:
             elif row.mask_row is not None:
                 rows[index] = replace(row, mask_row=len(requests) if is_live else None)
                 requests += [request] if is_live else []
-            elif row.takes_drawn and request.needs_history:
+            elif row.input_is_pending and request.needs_history:
                 rows[index] = replace(row, output_token_ids=request.output_token_ids)
         if requests:
             bitmask = self._filled(requests)
@@ -165,7 +165,7 @@ class Overlap:
         """Whether the row's draw needs what the host learns from the step before."""
         request, row = launched.requests[index], launched.step.rows[index]
         is_masked_here = row.mask_row is not None and index not in launched.walks
-        return is_masked_here or (row.takes_drawn and request.needs_history)
+        return is_masked_here or (row.input_is_pending and request.needs_history)
 
     def _filled(self, requests: list[Request]) -> NDArray[np.int32]:
         bitmask = np.empty((len(requests), -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)

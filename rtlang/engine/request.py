@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from rtlang.cache.node import RadixNode
-from rtlang.engine.constraint_session import ConstraintSession
-from rtlang.engine.text import OutputText
-from rtlang.errors import RtlangError
-from rtlang.events import TokenLogprob
-from rtlang.params import Constraint, FinishReason, SamplingParams
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import Constraint, FinishReason, SamplingParams
+from rtlang.engine.constraints.session import ConstraintSession
+from rtlang.engine.detokenizer import IncrementalDetokenizer
 
 
 class RequestStatus(Enum):
@@ -66,7 +66,7 @@ class Request:
     token_ids: list[int]
     params: SamplingParams
     listener: Callable[[RequestOutput], None]
-    output_text: OutputText
+    output_text: IncrementalDetokenizer
     constraint: Constraint | None = None
     seed: int = 0
     choice: int = 0

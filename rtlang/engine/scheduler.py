@@ -18,9 +18,9 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.contract.step import Row, Step
 from rtlang.engine import policy
 from rtlang.engine.request import Request, RequestStatus
-from rtlang.step import Row, Step
 
 logger = logging.getLogger(__name__)
 
@@ -325,7 +325,7 @@ class Scheduler:
         start = request.num_computed_tokens
         end = start + num_tokens
         samples = request.generates and end == request.num_target_tokens
-        takes_drawn = end > len(request.token_ids)
+        input_is_pending = end > len(request.token_ids)
         score_offset, score_ids = 0, tuple[int, ...]()
         if (index := request.next_score) is not None and end >= index:
             score_offset = index - 1 - start
@@ -333,7 +333,7 @@ class Scheduler:
         has_history = samples and request.needs_history
         return Row(
             request_id=request.request_id,
-            token_ids=[0] if takes_drawn else request.token_ids[start:end],
+            token_ids=[0] if input_is_pending else request.token_ids[start:end],
             num_computed_tokens=start,
             page_ids=request.page_ids,
             num_shared_tokens=num_shared,
@@ -349,7 +349,7 @@ class Scheduler:
             score_offset=score_offset,
             score_token_ids=score_ids,
             num_score_top=request.params.prompt_logprobs or 0,
-            takes_drawn=takes_drawn,
+            input_is_pending=input_is_pending,
         )
 
     def _order_running(self) -> None:

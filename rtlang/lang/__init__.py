@@ -1,1 +1,1 @@
-"""The recording language: programs to request graphs, and running them. Loads no torch."""
+"""The Python DSL: recording a program as a request graph."""

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Arg
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Arg
 from rtlang.lang.state import State
 from rtlang.lang.values import Value, parts_of, source_of, user_location
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rtlang.errors import ParameterError, TraceError
-from rtlang.lang.graph import ROLES
-from rtlang.lang.types import OutputType, choice_type, output_type
+from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.graph import ROLES
+from rtlang.contract.params import SamplingParams, SelectMethod
+from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
-from rtlang.params import SamplingParams, SelectMethod
 
 Sampling = SamplingParams
 """Options of generations, under the name that programs use."""
@@ -184,7 +184,7 @@ def gen(
 
     Args:
         type, schema, regex, choices, grammar: at most one; holds the text to a form and makes the value (see
-            `rtlang.lang.types.output_type`).
+            `rtlang.lang.output_types.types.output_type`).
         params: options as `rt.Sampling`; those given beside it come first, those of the run (`run(params=...)`) do not apply.
         n: with more than one, the value is a list; the sequence goes on from before the generation.
         others: as in `rt.Sampling`.

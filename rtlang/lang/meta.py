@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rtlang.events import NodeFinished, Timing, TokenLogprob
-from rtlang.lang.graph import Node, Select
-from rtlang.params import FinishReason, Usage
+from rtlang.contract.events import NodeFinished, Timing, TokenLogprob
+from rtlang.contract.graph import Node, Select
+from rtlang.contract.params import FinishReason, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,19 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rtlang.errors import TraceError
-from rtlang.lang import batch, run
+from rtlang.compiler.fold_text import fold_text
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import RequestGraph
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.target import Target
 from rtlang.lang.body import Body, current_state
-from rtlang.lang.graph import RequestGraph
-from rtlang.lang.passes import fold_text
+from rtlang.lang.execution import batch, run
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.run import OnError
+from rtlang.lang.execution.stream import Stream
 from rtlang.lang.recording import AheadOfTime, Break, Recording
-from rtlang.lang.result import Result
-from rtlang.lang.run import OnError
 from rtlang.lang.state import State
-from rtlang.lang.stream import Stream
-from rtlang.lang.target import Target
 from rtlang.lang.values import user_location
-from rtlang.params import SamplingParams
 
 
 class Program:

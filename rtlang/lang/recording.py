@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from rtlang.errors import DependencyError, RtlangError, TraceError, ValueParseError, rebuild
-from rtlang.events import NodeFinished
-from rtlang.lang.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text
+from rtlang.contract.errors import DependencyError, RtlangError, TraceError, ValueParseError, rebuild
+from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text
+from rtlang.contract.params import SamplingParams, SelectMethod
 from rtlang.lang.meta import Meta
-from rtlang.lang.types import OutputType
+from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.values import user_location
-from rtlang.params import SamplingParams, SelectMethod
 
 Outcome = NodeFinished | RtlangError
 

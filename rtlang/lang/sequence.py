@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart, Text
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart, Text
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import user_location
 

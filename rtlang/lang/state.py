@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, overload
 
-from rtlang.errors import TraceError
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
 from rtlang.lang import expr as exprs
 from rtlang.lang.expr import Expr, as_expr
-from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart
 from rtlang.lang.recording import Recording
 from rtlang.lang.sequence import Sequence
 from rtlang.lang.values import Value, parts_of, real, source_of, text_value, user_location

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Protocol
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Arg, Part, Ref
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Arg, Part, Ref
 
 
 class Source(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, text_value, user_location
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang.step import Row, Step
+from rtlang.contract.step import Row, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang.events import TokenLogprob
-from rtlang.step import Row
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.step import Row
 from rtlang_kernels import ops
 
 
@@ -28,7 +28,7 @@ class Draw:
     logprob: TokenLogprob | None
 
 
-def draw_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Draw]:
+def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Draw]:
     """Draw one token per row.
 
     Args:

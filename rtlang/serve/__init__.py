@@ -1,1 +1,1 @@
-"""Carries: the wire protocol, the server and the remote client."""
+"""The server: WebSocket streams and HTTP routes."""

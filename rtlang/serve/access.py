@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from urllib.parse import urlsplit
 
-from rtlang.config import ServeConfig
+from rtlang.contract.config import ServeConfig
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 

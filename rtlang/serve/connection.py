@@ -16,23 +16,23 @@ import hmac
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
-from rtlang.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
-from rtlang.events import Event, GraphFailed, GraphFinished
-from rtlang.lang.graph import RequestGraph
-from rtlang.params import MAX_PRIORITY
-from rtlang.serve.encoding import DecodeLimits, Encoding
-from rtlang.serve.fields import check_int, check_map, optional
-from rtlang.serve.generation import generation_graph_from_plain
-from rtlang.serve.messages import (
+from rtlang.contract.errors import GraphError, OverloadError, ProtocolError, RtlangError, SlowConsumerError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.graph import RequestGraph
+from rtlang.contract.params import MAX_PRIORITY
+from rtlang.protocol.event_codec import Offsets, error_to_wire, event_to_wire, next_offset
+from rtlang.protocol.field_checks import check_int, check_map, optional
+from rtlang.protocol.generation import generation_graph_from_plain
+from rtlang.protocol.messages import (
     MAX_DETACH_MS,
     VERSION,
     AttachStream,
     Bye,
     CancelStream,
     ClientMessage,
+    CloseCode,
     CloseStream,
     ExtendNodes,
     Hello,
@@ -42,29 +42,13 @@ from rtlang.serve.messages import (
     parse_client_message,
     stream_of,
 )
-from rtlang.serve.wire import Offsets, error_to_wire, event_to_wire, next_offset
+from rtlang.protocol.serialization import DecodeLimits, Encoding
 
 logger = logging.getLogger(__name__)
 
 KINDS = ("program", "generate", "chat")
 # Large enough that joining costs nothing per event, small enough that a browser shows the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
-
-
-class CloseCode(int, Enum):
-    """The WebSocket close codes of `rtlang.v1`."""
-
-    NORMAL = 1000
-    DRAINED = 1001
-    PROTOCOL = 1002
-    BAD_FIRST_FRAME = 4400
-    KEY = 4401
-    ORIGIN = 4403
-    SUBPROTOCOL = 4406
-    HELLO_LATE = 4408
-    STREAM_REUSED = 4409
-    TOO_MANY = 4429
-    SLOW = 4503
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ class Submit:
     is_open: bool
     priority: int
     deadline_s: float | None
-    lasts_s: float | None = None
+    resume_timeout_s: float | None = None
     key: OpenKey | None = None
 
 
@@ -360,5 +344,5 @@ class Connection:
         is_open = message.kind == "program" and body.get("open") is True
         self._offsets[message.stream] = {}
         return Submit(
-            message.stream, graph, inputs, is_open, priority, message.deadline_s, message.lasts_s, message.key
+            message.stream, graph, inputs, is_open, priority, message.deadline_s, message.resume_timeout_s, message.key
         )

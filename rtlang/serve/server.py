@@ -23,13 +23,14 @@ from typing import Any, cast
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from rtlang.config import ServeConfig
-from rtlang.errors import ConfigError
-from rtlang.lang.target import Target
-from rtlang.metrics import Metrics
-from rtlang.serve.connection import CloseCode, ConnectionFacts
-from rtlang.serve.encoding import DecodeLimits
-from rtlang.serve.native import create_app
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.metrics import Metrics
+from rtlang.contract.target import Target
+from rtlang.protocol.messages import CloseCode
+from rtlang.protocol.serialization import DecodeLimits
+from rtlang.serve.connection import ConnectionFacts
+from rtlang.serve.http_routes import create_app
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
 

@@ -6,12 +6,12 @@ import asyncio
 from itertools import count
 from typing import Protocol
 
-from rtlang.config import ServeConfig
-from rtlang.lang.target import Target
-from rtlang.metrics import Metrics
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.metrics import Metrics
+from rtlang.contract.target import Target
 from rtlang.serve.connection import ConnectionFacts
-from rtlang.serve.handover import Handover
-from rtlang.serve.lasting import LastingRuns
+from rtlang.serve.event_bridge import EventBridge
+from rtlang.serve.resumable import ResumeRegistry
 
 
 class StreamSocket(Protocol):
@@ -48,8 +48,8 @@ class StreamService:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.target, self.config, self.facts, self.metrics, self.loop = target, config, facts, metrics, loop
-        self.handover = Handover(loop)
-        self.lasting = LastingRuns(loop, facts.epoch, config.resume_buffer_bytes, metrics)
+        self.handover = EventBridge(loop)
+        self.lasting = ResumeRegistry(loop, facts.epoch, config.resume_buffer_bytes, metrics)
         self.sockets: set[StreamSocket] = set()
         self.numbers = count(1)
         self.is_draining = False

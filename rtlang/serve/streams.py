@@ -6,12 +6,12 @@ import logging
 import secrets
 from weakref import WeakValueDictionary
 
-from rtlang.errors import GraphError, RtlangError
-from rtlang.lang.graph import nodes_from_plain
-from rtlang.lang.target import GraphRun
+from rtlang.contract.errors import GraphError, RtlangError
+from rtlang.contract.graph import nodes_from_plain
+from rtlang.contract.target import GraphRun
+from rtlang.protocol.messages import AttachStream, ExtendNodes
 from rtlang.serve.connection import Action, Cancel, Close, Connection, Submit
-from rtlang.serve.lasting import Holder, LastingRun, Replay, cancel
-from rtlang.serve.messages import AttachStream, ExtendNodes
+from rtlang.serve.resumable import Replay, ResumableStream, StreamReader, cancel
 from rtlang.serve.service import StreamService
 
 logger = logging.getLogger(__name__)
@@ -24,11 +24,11 @@ class Streams:
         holder: the connection's socket, which gets their events.
     """
 
-    def __init__(self, service: StreamService, holder: Holder) -> None:
+    def __init__(self, service: StreamService, holder: StreamReader) -> None:
         self._service, self._holder = service, holder
         self._runs: dict[int, GraphRun] = {}
         # Those that outlive the connection, ended ones too, for as long as they are known.
-        self._lasting: WeakValueDictionary[int, LastingRun] = WeakValueDictionary()
+        self._lasting: WeakValueDictionary[int, ResumableStream] = WeakValueDictionary()
 
     @property
     def num_running(self) -> int:
@@ -89,8 +89,8 @@ class Streams:
             connection.deliver([(stream, event) for event in replay.events])
             return
         lasting = None
-        if action.lasts_s is not None:
-            lasting = service.lasting.begin(self._holder, stream, action.lasts_s, action.key)
+        if action.resume_timeout_s is not None:
+            lasting = service.lasting.begin(self._holder, stream, action.resume_timeout_s, action.key)
         handover = service.handover
         try:
             run = service.target.submit(
@@ -118,7 +118,7 @@ class Streams:
         connection.attached(action, replay.offsets, lasting.extensions.last_answered, missed)
         connection.deliver([(stream, event) for event in replay.events])
 
-    def _take_over(self, stream: int, lasting: LastingRun, position: int) -> Replay:
+    def _take_over(self, stream: int, lasting: ResumableStream, position: int) -> Replay:
         replay = lasting.attach(self._holder, stream, position)
         self._lasting[stream] = lasting
         if lasting.run is not None:

@@ -21,11 +21,12 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from rtlang.errors import RtlangError
-from rtlang.events import Event, GraphFailed, GraphFinished
+from rtlang.contract.errors import RtlangError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished
+from rtlang.protocol.messages import CloseCode
+from rtlang.protocol.serialization import Encoding
 from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
-from rtlang.serve.connection import CloseCode, Connection
-from rtlang.serve.encoding import Encoding
+from rtlang.serve.connection import Connection
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
 

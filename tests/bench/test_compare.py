@@ -7,8 +7,8 @@ import pytest
 from rtlang.bench import compare as module
 from rtlang.bench import workloads
 from rtlang.bench.compare import BenchOptions, run_benchmark
-from rtlang.config import RuntimeConfig
-from rtlang.errors import ConfigError, ModelLoadError
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError, ModelLoadError
 from tests.support.tiny_models import make_checkpoint
 
 

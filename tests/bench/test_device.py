@@ -23,10 +23,10 @@ from rtlang.bench import device, machine
 from rtlang.bench.checkpoint import SHAPE
 from rtlang.bench.device import FULL, Case, Line, Plan
 from rtlang.bench.workloads import TextMaker, Workload
-from rtlang.config import RuntimeConfig
-from rtlang.lang.graph import Generate, RequestGraph, Text
-from rtlang.model.config import ModelConfig
-from rtlang.params import SamplingParams
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
+from rtlang.model.loading.model_config import ModelConfig
 from rtlang_kernels import bench_table, device_bench, device_run
 from rtlang_kernels.bench_output import Output
 from tests.support.own_columns import use_own_columns

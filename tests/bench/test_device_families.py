@@ -10,8 +10,8 @@ pytest.importorskip("triton")  # there is none for some platforms
 
 from rtlang.bench import device_families
 from rtlang.bench.checkpoint import write_random
-from rtlang.config import EMBEDDED_MODEL, RuntimeConfig
-from rtlang.model.loader import model_directory
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.model.loading.loader import model_directory
 from rtlang_kernels.bench_output import Output
 from tests.support.own_columns import use_own_columns
 
@@ -74,12 +74,12 @@ def test_every_family_is_begun_and_what_fails_is_told(monkeypatch: pytest.Monkey
 @pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("model_type", device_families.SHAPES)
 def test_every_shape_is_one_that_the_library_makes_and_the_zoo_takes(model_type: str, tmp_path: Any) -> None:
-    from rtlang.model.runner import ModelRunner
+    from rtlang.model.host_runner import HostRunner
 
     shape = device_families.SHAPES[model_type]
     directory = write_random(tmp_path, model_directory(EMBEDDED_MODEL), model_type, shape)
     settings = {**device_families.SETTINGS, "num_pages": 4, "num_threads": 1}
-    runner = ModelRunner(RuntimeConfig(model=str(directory), **settings))
+    runner = HostRunner(RuntimeConfig(model=str(directory), **settings))
     runner.load()
     sizes = {(geometry.head_dim, geometry.v_head_dim) for geometry in runner.decoder.geometries}
     assert sizes <= {(256, 256), (64, 64), (192, 128)}

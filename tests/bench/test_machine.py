@@ -4,7 +4,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rtlang.bench.machine import PeakMemory, package_versions, this_machine
-from rtlang.model.host import num_cores
+from rtlang.model.system_resources import num_cores
 
 CPU_INFO = """processor\t: 0
 model name\t: A Processor @ 2 GHz

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rtlang.bench.measure import agreement, run_on_target
-from rtlang.errors import ConstraintError, GraphError
-from rtlang.lang.graph import Generate, RequestGraph, Text
-from rtlang.params import SamplingParams
+from rtlang.contract.errors import ConstraintError, GraphError
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams
 from tests.support.fake_target import FakeTarget, by_name
 
 

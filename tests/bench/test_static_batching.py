@@ -11,8 +11,8 @@ import transformers
 from tokenizers import Tokenizer as HubTokenizer
 
 from rtlang.bench.static_batching import Member, StaticBatching
-from rtlang.lang.graph import Generate, Ref, RequestGraph, Text
-from rtlang.params import Constraint, SamplingParams
+from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
+from rtlang.contract.params import Constraint, SamplingParams
 from rtlang_grammars.spec import CompiledGrammar
 from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
 

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer as HubTokenizer
 
 from rtlang.bench import workloads
-from rtlang.lang.graph import Generate, RequestGraph, Text
+from rtlang.contract.graph import Generate, RequestGraph, Text
 from tests.support.tiny_models import make_tokenizer_json
 
 

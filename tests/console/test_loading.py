@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from rtlang.console.loading import LOADER, show_loading
-from rtlang.model import loader
+from rtlang.model.loading import loader
 
 logger = logging.getLogger(LOADER)
 

@@ -7,8 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rtlang.config import RuntimeConfig, ServeConfig, setting_help
 from rtlang.console.options import with_settings
+from rtlang.contract.config import RuntimeConfig, ServeConfig, setting_help
 
 
 def command_line(config: type) -> tuple[typer.Typer, list[Any]]:

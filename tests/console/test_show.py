@@ -12,10 +12,10 @@ from rich.console import Console
 import rtlang as rt
 from rtlang.console.show import Labels, Shower, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError
-from rtlang.errors import ConstraintError, RtlangError
-from rtlang.lang.graph import Generate, RequestGraph, Text
-from rtlang.lang.stream import ErrorEvent, TextEvent
-from rtlang.params import SamplingParams, Usage
+from rtlang.contract.errors import ConstraintError, RtlangError
+from rtlang.contract.graph import Generate, RequestGraph, Text
+from rtlang.contract.params import SamplingParams, Usage
+from rtlang.lang.execution.stream import ErrorEvent, TextEvent
 from tests.support.fake_target import Call, FakeTarget, Script, by_name
 
 

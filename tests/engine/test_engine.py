@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rtlang.config import RuntimeConfig
-from rtlang.engine.request import Request
-from rtlang.errors import (
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import (
     AbortedError,
     CapacityError,
     ContextLengthError,
@@ -21,7 +20,8 @@ from rtlang.errors import (
     ParameterError,
     RequestError,
 )
-from rtlang.params import FinishReason
+from rtlang.contract.params import FinishReason
+from rtlang.engine.request import Request
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_runner import FakeRunner, logprob, naive_generate
 from tests.support.open_constraint import OpenCompiler, OpenSession

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rtlang.config import RuntimeConfig
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import AbortedError, NumericsError, RequestError
+from rtlang.contract.params import FinishReason
 from rtlang.engine.request import Request
-from rtlang.errors import AbortedError, NumericsError, RequestError
-from rtlang.params import FinishReason
 from tests.engine.test_engine import prompts
 from tests.support.engine_driver import EngineDriver
 from tests.support.fake_device import FakeDeviceRunner

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from rtlang.contract.params import SamplingParams
 from rtlang.engine import policy
+from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request
-from rtlang.engine.text import OutputText
-from rtlang.params import SamplingParams
 from tests.support.fake_runner import FakeTokenizer
 
 
@@ -16,7 +16,7 @@ def request(request_id: int, *, arrival: float = 0.0, program: float = 0.0, prio
         [1],
         params,
         lambda output: None,
-        OutputText(FakeTokenizer(), params),  # type: ignore[arg-type]
+        IncrementalDetokenizer(FakeTokenizer(), params),  # type: ignore[arg-type]
         arrival_time=arrival,
         program_time=program,
         priority=priority,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from rtlang.contract.errors import AbortedError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import FinishReason, SamplingParams
+from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.engine.text import OutputText
-from rtlang.errors import AbortedError
-from rtlang.events import TokenLogprob
-from rtlang.params import FinishReason, SamplingParams
 from tests.support.fake_runner import FakeTokenizer
 
 
 def request(tokens: list[int], options: dict[str, Any] | None = None, **rest: Any) -> Request:
     params = SamplingParams(**(options or {}))
-    return Request(1, tokens, params, lambda output: None, OutputText(FakeTokenizer(), params), **rest)  # type: ignore[arg-type]
+    return Request(1, tokens, params, lambda output: None, IncrementalDetokenizer(FakeTokenizer(), params), **rest)  # type: ignore[arg-type]
 
 
 def test_a_generating_request_needs_all_its_tokens_computed_but_takes_all_but_one_from_the_cache() -> None:

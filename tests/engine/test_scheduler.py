@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rtlang.cache.prefix_cache import PrefixCache
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Step
+from rtlang.engine.detokenizer import IncrementalDetokenizer
 from rtlang.engine.request import Request, RequestStatus
 from rtlang.engine.scheduler import Scheduler
-from rtlang.engine.text import OutputText
-from rtlang.params import SamplingParams
-from rtlang.step import Step
 from tests.support.fake_runner import FakeTokenizer
 
 
@@ -23,7 +23,7 @@ class World:
     def add(self, tokens: list[int], **rest: Any) -> Request:
         self.count += 1
         params = SamplingParams(max_tokens=50)
-        text = OutputText(FakeTokenizer(), params)  # type: ignore[arg-type]
+        text = IncrementalDetokenizer(FakeTokenizer(), params)  # type: ignore[arg-type]
         request = Request(self.count, list(tokens), params, lambda out: None, text, arrival_time=self.count, **rest)
         self.scheduler.add(request)
         return request

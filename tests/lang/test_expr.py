@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import rtlang as rt
+from rtlang.contract.graph import Generate
+from rtlang.contract.params import ConstraintKind
 from rtlang.lang.expr import Gen, Pieces, Role, Select, Series
-from rtlang.lang.graph import Generate
-from rtlang.params import ConstraintKind
 
 
 def params_of(**options: Any) -> rt.Sampling:

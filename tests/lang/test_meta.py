@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rtlang.events import Completion, NodeFinished, Timing, TokenLogprob
-from rtlang.lang.graph import Generate, Select
+from rtlang.contract.events import Completion, NodeFinished, Timing, TokenLogprob
+from rtlang.contract.graph import Generate, Select
+from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.lang.meta import Meta
-from rtlang.params import FinishReason, SamplingParams, Usage
 
 USAGE, TIMING = Usage(5, 4, 3), Timing(0.1, 0.2, 0.3)
 

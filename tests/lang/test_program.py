@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import rtlang as rt
-from rtlang.events import NodeFinished
-from rtlang.lang.graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
+from rtlang.contract.events import NodeFinished
+from rtlang.contract.graph import Arg, Generate, Ref, RoleEnd, RoleStart, Select, Text
 from tests.support.fake_target import Call, FakeTarget, answer, by_name
 from tests.support.program_oracle import Oracle, programs, record, script
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rtlang.errors import (
+from rtlang.contract.errors import (
     ConstraintError,
     DependencyError,
     EngineDeadError,
@@ -14,11 +14,11 @@ from rtlang.errors import (
     TraceError,
     ValueParseError,
 )
-from rtlang.events import Completion, NodeFinished, Timing
-from rtlang.lang.graph import Generate, Ref, RequestGraph, Text
+from rtlang.contract.events import Completion, NodeFinished, Timing
+from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
+from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.lang.output_types.types import TEXT, output_type
 from rtlang.lang.recording import AheadOfTime, Outcome, Recording
-from rtlang.lang.types import TEXT, output_type
-from rtlang.params import FinishReason, SamplingParams, SelectMethod, Usage
 
 PARAMS = SamplingParams()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Ref, RoleEnd, RoleStart
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Ref, RoleEnd, RoleStart
+from rtlang.contract.params import SamplingParams
+from rtlang.lang.output_types.types import TEXT
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.sequence import Sequence
-from rtlang.lang.types import TEXT
-from rtlang.params import SamplingParams
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.lang.graph import Arg
+from rtlang.contract.graph import Arg
 from rtlang.lang.values import deep_real, real, user_location
 from tests.support.fake_target import FakeTarget, by_name
 

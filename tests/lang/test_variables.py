@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.errors import TraceError
-from rtlang.lang.graph import Arg, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.errors import TraceError
+from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.params import SamplingParams
+from rtlang.lang.output_types.types import TEXT
 from rtlang.lang.recording import AheadOfTime, Recording
-from rtlang.lang.types import TEXT
 from rtlang.lang.values import Value, parts_of
 from rtlang.lang.variables import Plain, Variable, generated, messages_of, view
-from rtlang.params import SamplingParams
 
 
 def test_a_generated_variable_is_lazy_in_all_its_views() -> None:

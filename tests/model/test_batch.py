@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
-from rtlang.params import SamplingParams
-from rtlang.step import Row, Step
 
 PARAMS = SamplingParams()
 

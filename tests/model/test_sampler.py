@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtlang.model.sampler import draw_tokens, token_logprobs
-from rtlang.params import SamplingParams
-from rtlang.step import Row
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row
+from rtlang.model.sampler import sample_tokens, token_logprobs
 
 VOCAB = 70
 
@@ -94,7 +94,7 @@ def test_greedy_rows_of_every_kind_agree_with_a_naive_argmax(seed: int, options:
             )
         )
     before = logits.clone()
-    draws = draw_tokens(logits, rows, pack_mask(masks) if masks else None)
+    draws = sample_tokens(logits, rows, pack_mask(masks) if masks else None)
     assert torch.equal(logits, before)
     for draw, line, row, option in zip(draws, logits, rows, options, strict=True):
         assert draw.token_id == naive_greedy(line, row, option["allowed"])
@@ -118,9 +118,9 @@ def test_a_seeded_row_draws_the_same_token_in_any_company(dtype: torch.dtype) ->
         make_row(item, seed=2**63 + index, choice=index % 2, num_output_tokens=5, output_token_ids=(1, 2, 3))
         for index, item in enumerate(params)
     ]
-    together = [draw.token_id for draw in draw_tokens(logits, rows, None)]
-    alone = [draw_tokens(logits[index : index + 1], [row], None)[0].token_id for index, row in enumerate(rows)]
-    turned = [draw.token_id for draw in draw_tokens(logits.flip(0), rows[::-1], None)][::-1]
+    together = [draw.token_id for draw in sample_tokens(logits, rows, None)]
+    alone = [sample_tokens(logits[index : index + 1], [row], None)[0].token_id for index, row in enumerate(rows)]
+    turned = [draw.token_id for draw in sample_tokens(logits.flip(0), rows[::-1], None)][::-1]
     assert together == alone == turned
 
 
@@ -129,7 +129,7 @@ def test_seed_choice_and_place_change_the_noise() -> None:
     params = SamplingParams(temperature=1.0)
     keys = [(seed, choice, place) for seed in (1, 2) for choice in (0, 1) for place in range(5)]
     drawn = [
-        draw_tokens(logits, [make_row(params, seed=seed, choice=choice, num_output_tokens=place)], None)[0].token_id
+        sample_tokens(logits, [make_row(params, seed=seed, choice=choice, num_output_tokens=place)], None)[0].token_id
         for seed, choice, place in keys
     ]
     assert len(set(drawn)) > 10
@@ -140,7 +140,7 @@ def test_draws_follow_the_distribution_under_a_bias() -> None:
     logits[:, 3], logits[:, 40] = 1.0, 0.0
     params = SamplingParams(temperature=1.0, logit_bias=((40, 1.0),))
     rows = [make_row(params, seed=seed) for seed in range(400)]
-    counts = [draw.token_id for draw in draw_tokens(logits, rows, None)]
+    counts = [draw.token_id for draw in sample_tokens(logits, rows, None)]
     assert abs(counts.count(3) - 200) < 50  # five standard deviations of a fair coin
     assert counts.count(3) + counts.count(40) == 400
 
@@ -154,7 +154,7 @@ def test_logprobs_are_of_the_unchanged_logits(dtype: torch.dtype) -> None:
         make_row(SamplingParams()),
         make_row(SamplingParams(logprobs=0), banned_token_ids=(int(logits[2].argmax()),)),
     ]
-    draws = draw_tokens(logits, rows, None)
+    draws = sample_tokens(logits, rows, None)
     assert draws[0].token_id == 9
     assert draws[1].logprob is None
     assert draws[2].token_id == int(logits[2].float().topk(2).indices[1])
@@ -181,28 +181,28 @@ def test_scores_have_each_their_own_number_of_top_tokens() -> None:
 
 def test_a_row_that_is_not_finite_fails_alone() -> None:
     logits = random_logits(5, 6)
-    expected = [draw.token_id for draw in draw_tokens(logits, [make_row()] * 5, None)]
+    expected = [draw.token_id for draw in sample_tokens(logits, [make_row()] * 5, None)]
     logits[1, 3] = math.nan
     logits[3] = -math.inf
     rows = [make_row(SamplingParams(logprobs=1)) for _ in range(5)]
-    draws = draw_tokens(logits, rows, None)
+    draws = sample_tokens(logits, rows, None)
     assert [draw.token_id for draw in draws] == [expected[0], None, expected[2], None, expected[4]]
     assert [draw.logprob is None for draw in draws] == [False, True, False, True, False]
 
 
 def test_a_row_with_nothing_allowed_is_not_finite() -> None:
-    draws = draw_tokens(random_logits(2), [make_row(mask_row=0), make_row()], pack_mask([[]]))
+    draws = sample_tokens(random_logits(2), [make_row(mask_row=0), make_row()], pack_mask([[]]))
     assert draws[0].token_id is None
     assert draws[1].token_id is not None
 
 
 def test_a_mask_row_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="mask row 1"):
-        draw_tokens(random_logits(1), [make_row(mask_row=1)], pack_mask([[1]]))
+        sample_tokens(random_logits(1), [make_row(mask_row=1)], pack_mask([[1]]))
     with pytest.raises(ValueError, match="mask row 0"):
-        draw_tokens(random_logits(1), [make_row(mask_row=0)], None)
+        sample_tokens(random_logits(1), [make_row(mask_row=0)], None)
 
 
 def test_token_ids_beyond_the_vocabulary_are_passed_over() -> None:
     row = make_row(SamplingParams(logit_bias=((VOCAB + 5, 9.0), (4, 99.0))), banned_token_ids=(VOCAB, 5))
-    assert draw_tokens(random_logits(1), [row], None)[0].token_id == 4
+    assert sample_tokens(random_logits(1), [row], None)[0].token_id == 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang.config import ServeConfig
+from rtlang.contract.config import ServeConfig
 from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
 
 LOOPBACK = ServeConfig()

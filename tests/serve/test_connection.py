@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rtlang.errors import AbortedError, GraphError, OverloadError
-from rtlang.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
-from rtlang.lang.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
-from rtlang.params import FinishReason, SamplingParams, Usage
+from rtlang.contract.errors import AbortedError, GraphError, OverloadError
+from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta, Timing
+from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
+from rtlang.contract.params import FinishReason, SamplingParams, Usage
+from rtlang.protocol.generation import generation_graph
+from rtlang.protocol.messages import ExtendNodes
+from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.connection import Cancel, Close, Connection, ConnectionFacts, Submit
-from rtlang.serve.encoding import DecodeLimits, Encoding
-from rtlang.serve.generation import generation_graph
-from rtlang.serve.messages import ExtendNodes
 
 LIMITS = DecodeLimits()
 FACTS = ConnectionFacts("epoch", ({"model": "m"},), {"max_streams": 3}, max_streams=3)

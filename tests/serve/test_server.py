@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from rtlang.config import ServeConfig
-from rtlang.errors import ConfigError
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.errors import ConfigError
 from rtlang.serve.server import Server, TokenizerInfo, running_server
 from tests.support.scripted_target import ScriptedTarget
 from tests.support.waiting import wait_until
@@ -161,7 +161,7 @@ def test_a_connection_without_a_request_in_time_is_closed(beginning: bytes) -> N
 
 
 SCRIPT = """
-from rtlang.config import ServeConfig
+from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import Server
 from tests.support.scripted_target import ScriptedTarget
 import logging, sys

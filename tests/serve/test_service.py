@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rtlang.config import ServeConfig
-from rtlang.metrics import Metrics
+from rtlang.contract.config import ServeConfig
+from rtlang.contract.metrics import Metrics
 from rtlang.serve.connection import ConnectionFacts
 from rtlang.serve.service import StreamService
 from tests.support.scripted_target import ScriptedTarget

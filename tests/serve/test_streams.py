@@ -8,9 +8,9 @@ import msgpack
 import pytest
 from websockets.frames import Frame, Opcode
 
-from rtlang.errors import OverloadError
-from rtlang.lang.graph import Generate, RequestGraph, Text, nodes_to_plain
-from rtlang.params import SamplingParams
+from rtlang.contract.errors import OverloadError
+from rtlang.contract.graph import Generate, RequestGraph, Text, nodes_to_plain
+from rtlang.contract.params import SamplingParams
 from tests.support.serving import Serving, serving
 from tests.support.waiting import wait_until
 from tests.support.wire_client import JSON, MSGPACK, WireClient

@@ -12,9 +12,9 @@ import msgpack
 import pytest
 from websockets.frames import Frame, Opcode
 
-from rtlang.errors import EngineDeadError, OverloadError
-from rtlang.lang.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
-from rtlang.params import SamplingParams
+from rtlang.contract.errors import EngineDeadError, OverloadError
+from rtlang.contract.graph import Arg, Generate, RequestGraph, Text, nodes_to_plain
+from rtlang.contract.params import SamplingParams
 from tests.support.scripted_target import ScriptedRun, ScriptedTarget
 from tests.support.serving import RawSocket, Serving, serving
 from tests.support.waiting import wait_until
@@ -36,7 +36,7 @@ def test_a_program_runs_over_either_encoding(subprotocol: str) -> None:
         assert client.websocket.subprotocol == subprotocol
         response = client.websocket.response
         assert response is not None
-        assert "Sec-WebSocket-Extensions" not in response.headers
+        assert "Sec-WebSocket-ExtendLog" not in response.headers
         client.greet()
         body = {"graph": GRAPH.to_plain(), "inputs": {"name": "Ada"}, "open": True, "priority": 4}
         client.send(t="open", s=1, kind="program", body=body, deadline_ms=9000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rtlang.config import RuntimeConfig
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.params import SamplingParams
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import Request, RequestOutput
-from rtlang.params import SamplingParams
 
 
 class EngineDriver:

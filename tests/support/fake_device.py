@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.step import Row, Step, StepOutput
+from rtlang.contract.step import Row, Step, StepOutput
 from tests.support.fake_runner import FakeRunner
 
 
@@ -38,7 +38,7 @@ class FakeDeviceRunner(FakeRunner):
         assert all(flight.result is not None for flight in self._uncollected)
         rows = []
         for row in step.rows:
-            if row.takes_drawn:
+            if row.input_is_pending:
                 self.num_taken += 1
                 row = replace(row, token_ids=[self._drawn[row.request_id]])
             rows.append(replace(row, page_ids=tuple(row.page_ids)))

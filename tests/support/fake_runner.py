@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang.events import TokenLogprob
-from rtlang.step import Row, RowOutput, Step, StepOutput
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
 
 EOS = 0
 
@@ -169,7 +169,7 @@ class FakeRunner:
                     allowed = [t for t in range(259) if bitmask[row.mask_row, t // 32] >> (t % 32) & 1]
                     token = token if token in allowed else allowed[token % len(allowed)]
             is_finite = row.request_id not in self.poison
-            outputs.append(RowOutput(token if is_finite else None, None, scores, is_finite))
+            outputs.append(SampledRow(token if is_finite else None, None, scores, is_finite))
         return StepOutput(step.step_id, tuple(outputs))
 
 

@@ -1,6 +1,6 @@
 """A runtime without a model: plays the events of graphs from a script, on a thread of its own.
 
-It keeps the whole contract of `rtlang.lang.target`: graphs are validated, nodes run when what they need is there, failures reach
+It keeps the whole contract of `rtlang.contract.target`: graphs are validated, nodes run when what they need is there, failures reach
 dependants as `DependencyError`, every accepted graph ends in exactly one final event. Tests steer it without time: `hold` keeps nodes
 from running until `release`, `fail` makes a node fail, `expire` lets deadlines pass, `die` stops the engine.
 """
@@ -16,8 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from rtlang.errors import AbortedError, DeadlineError, DependencyError, EngineDeadError, GraphError, RtlangError
-from rtlang.events import (
+from rtlang.contract.errors import (
+    AbortedError,
+    DeadlineError,
+    DependencyError,
+    EngineDeadError,
+    GraphError,
+    RtlangError,
+)
+from rtlang.contract.events import (
     Completion,
     Event,
     GraphFailed,
@@ -28,20 +35,9 @@ from rtlang.events import (
     Timing,
     TokenLogprob,
 )
-from rtlang.lang.graph import (
-    Arg,
-    Generate,
-    Node,
-    Ref,
-    RequestGraph,
-    RoleEnd,
-    RoleStart,
-    Select,
-    Text,
-    dependencies,
-)
-from rtlang.lang.target import Listener
-from rtlang.params import ConstraintKind, FinishReason, Usage
+from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text, dependencies
+from rtlang.contract.params import ConstraintKind, FinishReason, Usage
+from rtlang.contract.target import Listener
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class Family:
         model_type: as config.json does.
         settings: of its tiny configuration, over `_SIZES`.
         variants: more configurations, by name; each is tested like the plain one.
-        is_lean: whether the lean decoder computes it too (all but some rope kinds).
+        is_native: whether the native decoder computes it too (all but some rope kinds).
         without_graphs: variants (None: the plain one) whose code reads values back from the device in every step, so that on a GPU no
             graph of it can be replayed.
         refusal: what the refusal at load says, None where the family is served.
@@ -112,7 +112,7 @@ class Family:
     model_type: str
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     variants: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    is_lean: bool = False
+    is_native: bool = False
     without_graphs: tuple[str | None, ...] = ()
     refusal: str | None = None
 
@@ -131,19 +131,19 @@ FAMILIES: tuple[Family, ...] = (
             "one KV head": {"num_key_value_heads": 1},
             "tied embeddings": {"tie_word_embeddings": True},
         },
-        is_lean=True,
+        is_native=True,
         without_graphs=("dynamic rope up to its original length",),
     ),
-    Family("Mistral", "mistral", variants={"full attention": {"sliding_window": None}}, is_lean=True),
+    Family("Mistral", "mistral", variants={"full attention": {"sliding_window": None}}, is_native=True),
     Family("Ministral", "ministral", {"head_dim": 16, **_LOCAL_AND_GLOBAL}),
     Family("Ministral 3", "ministral3"),
     Family(
         "Qwen2, Qwen2.5",
         "qwen2",
         variants={"sliding window": {"use_sliding_window": True, "max_window_layers": 1}},
-        is_lean=True,
+        is_native=True,
     ),
-    Family("Qwen3", "qwen3", {"head_dim": 32}, is_lean=True),
+    Family("Qwen3", "qwen3", {"head_dim": 32}, is_native=True),
     Family("Gemma", "gemma", {"head_dim": 32}),
     Family(
         "Gemma 2",
@@ -378,14 +378,17 @@ FAMILIES: tuple[Family, ...] = (
 def served() -> tuple[tuple[Family, str | None, str], ...]:
     """Every configuration that is served: family, variant (None: the plain one), decoder."""
     cases = [
-        (family, variant, "zoo") for family in FAMILIES if not family.refusal for variant in (None, *family.variants)
+        (family, variant, "transformers")
+        for family in FAMILIES
+        if not family.refusal
+        for variant in (None, *family.variants)
     ]
-    return (*((family, variant, "lean") for family, variant, _ in cases if is_lean(family, variant)), *cases)
+    return (*((family, variant, "native") for family, variant, _ in cases if is_native(family, variant)), *cases)
 
 
-def is_lean(family: Family, variant: str | None) -> bool:
-    """Whether the lean decoder computes this configuration."""
-    return family.is_lean and (variant is None or variant not in _ROPES or variant in _LEAN_ROPES)
+def is_native(family: Family, variant: str | None) -> bool:
+    """Whether the native decoder computes this configuration."""
+    return family.is_native and (variant is None or variant not in _ROPES or variant in _LEAN_ROPES)
 
 
 def make_config(family: Family, variant: str | None = None) -> Any:

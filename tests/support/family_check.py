@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from rtlang.config import RuntimeConfig
-from rtlang.errors import ModelLoadError
-from rtlang.model import readback
-from rtlang.model.attention import StepAttention
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ModelLoadError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
-from rtlang.model.device_runner import DeviceRunner
-from rtlang.model.runner import ModelRunner
-from rtlang.params import SamplingParams
-from rtlang.step import Row, Step
+from rtlang.model.decoders.attention import StepAttention
+from rtlang.model.gpu import sync_check
+from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.model.host_runner import HostRunner
 from tests.support.engine_driver import EngineDriver
 from tests.support.families import MAX_LEN, Family, make_config
 from tests.support.tiny_models import random_model, save_checkpoint
@@ -72,33 +72,33 @@ def check_refused(family: Family, path: Path) -> None:
     assert family.refusal is not None
     model = random_model(make_config(family))
     with pytest.raises(ModelLoadError) as refused:
-        check_against_stock(model, save_checkpoint(model, path), "zoo")
+        check_against_stock(model, save_checkpoint(model, path), "transformers")
     assert family.model_type in refused.value.reason, refused.value.reason
     assert family.refusal in refused.value.reason, refused.value.reason
 
 
-def graph_obstacle(runner: ModelRunner) -> str | None:
+def graph_obstacle(runner: HostRunner) -> str | None:
     """What keeps a step of pure decoding from being captured as a graph on a GPU, as far as that shows on a CPU."""
     rows = tuple(Row(index, [5 + index], 9, (0, 1, 2), 0, True, SamplingParams()) for index in range(3))
     batch = Batch.from_step(Step(0, rows), _PAGE_SIZE)
     attention = StepAttention(batch, runner.kv)
     with torch.inference_mode():
         runner.decoder.forward(attention)  # it plans
-        return readback.obstacle(lambda: runner.decoder.forward(attention), torch.device("cpu"))
+        return sync_check.obstacle(lambda: runner.decoder.forward(attention), torch.device("cpu"))
 
 
-def check_against_stock(model: Any, path: Path, decoder: str) -> ModelRunner:
+def check_against_stock(model: Any, path: Path, decoder: str) -> HostRunner:
     """Serve the checkpoint in `path` and compare every token with `model`, the same weights in `transformers` alone.
 
     Args:
         model: in float32 with its own ("eager") attention.
-        decoder: lean or zoo.
+        decoder: native or transformers.
     Raises:
         ModelLoadError: it is refused.
         AssertionError: a token is not the one that the stock model has there.
     """
     config = load_config(path, decoder, FULL)
-    runner = ModelRunner(config)
+    runner = HostRunner(config)
     runner.load()
     check_tokens(runner, config, model, FULL)
     return runner
@@ -120,7 +120,7 @@ def load_config(path: Path, decoder: str, load: Load, device: str = "cpu") -> Ru
     )
 
 
-def check_tokens(runner: ModelRunner | DeviceRunner, config: RuntimeConfig, model: Any, load: Load) -> None:
+def check_tokens(runner: HostRunner | DeviceRunner, config: RuntimeConfig, model: Any, load: Load) -> None:
     """Put a load on a loaded runner and compare every token with `model`.
 
     Raises:

@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.support.families import FAMILIES, Family, is_lean, served
+from tests.support.families import FAMILIES, Family, is_native, served
 from tests.support.family_check import check_refused, check_served
 
 README = Path(__file__).parents[2] / "README.md"
@@ -26,8 +26,8 @@ def family_table() -> str:
     by_decoder = Counter(decoder for _, _, decoder in served())
     return "\n".join(
         [
-            f"Equal token for token ({len(good)} families, {by_decoder['zoo']} configurations, {by_decoder['lean']} of them "
-            "on the lean decoder too):",
+            f"Equal token for token ({len(good)} families, {by_decoder['transformers']} configurations, {by_decoder['native']} of them "
+            "on the native decoder too):",
             "",
             "| family | `model_type` | decoder | graphs on a GPU | also compared |",
             "|---|---|---|---|---|",
@@ -60,7 +60,7 @@ def write_table(path: Path) -> None:
 
 
 def _decoders(family: Family) -> str:
-    return "lean, zoo" if is_lean(family, None) else "zoo"
+    return "native, transformers" if is_native(family, None) else "transformers"
 
 
 def _graphs(family: Family) -> str:

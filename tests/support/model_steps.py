@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from rtlang.model.attention import StepAttention
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
 from rtlang.model.batch import Batch
-from rtlang.model.runner import ModelRunner
-from rtlang.params import SamplingParams
-from rtlang.step import Row, Step
+from rtlang.model.decoders.attention import StepAttention
+from rtlang.model.host_runner import HostRunner
 
 STORIES = Path(__file__).resolve().parents[3] / "shared" / "models" / "stories260k"  # published weights; may be absent
 
@@ -56,7 +56,7 @@ def next_row(sequence: TrackedSequence, num_tokens: int, pages: Pages, page_size
     )
 
 
-def all_logits(runner: ModelRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
+def all_logits(runner: HostRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
     """Logits of every token of every row, float32 [q_len, vocab_size] per row."""
     scored = [
         Row(
@@ -77,7 +77,7 @@ def all_logits(runner: ModelRunner, rows: Sequence[Row]) -> list[torch.Tensor]:
     return list(logits.float().split([len(row.token_ids) for row in rows]))
 
 
-def ragged_logits(runner: ModelRunner, vocab_size: int, seed: int = 0) -> list[tuple[list[int], torch.Tensor]]:
+def ragged_logits(runner: HostRunner, vocab_size: int, seed: int = 0) -> list[tuple[list[int], torch.Tensor]]:
     """Four sequences through the runner in ragged chunks; the last shares pages with the third, some of them within one step.
 
     Returns:
@@ -115,7 +115,7 @@ def ragged_logits(runner: ModelRunner, vocab_size: int, seed: int = 0) -> list[t
     return [(item.token_ids, torch.cat(parts[id(item)])) for item in (a, b, c, d)]
 
 
-def greedy_tokens(runner: ModelRunner, prompt: Sequence[int], num_tokens: int, **options: Any) -> list[int]:
+def greedy_tokens(runner: HostRunner, prompt: Sequence[int], num_tokens: int, **options: Any) -> list[int]:
     """Generate alone, one token per step after the prompt; `options` go to every row."""
     sequence, pages = TrackedSequence(list(prompt)), Pages(runner.num_pages)
     drawn: list[int] = []

@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from rtlang.config import RuntimeConfig
-from rtlang.engine.runtime import Runtime
+from rtlang.contract.config import RuntimeConfig
+from rtlang.runtime.runtime import Runtime
 
 
 def use_own_columns(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from triton.runtime.interpreter import GridExecutor
 
-from rtlang.model.accelerator import InterpretedAccelerator
+from rtlang.model.gpu.accelerator import InterpretedAccelerator
 
 Action = Callable[[], None]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from rtlang.errors import AbortedError, GraphError, RtlangError
-from rtlang.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
-from rtlang.lang.graph import Generate, Node, RequestGraph
-from rtlang.lang.target import Listener
-from rtlang.params import FinishReason, Usage
+from rtlang.contract.errors import AbortedError, GraphError, RtlangError
+from rtlang.contract.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
+from rtlang.contract.graph import Generate, Node, RequestGraph
+from rtlang.contract.params import FinishReason, Usage
+from rtlang.contract.target import Listener
 
 
 class ScriptedRun:

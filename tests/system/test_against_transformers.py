@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 import torch
 
-from rtlang.config import RuntimeConfig
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import AbortedError
+from rtlang.contract.params import SamplingParams
 from rtlang.engine.request import Request
-from rtlang.errors import AbortedError
-from rtlang.model.runner import ModelRunner
-from rtlang.params import SamplingParams
+from rtlang.model.host_runner import HostRunner
 from rtlang_kernels.reference import sampling
 from rtlang_kernels.settings import checked_settings
 from tests.support.engine_driver import EngineDriver
 from tests.support.tiny_models import make_checkpoint
 
 CASES = [
-    ("llama", "lean"),
-    ("mistral", "lean"),
-    ("qwen2", "lean"),
-    ("qwen3", "lean"),
-    ("llama", "zoo"),
-    ("gemma2", "zoo"),
-    ("gemma3", "zoo"),
+    ("llama", "native"),
+    ("mistral", "native"),
+    ("qwen2", "native"),
+    ("qwen3", "native"),
+    ("llama", "transformers"),
+    ("gemma2", "transformers"),
+    ("gemma3", "transformers"),
 ]
 
 
@@ -96,7 +96,7 @@ def test_random_batches_give_the_tokens_of_transformers(
             max_rows=6,
             num_threads=1,
         )
-        runner = ModelRunner(config)
+        runner = HostRunner(config)
         runner.load()
         driver = EngineDriver(runner, config)
         expected: dict[Request, list[int]] = {}
@@ -134,7 +134,7 @@ def test_scores_are_the_log_probabilities_of_transformers(checkpoints: dict[str,
     config = RuntimeConfig(
         model=str(checkpoints["llama"]), dtype="float32", page_size=4, num_pages=40, max_step_tokens=10, num_threads=1
     )
-    runner = ModelRunner(config)
+    runner = HostRunner(config)
     runner.load()
     driver = EngineDriver(runner, config)
     rng = random.Random(0)

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import rtlang as rt
-from rtlang.params import Constraint, ConstraintKind
+from rtlang.contract.params import Constraint, ConstraintKind
 from tests.support.tiny_models import make_checkpoint
 
 NAMES = {
@@ -85,7 +85,7 @@ def test_texts_are_the_same_where_every_mask_is_made_out_of_the_steps(
 ) -> None:
     cases = [{"schema": schema, "seed": seed, "max_tokens": 60} for schema in SCHEMAS[:12] for seed in range(3)]
     expected = [result.text("value") for result in fill.run_batch(cases, runtime=runtime)]
-    monkeypatch.setattr("rtlang.engine.constraint_session.SLOW_FILL_S", -1.0)
+    monkeypatch.setattr("rtlang.engine.constraints.session.SLOW_FILL_S", -1.0)
     alone = fill.run(**cases[0], runtime=runtime)  # nothing else keeps the engine awake
     assert alone.text("value") == expected[0]
     results = fill.run_batch(cases, runtime=runtime)

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.engine import device_constraints
-from rtlang.engine.runtime import Runtime
-from rtlang.model.device_grammar import DeviceGrammars
-from rtlang.model.device_runner import DeviceRunner
+from rtlang.engine.constraints import device
+from rtlang.model.gpu.device_grammar import DeviceGrammars
+from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.runtime.runtime import Runtime
 from tests.support.tiny_models import make_checkpoint
 
 pytest.importorskip("triton")  # there is none for some platforms
@@ -131,7 +131,7 @@ class Immediate:
 
 
 def test_constraints_that_the_device_follows_by_itself(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device_constraints, "DaemonPool", Immediate)
+    monkeypatch.setattr(device, "DaemonPool", Immediate)
     followed: list[int] = []
     masks = DeviceGrammars.masks
 

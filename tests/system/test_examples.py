@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import rtlang as rt
-from rtlang.config import ServeConfig
+from rtlang.contract.config import ServeConfig
 from rtlang.serve.server import running_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from rtlang.model.zoo import ZooDecoder
+from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from tests.support.families import FAMILIES, Family, served
 from tests.support.family_check import check_refused, check_served
 from tests.support.family_table import README, family_table, table_in, write_table
@@ -62,18 +62,22 @@ def test_what_cannot_be_served_is_refused_by_name(family: Family, tmp_path: Path
 def test_the_comparison_sees_what_attention_forgets(
     model_type: str, forgotten: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attend = ZooDecoder._attend
+    attend = TransformersDecoder._attend
 
-    def forgetful(self: ZooDecoder, module: Any, q: Any, k: Any, v: Any, mask: object, options: Any) -> torch.Tensor:
+    def forgetful(
+        self: TransformersDecoder, module: Any, q: Any, k: Any, v: Any, mask: object, options: Any
+    ) -> torch.Tensor:
         if forgotten == "window":
             return attend(self, module, q, k, v, None, {**options, "sliding_window": None})
         return attend(self, module, q, k, v, mask, {**options, forgotten: None})
 
-    monkeypatch.setattr(ZooDecoder, "_attend", forgetful)
-    monkeypatch.setattr(ZooDecoder, "_check_logits", lambda *_: None)  # it would refuse the model before the comparison
+    monkeypatch.setattr(TransformersDecoder, "_attend", forgetful)
+    monkeypatch.setattr(
+        TransformersDecoder, "_check_logits", lambda *_: None
+    )  # it would refuse the model before the comparison
     (family,) = (family for family in FAMILIES if family.model_type == model_type)
     with pytest.raises(AssertionError, match="token"):
-        check_served(family, None, "zoo", tmp_path)
+        check_served(family, None, "transformers", tmp_path)
 
 
 def test_the_table_in_the_readme_is_up_to_date(tmp_path: Path) -> None:

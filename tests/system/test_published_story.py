@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rtlang.config import RuntimeConfig
-from rtlang.model.runner import ModelRunner
+from rtlang.contract.config import RuntimeConfig
+from rtlang.model.host_runner import HostRunner
 from tests.support.engine_driver import EngineDriver
 from tests.support.model_steps import STORIES
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not STORIES.is_dir(), reason="needs the publishe
 def make_driver(decoder: str, **settings: Any) -> EngineDriver:
     defaults = {"model": str(STORIES), "dtype": "float32", "decoder": decoder, "page_size": 8, "num_threads": 1}
     config = RuntimeConfig(**{**defaults, **settings})
-    runner = ModelRunner(config)
+    runner = HostRunner(config)
     runner.load()
     return EngineDriver(runner, config)
 
@@ -33,7 +33,7 @@ def published() -> tuple[list[int], str]:
     return content["greedy_ids"], content["published_greedy_text"]
 
 
-@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
 def test_alone(decoder: str) -> None:
     token_ids, text = published()
     driver = make_driver(decoder, num_pages=40)
@@ -43,7 +43,7 @@ def test_alone(decoder: str) -> None:
     assert driver.text[request].strip() == text.strip()
 
 
-@pytest.mark.parametrize("decoder", ["lean", "zoo"])
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
 def test_between_other_requests_preempted_in_chunks_and_over_shared_pages(decoder: str) -> None:
     token_ids, text = published()
     driver = make_driver(decoder, num_pages=36, max_step_tokens=32, max_rows=8)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rtlang as rt
-from rtlang.errors import ConstraintError
+from rtlang.contract.errors import ConstraintError
 from rtlang.serve.server import running_server
 from tests.support.fake_target import FakeTarget, by_name
 

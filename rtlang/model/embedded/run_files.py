@@ -30,7 +30,7 @@ from rtlang.model.embedded.network import (
     state_dict_for_llama,
 )
 from rtlang.model.embedded.optimizer import Optimizer
-from rtlang.model.quantized import float_state
+from rtlang.model.loading.quantized import float_state
 
 STATE_FILE, WEIGHTS_FILE, INDEX_FILE = "training.pt", "model.safetensors", "model.safetensors.index.json"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")

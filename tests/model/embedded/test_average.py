@@ -10,7 +10,7 @@ from rtlang.model.embedded.average import main
 from rtlang.model.embedded.batches import Encoder
 from rtlang.model.embedded.network import Network, Shape
 from rtlang.model.embedded.run_files import TOKENIZER_FILES, write_checkpoint
-from rtlang.model.quantized import float_state
+from rtlang.model.loading.quantized import float_state
 from tests.support.training_runs import TINY
 
 

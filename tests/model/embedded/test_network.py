@@ -17,7 +17,7 @@ from rtlang.model.embedded.network import (
     load_llama,
     state_dict_for_llama,
 )
-from rtlang.model.quantized import SCALE_SUFFIX
+from rtlang.model.loading.quantized import SCALE_SUFFIX
 
 SHAPE = Shape(
     vocab_size=61, hidden_size=24, num_layers=2, num_q_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=40

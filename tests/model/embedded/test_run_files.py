@@ -16,7 +16,7 @@ from rtlang.model.embedded.run_files import (
     read_state,
     write_checkpoint,
 )
-from rtlang.model.quantized import float_state
+from rtlang.model.loading.quantized import float_state
 from tests.support.training_runs import SMALL, TINY, write_small_state
 
 

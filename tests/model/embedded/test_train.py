@@ -26,7 +26,7 @@ from rtlang.model.embedded.run_files import (
     write_state,
 )
 from rtlang.model.embedded.train import FROM_CHECKPOINT_PEAK, Gradients, TrainingError, loss_of, rate_at
-from rtlang.model.quantized import float_state
+from rtlang.model.loading.quantized import float_state
 from tests.support.training_runs import SMALL, TINY, write_small_state
 
 

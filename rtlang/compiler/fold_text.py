@@ -1,0 +1,45 @@
+"""What is done to a recorded graph before it is submitted. Passes are small functions from graph to graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from rtlang.contract.graph import Node, Part, RequestGraph, Text
+
+
+def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
+    """Merge text that follows text, so that it is one node and is tokenised once.
+
+    A text node is merged into its child where that child is text too and the only node that continues it. The merged node has the id of
+    the later one, so that whatever continued it still does; strings that follow each other become one. Both nodes must be in `graph`:
+    what was submitted before stays as it is.
+
+    Args:
+        keep: ids of nodes that nodes recorded later may continue; these are not merged away.
+    """
+    nodes: dict[int, Node] = {node.node_id: node for node in graph.nodes}
+    num_children = Counter(node.parent for node in graph.nodes if node.parent is not None)
+    folded: dict[int, Node] = {}
+    for node in graph.nodes:
+        parent = nodes.get(node.parent) if node.parent is not None else None
+        if not isinstance(node, Text):
+            folded[node.node_id] = node
+        elif isinstance(parent, Text) and num_children[parent.node_id] == 1 and parent.node_id not in keep:
+            earlier = folded.pop(parent.node_id)
+            assert isinstance(earlier, Text)
+            folded[node.node_id] = Text(node.node_id, earlier.parent, _joined((*earlier.parts, *node.parts)))
+        else:
+            folded[node.node_id] = Text(node.node_id, node.parent, _joined(node.parts))
+    return RequestGraph(tuple(folded.values()), graph.inputs)
+
+
+def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The same parts with strings that follow each other made one."""
+    joined: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return tuple(joined)

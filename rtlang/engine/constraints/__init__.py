@@ -1,0 +1,1 @@
+"""Constraints of running requests: compilation, caching, sessions and checks of finished values."""

@@ -1,0 +1,70 @@
+"""What a drawn token means for its request: accepted, text shown, ended or not.
+
+Everything here concerns one request. Whatever it raises fails that request alone.
+"""
+
+from __future__ import annotations
+
+from rtlang.contract.errors import BudgetError, NumericsError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import FinishReason
+from rtlang.contract.step import SampledRow
+from rtlang.engine.request import Request, RequestOutput
+
+
+def advance(request: Request, output: SampledRow) -> RequestOutput | None:
+    """Take in what a step gave for a request; None where there is nothing to tell.
+
+    Raises:
+        NumericsError: the logits were not finite.
+        RtlangError: whatever the constraint or the stop patterns raise.
+    """
+    if not output.is_finite:
+        raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
+    request.scores.extend(output.scores)
+    if not request.generates:
+        done = request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens
+        return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
+    if output.token_id is None:
+        return None
+    return _append(request, output.token_id, output.logprob)
+
+
+def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
+    session = request.session
+    if session is not None:
+        drawn = token_id
+        if drawn not in session.end_token_ids:
+            token_id = session.accept(drawn, request.max_tokens - request.num_output_tokens)
+        if token_id in session.end_token_ids:
+            return _end(request, FinishReason.STOP, None)
+        if token_id != drawn and logprob is not None:
+            # Steered to close in time: its log-probability is known only if it is among the likeliest that were reported.
+            logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
+    elif token_id in request.stop_ids and request.num_output_tokens >= request.params.min_tokens:
+        return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)
+    request.token_ids.append(token_id)
+    if logprob is not None:
+        request.logprobs.append(logprob)
+    may_stop = session is None and request.num_output_tokens >= request.params.min_tokens
+    text, stop = request.output_text.push(token_id, may_stop=may_stop)
+    if stop is not None:
+        request.output_stop = stop.match
+        return RequestOutput(request, text, (token_id,), FinishReason.STOP)
+    if session is not None and session.is_complete:
+        return _end(request, FinishReason.STOP, None, text, (token_id,))
+    if request.num_output_tokens >= request.max_tokens:
+        if session is not None and not session.is_accepting:
+            raise BudgetError(request.max_tokens, None)
+        return _end(request, FinishReason.LENGTH, None, text, (token_id,))
+    return RequestOutput(request, text, (token_id,))
+
+
+def _end(
+    request: Request, reason: FinishReason, match: int | None, text: str = "", token_ids: tuple[int, ...] = ()
+) -> RequestOutput:
+    rest, stop = request.output_text.finish()
+    if stop is not None:
+        reason = FinishReason.STOP
+    request.output_stop = stop.match if stop is not None else match
+    return RequestOutput(request, text + rest, token_ids, reason)

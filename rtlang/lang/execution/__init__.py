@@ -1,0 +1,1 @@
+"""Running a program on a target: sessions, batches, streams and results."""

@@ -1,0 +1,240 @@
+"""One program over many inputs.
+
+Plain bodies run one after the other in a worker thread, and each submits its graph and makes room for the next without waiting for it.
+Only a body that is about to wait at a graph break, or is slow by itself, lets another worker start. Coroutine bodies run together in
+one event loop. Each run has its own session, so that nothing that happens to one reaches another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from rtlang.contract.errors import OverloadError, ParameterError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.target import Target
+from rtlang.lang.body import Body
+from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
+from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session, check_options
+from rtlang.lang.state import State
+
+MAX_THREADS = 64
+MAX_COROUTINES = 10_000
+MAX_IDLE_RETRIES = 3
+STALL_S = 0.25  # no new body begun for so long, though there are more: the workers are busy with something slow
+
+Report = Callable[[int, int], None]
+
+
+def run_batch(
+    body: Body,
+    inputs: Iterable[Mapping[str, Any]],
+    runtime: Target | None,
+    *,
+    params: SamplingParams | None,
+    priority: int,
+    deadline_s: float | None,
+    on_error: OnError,
+    progress: bool | Report,
+    max_threads: int,
+) -> list[Result]:
+    """Run once per input. See `Program.run_batch`."""
+    check_on_error(on_error)
+    if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
+        raise ParameterError("max_threads", max_threads, "an integer of at least 1 is allowed")
+    check_options(params, priority, deadline_s)
+    target = resolve_runtime(runtime)
+    bodies = []
+    for index, given in enumerate(inputs):
+        if not isinstance(given, Mapping):
+            raise ParameterError(f"inputs[{index}]", given, "a mapping of argument names to values is allowed")
+        try:
+            bodies.append(body.bound((), given))
+            bodies[-1].check_complete()
+        except TypeError as error:
+            raise TypeError(f"inputs[{index}]: {error}") from None
+    with _reporter(progress, body.name, len(bodies)) as report:
+        options: dict[str, Any] = {"params": params, "priority": priority, "deadline_s": deadline_s}
+        if body.is_async:
+            return run_coroutine(lambda: _run_coroutines(bodies, target, options, on_error, report))
+        return _ThreadedBatch(bodies, target, options, max_threads).run(on_error, report)
+
+
+class _ThreadedBatch:
+    """Runs plain bodies. The caller's thread collects, workers record and submit; they meet at one bell."""
+
+    def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
+        self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
+        self._has_deadline = options["deadline_s"] is not None
+        self._bell = InterruptibleCondition()
+        self._runs: dict[int, tuple[Session, State]] = {}  # begun and not yet collected
+        self._returned: dict[int, tuple[Any, BaseException | None]] = {}  # bodies that ended
+        self._ended: deque[int] = deque()  # runs whose body and graph have both ended, not yet collected
+        self._is_half_ended: set[int] = set()
+        self._next = self._num_threads = self._num_ended = 0
+        self._is_stopped = False
+
+    def run(self, on_error: OnError, report: Report) -> list[Result]:
+        results: list[Result | None] = [None] * len(self._bodies)
+        num_done = 0
+        report(0, len(results))
+        self._add_thread()
+        try:
+            while num_done < len(results):
+                for index in self._wait_for_ended():
+                    with self._bell.lock:
+                        session, state = self._runs.pop(index)
+                        value, error = self._returned.pop(index)
+                    result = results[index] = Result(session, state, value, error)
+                    num_done += 1
+                    report(num_done, len(results))
+                    if on_error == "raise" and result.error is not None:
+                        raise result.error
+        finally:
+            self._stop()
+        return [result for result in results if result is not None]
+
+    def _wait_for_ended(self) -> list[int]:
+        """Indices of runs whose body and graph have both ended; at least one."""
+        while True:
+            with self._bell.lock:
+                if self._ended:
+                    ended = list(self._ended)
+                    self._ended.clear()
+                    return ended
+                begun, has_more = self._next, self._next < len(self._bodies)
+                running = (session for session, _ in self._runs.values() if session.final is None)
+                sessions = list(running) if self._has_deadline else []
+                timeouts = [session.remaining_s() or 0.0 for session in sessions] + ([STALL_S] if has_more else [])
+            self._bell.wait(lambda: bool(self._ended), min(timeouts, default=None))
+            has_stalled = has_more and self._next == begun and not self._ended
+            for session in sessions:
+                session.expire()
+            if has_stalled:
+                self._add_thread()
+
+    def _stop(self) -> None:
+        with self._bell.lock:
+            self._is_stopped = True
+            sessions = [session for session, _ in self._runs.values()]
+            self._bell.ring()
+        for session in sessions:
+            session.cancel()
+
+    def _add_thread(self) -> None:
+        """Start another worker if there is work for it: a body is about to wait, or does something slow of its own."""
+        with self._bell.lock:
+            if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
+                return
+            self._num_threads += 1
+        threading.Thread(target=self._work, name="rtlang-batch", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._bell.lock:
+                if self._is_stopped or self._next >= len(self._bodies):
+                    self._num_threads -= 1
+                    return
+                index = self._next
+                self._next += 1
+                session = Session(
+                    self._target,
+                    **self._options,
+                    on_wait=self._add_thread,
+                    on_end=partial(self._graph_ended, index),
+                    on_overload=self._room_after(),
+                )
+                state = State(session.recording)
+                self._runs[index] = (session, state)
+            value, error = None, None
+            try:
+                with session.ended_by_errors():
+                    value = self._bodies[index].call(state)
+                    session.finish()
+            except BaseException as caught:
+                error = caught
+            with self._bell.lock:
+                self._returned[index] = (value, error)
+                self._half_ended(index)
+
+    def _graph_ended(self, index: int) -> None:
+        with self._bell.lock:
+            self._num_ended += 1
+            self._half_ended(index)
+
+    def _half_ended(self, index: int) -> None:
+        if index in self._is_half_ended:
+            self._is_half_ended.remove(index)
+            self._ended.append(index)
+        else:
+            self._is_half_ended.add(index)
+        self._bell.ring()
+
+    def _room_after(self) -> Callable[[OverloadError], bool]:
+        """A function that waits for the queue to drain: as long as runs of this batch end, else a few times."""
+        last_ended, num_idle = -1, 0
+
+        def wait(error: OverloadError) -> bool:
+            nonlocal last_ended, num_idle
+            with self._bell.lock:
+                num_idle = num_idle + 1 if self._num_ended == last_ended else 0
+                last_ended = self._num_ended
+                if num_idle > MAX_IDLE_RETRIES or self._is_stopped:
+                    return False
+            seen = last_ended
+            self._bell.wait(
+                lambda: self._is_stopped or self._num_ended > seen, min(error.retry_after_s, MAX_OVERLOAD_WAIT_S)
+            )
+            return True
+
+        return wait
+
+
+async def _run_coroutines(
+    bodies: list[Body], target: Target, options: dict[str, Any], on_error: OnError, report: Report
+) -> list[Result]:
+    room = asyncio.Semaphore(MAX_COROUTINES)
+    num_done = 0
+    report(0, len(bodies))
+
+    async def one(body: Body) -> Result:
+        nonlocal num_done
+        async with room:
+            result = await run_async(body, target, on_error=on_error, is_patient=True, **options)
+        num_done += 1
+        report(num_done, len(bodies))
+        return result
+
+    tasks = [asyncio.ensure_future(one(body)) for body in bodies]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _reporter(progress: bool | Report, name: str, total: int) -> Iterator[Report]:
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda done, total: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda done, total: None
+        return
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda done, total: bar.update(task, completed=done)

@@ -1,0 +1,208 @@
+"""Running one program: the drivers behind `Program.run` and `Program.arun`, and the default runtime.
+
+A plain body runs in the caller's thread (`run`) or a thread of its own (`arun`) and blocks it at graph breaks; a coroutine body runs in
+an event loop and blocks nothing. Straight-line bodies end at once, and only their graph is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
+
+from rtlang.contract.errors import ParameterError, TraceError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.target import Target
+from rtlang.lang.body import Body
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.session import Session
+from rtlang.lang.state import State
+from rtlang.lang.values import user_location
+
+OnError = Literal["raise", "result"]
+_T = TypeVar("_T")
+
+
+class _Default:
+    """The process-wide default runtime; set by `set_default_runtime` alone."""
+
+    target: Target | None = None
+
+
+def set_default_runtime(runtime: Target | None) -> None:
+    """Use `runtime` wherever a program is run without one; None takes the default away."""
+    _Default.target = runtime
+
+
+def default_runtime() -> Target | None:
+    """The runtime set by `set_default_runtime`."""
+    return _Default.target
+
+
+def resolve_runtime(runtime: Target | None) -> Target:
+    """`runtime`, or the default one.
+
+    Raises:
+        TraceError: there is neither. ParameterError: it is no runtime.
+    """
+    found = runtime if runtime is not None else _Default.target
+    if found is None:
+        raise TraceError("no runtime: pass runtime=..., or call rt.set_default_runtime(...) first", user_location())
+    if isinstance(found, type) or not callable(getattr(found, "submit", None)):
+        raise ParameterError("runtime", found, "an rt.Runtime(...) or rt.connect(...) is allowed")
+    return found
+
+
+def check_on_error(on_error: str) -> None:
+    """Raises ParameterError unless it is "raise" or "result"."""
+    if on_error not in ("raise", "result"):
+        raise ParameterError("on_error", on_error, 'allowed are "raise" and "result"')
+
+
+def run(
+    body: Body,
+    runtime: Target | None,
+    *,
+    params: SamplingParams | None,
+    priority: int,
+    deadline_s: float | None,
+    on_error: OnError,
+) -> Result:
+    """Run to the end. See `Program.run`."""
+    check_on_error(on_error)
+    target = resolve_runtime(runtime)
+    body.check_complete()
+    if body.is_async:
+        return run_coroutine(lambda: run_async(body, target, params, priority, deadline_s, on_error))
+    session = Session(target, params=params, priority=priority, deadline_s=deadline_s)
+    state = State(session.recording)
+    value, error = None, None
+    with session.ended_by_errors():
+        try:
+            value = body.call(state)
+        except Exception as caught:
+            if on_error == "raise":
+                raise
+            session.cancel()
+            error = caught
+        else:
+            session.finish()
+        session.wait_final()
+    return settle(Result(session, state, value, error), on_error)
+
+
+async def arun(
+    body: Body,
+    runtime: Target | None,
+    *,
+    params: SamplingParams | None,
+    priority: int,
+    deadline_s: float | None,
+    on_error: OnError,
+) -> Result:
+    """Run to the end without blocking the event loop. See `Program.arun`."""
+    check_on_error(on_error)
+    target = resolve_runtime(runtime)
+    body.check_complete()
+    return await run_async(body, target, params, priority, deadline_s, on_error)
+
+
+async def run_async(
+    body: Body,
+    target: Target,
+    params: SamplingParams | None,
+    priority: int,
+    deadline_s: float | None,
+    on_error: OnError,
+    *,
+    is_patient: bool = False,
+) -> Result:
+    """Run to the end; `is_patient`: a full queue is waited for, until the deadline."""
+    session = Session(
+        target,
+        is_async=body.is_async,
+        params=params,
+        priority=priority,
+        deadline_s=deadline_s,
+        on_overload=(lambda _: True) if is_patient else None,
+    )
+    state = State(session.recording)
+    value, error = None, None
+    with session.ended_by_errors():
+        try:
+            if body.is_async:
+                value = await body.call_async(state)
+                await session.finish_async()
+            else:
+                value = await _in_thread(lambda: _call_and_finish(body, state, session))
+        except Exception as caught:
+            if on_error == "raise":
+                raise
+            session.cancel()
+            error = caught
+        await session.wait_final_async()
+    return settle(Result(session, state, value, error), on_error)
+
+
+def _call_and_finish(body: Body, state: State, session: Session) -> Any:
+    value = body.call(state)
+    session.finish()
+    return value
+
+
+def settle(result: Result, on_error: OnError) -> Result:
+    """The result, or its error raised."""
+    if on_error == "raise" and result.error is not None:
+        raise result.error
+    return result
+
+
+def run_coroutine(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine to its end from plain code: in this thread, or in another where an event loop runs in this one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    outcome: list[_T | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(asyncio.run(make()))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="rtlang-run", daemon=True)
+    thread.start()
+    thread.join()
+    if isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    return outcome[0]
+
+
+async def _in_thread(work: Callable[[], _T]) -> _T:
+    """Call `work` in a thread of its own: bodies may wait for each other, so none may have to wait for a free worker."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[_T] = loop.create_future()
+
+    def settle_future(value: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(value)
+
+    def call() -> None:
+        value, error = None, None
+        try:
+            value = work()
+        except BaseException as caught:
+            error = caught
+        try:
+            loop.call_soon_threadsafe(settle_future, value, error)
+        except RuntimeError:  # the loop was closed: whoever waited is gone
+            return
+
+    threading.Thread(target=call, name="rtlang-body", daemon=True).start()
+    return await done

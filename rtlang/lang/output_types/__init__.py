@@ -1,0 +1,1 @@
+"""Python types, schemas, patterns and grammars as constraints on generated text."""

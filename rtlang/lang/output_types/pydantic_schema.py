@@ -1,0 +1,114 @@
+"""The JSON schema of pydantic types, as narrow as what pydantic then reads.
+
+Its own schemas say less than its validators for some types: any text is a Decimal, any URI a URL, and a datetime without an offset
+has a format that asks for one. A text held to such a schema could end as one that its own type refuses.
+"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any
+
+from rtlang.lang.output_types.date_patterns import DATE, TIME
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import GenerateJsonSchema
+
+# What URL types read for sure. A name whose last label begins with a digit would be read as an address, "--" as an encoded name.
+_LABELS = r"([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)*"
+_NAME = f"{_LABELS}[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*"
+_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_USER = "([A-Za-z0-9._~-]+(:[A-Za-z0-9._~-]*)?@)?"
+_PORT = "(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?"
+_PLACE = rf"{_USER}({_NAME}|{_BYTE}(\.{_BYTE}){{3}}){_PORT}([/?#][!-~]*)?"
+_FILE = f"file://({_NAME})?/[!-~]*"
+_SPECIAL = "https?|wss?|ftp"  # schemes of which no URL lacks the host
+ANY_URL = f"^(({_SPECIAL})://{_PLACE}|{_FILE}|(?!({_SPECIAL}|file):)[a-z][a-z0-9+.-]*:(//{_PLACE}|[A-Za-z0-9+][!-~]*))$"
+NAIVE_DATETIME = rf"^{DATE}T{TIME}(\.[0-9]{{1,6}})?$"
+DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"
+
+_MAX_PLACES = 4
+"""Decimal places that are offered where a type bounds the digits alone, so that each place leaves room for one digit less before it."""
+
+_MAX_EXPONENT = 300
+"""Of powers of ten that are given as bounds or steps: those beyond have no float, which JSON numbers are read as."""
+
+
+@functools.cache
+def generator() -> type[GenerateJsonSchema]:
+    """The class that pydantic's `json_schema` functions take as `schema_generator`."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            return _decimal_schema(schema)
+
+        def url_schema(self, schema: Any) -> dict[str, Any]:
+            return super().url_schema(schema) | {"pattern": _url_pattern(schema.get("allowed_schemes"))}
+
+        def multi_host_url_schema(self, schema: Any) -> dict[str, Any]:
+            return super().multi_host_url_schema(schema) | {"pattern": _url_pattern(schema.get("allowed_schemes"))}
+
+        def datetime_schema(self, schema: Any) -> dict[str, Any]:
+            if schema.get("tz_constraint") == "naive":
+                return {"type": "string", "pattern": NAIVE_DATETIME}
+            return super().datetime_schema(schema)
+
+    return Generator
+
+
+def _decimal_schema(schema: Any) -> dict[str, Any]:
+    """A number within the bounds of a core schema of decimals; where there are none, the text of one too."""
+    names = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+    found: dict[str, Any] = {"type": "number"}
+    found |= {keyword: float(schema[own]) for own, keyword in names.items() if schema.get(own) is not None}
+    step, digits, places = schema.get("multiple_of"), schema.get("max_digits"), schema.get("decimal_places")
+    if digits is None and places is None:
+        if step is not None:
+            return found | {"multipleOf": float(step)}
+        return found if len(found) > 1 else {"anyOf": [found, {"type": "string", "pattern": DECIMAL}]}
+    if digits is None:
+        return _with_places(found, step, places, None)
+    if places is not None:  # the places count as digits even where they are zeros
+        made = _with_places(found, step, min(places, digits), max(digits - places, 0))
+        if digits > places:
+            return made
+        # The 0 of 0.25 is no digit, that of 0 is one before the point, where none is left.
+        above = made | {"exclusiveMinimum": max(made["exclusiveMinimum"], 0)}
+        below = made | {"exclusiveMaximum": min(made["exclusiveMaximum"], 0)}
+        return {"anyOf": [above, below]}
+    cases = [_with_places(found, step, each, digits - each) for each in range(min(digits, _MAX_PLACES) + 1)]
+    return {"anyOf": cases}
+
+
+def _with_places(found: dict[str, Any], step: Decimal | float | None, places: int, whole: int | None) -> dict[str, Any]:
+    """The same numbers with so many digits behind the point, and before it (None: any number of them), at most."""
+    made = dict(found)
+    smallest = Fraction(1, 10 ** min(places, _MAX_EXPONENT))
+    if step is not None:
+        own = Fraction(str(step))  # of a float as it is written
+        smallest = Fraction(lcm(smallest.numerator, own.numerator), gcd(smallest.denominator, own.denominator))
+    made["multipleOf"] = int(smallest) if smallest.denominator == 1 else float(smallest)
+    if whole is not None and whole <= _MAX_EXPONENT:
+        bound = 10**whole
+        made["exclusiveMaximum"] = min(made.get("exclusiveMaximum", bound), bound)
+        made["exclusiveMinimum"] = max(made.get("exclusiveMinimum", -bound), -bound)
+    return made
+
+
+def _url_pattern(schemes: list[str] | None) -> str:
+    """What URL types with these schemes, or with any, read."""
+    if not schemes:
+        return ANY_URL
+    ways = [_FILE] if "file" in schemes else []
+    others = [_escaped(scheme) for scheme in schemes if scheme != "file"]
+    if others:
+        ways.append(f"({'|'.join(others)})://{_PLACE}")
+    return f"^({'|'.join(ways)})$"
+
+
+def _escaped(scheme: str) -> str:
+    return "".join(f"[{letter}]" if letter in "+.-" else letter for letter in scheme)

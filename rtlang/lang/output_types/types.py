@@ -1,0 +1,384 @@
+"""Output types: what holds a generation to a form, and how its text becomes a Python value.
+
+An `OutputType` pairs a `Constraint` (data that crosses the wire) with a reader (which stays here). Simple types are written the way a
+person writes them (42, 3.5, true, 2024-05-01, one of the choices); everything structured is JSON. `pydantic`, the checks of values and
+`outlines` are imported only where a type needs them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import functools
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rtlang.contract.errors import ParameterError, ValueParseError
+from rtlang.contract.params import Constraint, ConstraintKind
+from rtlang.lang.output_types.date_patterns import DATE, TIME
+from rtlang.lang.output_types.pydantic_schema import generator
+from rtlang_grammars.lark_library import LIBRARY, library_constraint
+from rtlang_grammars.spec import GrammarError
+
+_INTEGER = "-?(0|[1-9][0-9]*)"
+_NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputType:
+    """A form of text and its reader.
+
+    Attributes:
+        constraint: what the engine holds the text to; None: any text.
+        parse: text to value; raises ValueError or TypeError where the text is none.
+        is_text: the value is the text itself.
+    """
+
+    constraint: Constraint | None
+    parse: Callable[[str], Any]
+    is_text: bool = False
+
+    def read(self, name: str, text: str) -> Any:
+        """The value of `text`.
+
+        Raises:
+            ValueParseError: the text does not read as this type; keeps the text.
+        """
+        try:
+            return self.parse(text)
+        except Exception as error:  # a validator of the user's type may raise anything
+            raise ValueParseError(name, text, str(error) or type(error).__name__) from error
+
+
+def _same(text: str) -> str:
+    return text
+
+
+TEXT = OutputType(None, _same, is_text=True)
+
+
+def output_type(
+    *, type: Any = None, schema: Any = None, regex: Any = None, choices: Any = None, grammar: Any = None
+) -> OutputType:
+    """The output type that the options of one `gen` ask for; any text where none is given.
+
+    Args:
+        type: a Python type (int, float, bool, str, date, time, datetime, UUID, Decimal, Literal, Enum, list[...], a model, ...)
+            or any output type of the `outlines` package.
+        schema: a pydantic model, dataclass, TypedDict, other type, or a JSON schema as a mapping or as JSON text.
+        regex: a pattern, as text or compiled, that the whole text matches.
+        choices: texts or numbers, or an Enum class; the value is the chosen item.
+        grammar: the text of a Lark or GBNF grammar, the path of one (.gbnf and .ebnf are read as such), or the name of one in the
+            grammar library.
+    Any of them may be an output type, such as those of `rtlang.lang.output_types.forms`.
+
+    Raises:
+        ParameterError: more than one is given, or one is not understood; names it.
+    """
+    given = {
+        key: value
+        for key, value in (
+            ("type", type),
+            ("schema", schema),
+            ("regex", regex),
+            ("choices", choices),
+            ("grammar", grammar),
+        )
+        if value is not None
+    }
+    if len(given) > 1:
+        raise ParameterError(" and ".join(given), "given together", "one constraint is allowed")
+    for field, value in given.items():
+        if isinstance(value, OutputType):
+            return value
+        foreign = _outlines_type(field, value)
+        return foreign if foreign is not None else _MAKERS[field](value)
+    return TEXT
+
+
+def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], OutputType]:
+    """The texts of choices, and the output type that gives back the chosen item.
+
+    Raises:
+        ParameterError: no choices, an empty or repeated text, or an item that has no plain text.
+    """
+    if isinstance(items, type) and issubclass(items, enum.Enum):
+        by_text = {_choice_text(member, field): member for member in items}
+        return _choices(by_text, len(items), items, field)
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise ParameterError(field, items, "a list of texts or numbers, or an Enum class, is allowed")
+    listed = list(items)
+    return _choices({_choice_text(item, field): item for item in listed}, len(listed), listed, field)
+
+
+def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tuple[tuple[str, ...], OutputType]:
+    if not by_text:
+        raise ParameterError(field, given, "at least one choice is needed")
+    if len(by_text) != count:
+        raise ParameterError(field, given, "choices must differ in their text")
+    texts = tuple(by_text)
+    is_text = all(type(item) is str for item in by_text.values())
+
+    def parse(text: str) -> Any:
+        if text not in by_text:
+            raise ValueError(f"it is none of the {len(by_text)} choices")
+        return by_text[text]
+
+    return texts, OutputType(
+        Constraint(ConstraintKind.CHOICE, json.dumps(list(texts), ensure_ascii=False)), parse, is_text
+    )
+
+
+def _choice_text(item: object, field: str) -> str:
+    if isinstance(item, enum.Enum):
+        plain = isinstance(item.value, (str, int, float)) and item.value != ""
+        return _choice_text(item.value, field) if plain else item.name
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if item is None:
+        return "null"
+    if isinstance(item, (str, int, float)) and str(item):
+        return str(item)
+    raise ParameterError(field, item, "non-empty texts, numbers, true, false and null are allowed")
+
+
+def _from_type(given: Any, field: str = "type") -> OutputType:
+    try:
+        return _cached_type(given, field)
+    except TypeError:  # not hashable, so it was never in the cache
+        return _type(given, field)
+
+
+def _type(given: Any, field: str) -> OutputType:
+    simple = _SIMPLE.get(given) if isinstance(given, type) else None
+    if simple is not None:
+        pattern, parse = simple
+        return TEXT if pattern is None else OutputType(Constraint(ConstraintKind.REGEX, pattern), parse)
+    if given is bool:
+        return choice_type([True, False], field)[1]
+    if given is types.NoneType:
+        return choice_type([None], field)[1]
+    if typing.get_origin(given) is typing.Literal:
+        return choice_type(list(typing.get_args(given)), field)[1]
+    if isinstance(given, type) and issubclass(given, enum.Enum):
+        return choice_type(given, field)[1]
+    if inspect.isroutine(given):
+        return _signature(given, field)
+    return _structured(given, field)
+
+
+_cached_type = functools.lru_cache(maxsize=256)(_type)
+
+
+def _structured(given: Any, field: str) -> OutputType:
+    from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
+        also = ", a JSON schema as a mapping or text, or a boolean" if field == "schema" else ""
+        raise ParameterError(field, given, f"a type is allowed{also}")
+    try:
+        if isinstance(given, type) and issubclass(given, BaseModel):
+            return OutputType(_json_constraint(_schema_of(given)), given.model_validate_json)
+        adapter: TypeAdapter[Any] = TypeAdapter(_with_readable_typed_dicts(given, ()))
+        return OutputType(_json_constraint(adapter.json_schema(schema_generator=generator())), adapter.validate_json)
+    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
+        raise ParameterError(field, given, f"a type with a JSON schema is allowed: {error}") from error
+
+
+def _schema_of(model: Any) -> dict[str, Any]:
+    """The JSON schema of a pydantic model, ours unless the model makes its own."""
+    from pydantic import BaseModel
+
+    own = getattr(model.model_json_schema, "__func__", None)  # a static method has none
+    if own is not BaseModel.model_json_schema.__func__:  # type: ignore[attr-defined]
+        return dict(model.model_json_schema())
+    return dict(model.model_json_schema(schema_generator=generator()))
+
+
+def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
+    """Before Python 3.12, pydantic reads the TypedDict of typing_extensions only: the same types, made of that one."""
+    if sys.version_info >= (3, 12) or given in seen:
+        return given
+    if typing.is_typeddict(given) and type(given).__module__ == "typing":
+        from typing_extensions import TypedDict
+
+        inner = (*seen, given)
+        fields: dict[str, Any] = {}
+        for name, hint in typing.get_type_hints(given, include_extras=True).items():
+            is_required = name in given.__required_keys__
+            while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+                is_required = origin is typing.Required  # with annotations kept as text, the class itself does not know
+                (hint,) = typing.get_args(hint)
+            wrapper: Any = typing.Required if is_required else typing.NotRequired
+            fields[name] = wrapper[_with_readable_typed_dicts(hint, inner)]
+        return TypedDict(given.__name__, fields)  # type: ignore[operator]
+    args = typing.get_args(given)
+    if isinstance(given, types.GenericAlias) and args:
+        return types.GenericAlias(
+            typing.get_origin(given), tuple(_with_readable_typed_dicts(arg, seen) for arg in args)
+        )
+    return given
+
+
+def _signature(function: Callable[..., Any], field: str) -> OutputType:
+    """The arguments of a function, as a JSON object; the value is a dict of them."""
+    from pydantic import create_model
+
+    fields: dict[str, Any] = {}
+    hints = typing.get_type_hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise ParameterError(field, function, "a function without *args and **kwargs is allowed")
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[name] = (hints.get(name, Any), default)
+    model = create_model(getattr(function, "__name__", "arguments"), **fields)
+    return OutputType(_json_constraint(_schema_of(model)), lambda text: dict(model.model_validate_json(text)))
+
+
+def _from_schema(given: Any) -> OutputType:
+    if isinstance(given, str):
+        try:
+            schema = json.loads(given)
+        except ValueError as error:
+            raise ParameterError("schema", given, f"JSON text of a schema is allowed: {error}") from None
+    elif isinstance(given, Mapping):
+        schema = dict(given)
+    elif isinstance(given, bool):
+        schema = given
+    else:
+        return _from_type(given, "schema")
+    if not isinstance(schema, (dict, bool)):
+        raise ParameterError("schema", given, "a JSON schema is an object or a boolean")
+    return OutputType(_json_constraint(schema), functools.partial(_read_json, schema))
+
+
+def _json_constraint(schema: object) -> Constraint:
+    try:
+        return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError("schema", schema, f"a schema is plain JSON data: {error}") from None
+
+
+def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
+    """The value of JSON text, checked against a schema as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
+    from rtlang_grammars.value_checks import value_check
+
+    value = json.loads(text, parse_constant=_refuse_constant)
+    try:
+        error = value_check(schema).error_in(text)
+    except GrammarError as wrong:
+        if wrong.location is not None and wrong.location.startswith("#"):
+            raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
+        # Beyond what is checked here (long numbers, back-references, time); the engine has held the text.
+        return value
+    if error is not None:
+        raise ValueError(error)
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _from_regex(given: Any) -> OutputType:
+    pattern = given.pattern if isinstance(given, re.Pattern) else given
+    if not isinstance(pattern, str) or not pattern:
+        raise ParameterError("regex", given, "a non-empty pattern is allowed")
+    if isinstance(given, re.Pattern) and given.flags & ~re.UNICODE:
+        raise ParameterError("regex", given, "a pattern without flags is allowed; write them into the pattern")
+    return OutputType(Constraint(ConstraintKind.REGEX, pattern), _same, is_text=True)
+
+
+def _from_grammar(given: Any) -> OutputType:
+    if isinstance(given, os.PathLike):
+        text = _read_file("grammar", given)
+        return OutputType(Constraint(_grammar_kind(text, os.fsdecode(given)), text), _same, is_text=True)
+    if not isinstance(given, str) or not given.strip():
+        raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
+    if given.isidentifier():
+        if given not in LIBRARY:
+            raise ParameterError("grammar", given, f"the grammar library has {', '.join(LIBRARY)}")
+        return OutputType(library_constraint(given), _same, is_text=True)
+    return OutputType(Constraint(_grammar_kind(given), given), _same, is_text=True)
+
+
+def _grammar_kind(text: str, path: str = "") -> ConstraintKind:
+    """The language of a grammar. Lark has no line that begins like `name ::=`."""
+    if path.endswith(".ebnf"):
+        return ConstraintKind.EBNF
+    return ConstraintKind.GBNF if re.search(r"^\s*[\w.-]+\s*::=", text, re.MULTILINE) else ConstraintKind.LARK
+
+
+def _read_file(field: str, path: os.PathLike[Any]) -> str:
+    shown = os.fsdecode(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise ParameterError(field, shown, f"the file cannot be read: {error.strerror or error}") from None
+    except ValueError:  # of the text, or of a path with a NUL in it
+        raise ParameterError(field, shown, "the path of a file of UTF-8 text is allowed") from None
+
+
+def _outlines_type(field: str, given: Any) -> OutputType | None:
+    """The output type of an `outlines` object; None for anything else."""
+    owner = given if isinstance(given, type) else type(given)
+    is_term = any(base.__module__.partition(".")[0] == "outlines" and base.__name__ == "Term" for base in owner.__mro__)
+    if isinstance(given, type) or not is_term:
+        if owner.__module__.partition(".")[0] == "genson" and hasattr(given, "to_json"):
+            return _from_schema(given.to_json())
+        return None
+    from outlines.types import dsl
+
+    if isinstance(given, dsl.JsonSchema):
+        return _from_schema(given.schema)
+    if isinstance(given, dsl.CFG):
+        return OutputType(Constraint(ConstraintKind.LARK, given.definition), _same, is_text=True)
+    if isinstance(given, dsl.Choice):
+        return choice_type(given.items, field)[1]
+    if isinstance(given, dsl.String):
+        return choice_type([given.value], field)[1]
+    try:
+        return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
+    except (TypeError, NotImplementedError, ValueError) as error:
+        raise ParameterError(field, given, f"an outlines type with a pattern is allowed: {error}") from error
+
+
+def _read_number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("the number is too large")
+    return value
+
+
+_SIMPLE: dict[type, tuple[str | None, Callable[[str], Any]]] = {
+    str: (None, _same),
+    int: (_INTEGER, int),
+    float: (_NUMBER, _read_number),
+    decimal.Decimal: (_NUMBER, decimal.Decimal),
+    datetime.date: (DATE, datetime.date.fromisoformat),
+    datetime.time: (TIME, datetime.time.fromisoformat),
+    datetime.datetime: (f"{DATE}T{TIME}", datetime.datetime.fromisoformat),
+    uuid.UUID: (_UUID, uuid.UUID),
+}
+
+_MAKERS: dict[str, Callable[[Any], OutputType]] = {
+    "type": _from_type,
+    "schema": _from_schema,
+    "regex": _from_regex,
+    "choices": lambda given: choice_type(given)[1],
+    "grammar": _from_grammar,
+}

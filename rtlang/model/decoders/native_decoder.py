@@ -1,0 +1,291 @@
+"""The native decoder: Llama, Mistral, Qwen2 and Qwen3 by configuration, in as few operators per layer as possible.
+
+A layer is nine calls: norm with residual, one linear for q, k and v, rotation with the write into the pages, attention, output
+linear, norm with residual, one linear for gate and up, their product, down linear. Small models are dominated by what each call costs
+in Python, so everything that does not change between steps is prepared at load; on a CPU, a step of few tokens through a small one
+is one call for all layers (`rtlang_kernels.fused`). After the last layer only the rows that need logits go on. Nothing here knows
+`transformers`.
+
+Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
+embedding).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
+from rtlang.model.decoders.linear import Linear, own_memory
+from rtlang.model.loading.model_config import ModelConfig, RopeConfig
+from rtlang_kernels import ops
+from rtlang_kernels.fused import FusedLayer, FusedShape, FusedStep, Weights
+
+logger = logging.getLogger(__name__)
+
+# Weights of so many bytes stay in a CPU's caches, or nearly: reading them takes no longer than the calls between operations, so that one
+# call for all layers pays. It has its own copy of them.
+_LARGEST_FUSED = 48 << 20
+_FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
+
+
+class Decoder(Protocol):
+    """What the model runner needs of a model. One forward pass at a time."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of weights, activations and KV."""
+
+    @property
+    def geometries(self) -> tuple[HeadGeometry, ...]:
+        """Heads of each layer."""
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Of each layer."""
+
+    def reserve(self, longest: int) -> None:
+        """Make whatever grows with the length of sequences for up to `longest` tokens now: a captured graph holds on to it."""
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """Compute a step, writing its K and V; returns [N, width], one row per `batch.logit_indices`, for `project`."""
+
+    def project(self, states: Tensor) -> Tensor:
+        """Logits [M, vocab_size] of any M rows of what `forward` returned."""
+
+
+class WeightSource(Protocol):
+    """Where tensors come from: files, or a random generator."""
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """The named tensor in the decoder's dtype; raises ModelLoadError if it is missing or has another shape."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a tensor, where that is not sure."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    input_norm: Tensor
+    qkv: Linear
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Linear
+    post_norm: Tensor
+    gate_up: Linear
+    down: Linear
+    sliding_window: int | None
+
+
+class NativeDecoder:
+    """A Llama-family model. Construct with `NativeDecoder.load`."""
+
+    def __init__(self, config: ModelConfig, dtype: torch.dtype, embedding: Tensor, norm: Tensor, head: Linear) -> None:
+        assert config.native is not None
+        self.config, self.native, self.dtype = config, config.native, dtype
+        self._embedding, self._norm, self._head = embedding, norm, head
+        self._layers: list[_Layer] = []
+        self._fused: FusedStep | None = None
+        self._cos, self._sin = self._rotations(_FIRST_ROPE_LEN)
+        self._geometry = HeadGeometry(config.num_q_heads, config.num_kv_heads, config.head_dim, config.head_dim)
+        self.geometries = (self._geometry,) * config.num_layers
+
+    @classmethod
+    def load(cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype) -> NativeDecoder:
+        """Take the weights of `config` from `source`, layer by layer, packing each as it comes.
+
+        Raises:
+            ModelLoadError: a tensor is missing or has the wrong shape.
+        """
+        assert config.native is not None
+        embedding, head_weight = _ends(config, source)
+        norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
+        decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
+        make_fused = ops.column_for(embedding.device, dtype).fused_step
+        if make_fused is None or not fused_bytes(config, dtype, embedding.device):
+            del head_weight
+            decoder._layers = [_load_layer(config, source, layer)[0] for layer in range(config.num_layers)]
+            return decoder
+
+        def weights() -> Iterator[FusedLayer]:
+            for layer in range(config.num_layers):
+                loaded, plain = _load_layer(config, source, layer)
+                decoder._layers.append(loaded)
+                yield plain
+
+        decoder._fused = make_fused(_fused_shape(config, dtype), weights(), norm, head_weight)
+        return decoder
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """See `Decoder`; the rows returned are normalised hidden states [N, hidden_size]."""
+        batch, kv = attention.batch, attention.kv
+        config, eps = self.config, self.native.rms_norm_eps
+        head_dim, num_q, num_kv = config.head_dim, config.num_q_heads, config.num_kv_heads
+        split, scale = [num_q, num_kv, num_kv], head_dim**-0.5
+        num_tokens, positions, slots = batch.num_tokens, batch.positions, batch.slot_mapping
+        # All rows sample one token, in their order:
+        is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
+        cos, sin = self._rotation(int(batch.seq_lens.max()))
+        plan = attention.plan(self._geometry)
+        residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
+        if self._fused is not None and plan.column == "cpu" and self._fused.pays(num_tokens):
+            places = positions, slots, cos, sin, kv.k, kv.v
+            states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
+            return states if is_plain else states.index_select(0, batch.logit_indices)
+        # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
+        # as much as one of them.
+        column = ops.column_named(plan.column)
+        norm, rotate, attend, gate = (
+            column.add_rms_norm,
+            column.rope_append,
+            column.paged_attention,
+            column.silu_and_mul,
+        )
+        x = torch.zeros_like(residual)
+        # Rows that only fill a captured batch up are never written; zeros keep what they compute finite.
+        make_out = residual.new_zeros if plan.column == "triton" else residual.new_empty
+        out = make_out((num_tokens, num_q, head_dim))
+        lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
+        flat_out = out.view(num_tokens, -1)
+        for layer, k_pool, v_pool in zip(self._layers, kv.k, kv.v, strict=True):
+            h = norm(x, residual, layer.input_norm, eps)
+            q, k, v = layer.qkv(h).view(num_tokens, -1, head_dim).split_with_sizes(split, 1)
+            rotate(q, k, v, cos, sin, positions, k_pool, v_pool, slots, layer.q_norm, layer.k_norm, eps)
+            attend(q, k_pool, v_pool, plan, scale, layer.sliding_window, None, None, None, out, lse)
+            h = norm(layer.output(flat_out), residual, layer.post_norm, eps)
+            x = layer.down(gate(layer.gate_up(h)))
+        if not is_plain:
+            x, residual = x.index_select(0, batch.logit_indices), residual.index_select(0, batch.logit_indices)
+        return norm(x, residual, self._norm, eps)
+
+    def project(self, states: Tensor) -> Tensor:
+        """See `Decoder`."""
+        fused = self._fused
+        if fused is None or not len(states) or not fused.pays(len(states)):
+            return self._head(states)
+        is_cpu = ops.column_for(states.device, self.dtype).name == "cpu"  # else the definition is asked for
+        return fused.project(states) if is_cpu else self._head(states)
+
+    def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
+        """Rotation tables for sequences of up to `longest` tokens."""
+        if longest > len(self._cos):
+            self._cos, self._sin = self._rotations(2 * longest)
+        return self._cos, self._sin
+
+    def _rotations(self, length: int) -> tuple[Tensor, Tensor]:
+        cos, sin = rope_tables(self.native.rope, self.config.head_dim, length)
+        return cos.to(self._embedding.device), sin.to(self._embedding.device)
+
+    def reserve(self, longest: int) -> None:
+        """See `Decoder`: the rotation tables."""
+        if longest > len(self._cos):
+            self._cos, self._sin = self._rotations(longest)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """See `Decoder`."""
+        return tuple((layer.sliding_window, None) for layer in self._layers)
+
+
+def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
+    """Bytes of a native decoder's weights: the embedding once, and once more as the head's packed copy."""
+    return _fused_shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
+
+
+def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:
+    """Bytes of the second copy of its weights that a native decoder keeps for steps of few tokens; 0 where it keeps none."""
+    shape = _fused_shape(config, dtype)
+    if ops.column_for(device, dtype).fused_step is None or not shape.is_supported:
+        return 0
+    num_bytes = shape.num_bytes(config.num_layers, config.vocab_size)
+    return num_bytes if num_bytes <= _LARGEST_FUSED else 0
+
+
+def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every angle: float32 [max_len, head_dim // 2] each; element i rotates lanes i and i + head_dim // 2."""
+    # In float32 throughout, as published checkpoints were trained: rounded frequencies times long positions are part of the model.
+    frequencies = 1.0 / rope.theta ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
+    if rope.kind == "linear":
+        frequencies = frequencies / rope.factor
+    elif rope.kind == "llama3":
+        frequencies = _llama3_frequencies(rope, frequencies)
+    angles = torch.arange(max_len, dtype=torch.float32)[:, None] * frequencies
+    return angles.cos(), angles.sin()
+
+
+def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
+    """Long wavelengths are stretched by `factor`, short ones stay, those between are blended."""
+    turns = rope.original_max_position_embeddings * frequencies / (2 * math.pi)  # full turns within the original length
+    blend = ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0.0, 1.0)
+    return blend * frequencies + (1.0 - blend) * frequencies / rope.factor
+
+
+def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
+    """The embedding and the head's weight, [vocab_size, hidden_size] each. Tied, they are one tensor under either name; two that differ
+    are not tied, whatever config.json says, as in transformers."""
+    names, shape = ("model.embed_tokens.weight", "lm_head.weight"), (config.vocab_size, config.hidden_size)
+    present = [name for name in names if not config.tie_word_embeddings or source.has(name)]
+    tensors = [source.tensor(name, shape) for name in present or names[:1]]
+    if len(tensors) == 2 and config.tie_word_embeddings:
+        if torch.equal(*tensors):
+            tensors.pop()
+        else:
+            logger.warning("config.json ties %s to %s, which differs: both are used as they are", *reversed(names))
+    embedding = own_memory(tensors[0])
+    return embedding, tensors[1] if len(tensors) == 2 else embedding
+
+
+def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> tuple[_Layer, FusedLayer]:
+    """The layer, ready for use, and its weights as they were."""
+    native = config.native
+    assert native is not None
+    prefix = f"model.layers.{layer}."
+    hidden, inner = config.hidden_size, native.intermediate_size
+    q_size, kv_size = config.num_q_heads * config.head_dim, config.num_kv_heads * config.head_dim
+
+    def joined(names: dict[str, int], width: int, has_bias: bool) -> Weights:
+        weights = [source.tensor(f"{prefix}{name}.weight", (size, width)) for name, size in names.items()]
+        biases = [source.tensor(f"{prefix}{name}.bias", (size,)) for name, size in names.items() if has_bias]
+        return torch.cat(weights) if len(weights) > 1 else weights[0], torch.cat(biases) if biases else None
+
+    def norm(name: str, size: int) -> Tensor:
+        return own_memory(source.tensor(f"{prefix}{name}.weight", (size,)))
+
+    attention: Callable[[str], str] = "self_attn.{}_proj".format
+    mlp: Callable[[str], str] = "mlp.{}_proj".format
+    qkv = {attention("q"): q_size, attention("k"): kv_size, attention("v"): kv_size}
+    plain = FusedLayer(
+        input_norm=norm("input_layernorm", hidden),
+        qkv=joined(qkv, hidden, native.has_qkv_bias),
+        q_norm=norm("self_attn.q_norm", config.head_dim) if native.has_qk_norm else None,
+        k_norm=norm("self_attn.k_norm", config.head_dim) if native.has_qk_norm else None,
+        output=joined({attention("o"): hidden}, q_size, native.has_output_bias),
+        post_norm=norm("post_attention_layernorm", hidden),
+        gate_up=joined({mlp("gate"): inner, mlp("up"): inner}, hidden, native.has_mlp_bias),
+        down=joined({mlp("down"): hidden}, inner, native.has_mlp_bias),
+    )
+    loaded = _Layer(
+        plain.input_norm,
+        Linear(*plain.qkv),
+        plain.q_norm,
+        plain.k_norm,
+        Linear(*plain.output),
+        plain.post_norm,
+        Linear(*plain.gate_up),
+        Linear(*plain.down),
+        native.sliding_windows[layer],
+    )
+    return loaded, plain
+
+
+def _fused_shape(config: ModelConfig, dtype: torch.dtype) -> FusedShape:
+    native = config.native
+    assert native is not None
+    heads = config.num_q_heads, config.num_kv_heads, config.head_dim
+    return FusedShape(dtype, config.hidden_size, native.intermediate_size, *heads, native.rms_norm_eps)

@@ -1,0 +1,312 @@
+"""Any causal model of `transformers` over our pages.
+
+The model's own code computes everything but attention: a function of ours is registered in the library's attention interface, and
+one in its mask interface that names the kind of mask instead of building it. The model sees one flattened ragged batch of batch
+size 1 with a position per token and no cache. Models that bypass the interface, or compute something else on such a batch, are found
+by a self-check at load and refused by name, never served wrong.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import logging
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rtlang.contract.errors import ModelLoadError
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, Step
+from rtlang.model.batch import Batch, moved
+from rtlang.model.decoders import falcon
+from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.decoders.linear import own_memory, pack_linears
+from rtlang.model.loading.transformers_loading import load_model, quiet, read_config, refuse_known, watched
+
+logger = logging.getLogger(__name__)
+
+_CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
+_CHECK_CUTS = (9, 12)  # how many of them its first step computes
+_CHECK_PAGE_SIZE = 4
+_DEVICE_PAGE_SIZE = 16  # the default of the settings: a GPU's kernels are compiled anew for another one
+_FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMask:
+    """Stands where a model would get a mask: attention is local, `size` positions back or in chunks of `size`."""
+
+    size: int
+    is_chunked: bool
+
+
+class TransformersDecoder:
+    """A model of `transformers` as a `Decoder`. Construct with `TransformersDecoder.load`."""
+
+    def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
+        self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
+        self.geometries: tuple[HeadGeometry, ...] = ()
+        self._window_of: dict[int, Window] = {}  # by layer, as its masks said in the self-check
+        self._has_masks = True  # whether the library still asks for masks
+        self._step: StepAttention | None = None  # set during forward
+        self._called: list[int] = []  # layers that came through the interface in this forward
+        self._probed: dict[int, HeadGeometry] = {}
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        files: Sequence[Path],
+        dtype: torch.dtype,
+        *,
+        dummy_seed: int | None,
+        max_len: int,
+        on_progress: Callable[[float], None] = lambda fraction: None,
+        device: torch.device | None = None,
+    ) -> TransformersDecoder:
+        """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
+
+        Args:
+            files: the checkpoint's weights; none with `dummy_seed`.
+            max_len: longest sequence in tokens that will be computed.
+            on_progress: called with the fraction of the tensors that was read.
+            device: where the model is moved to once it is read; default: it stays on the CPU.
+        Raises:
+            ModelLoadError: transformers cannot load it, or it fails the self-check; names the model type.
+        """
+        config = read_config(directory)
+        refuse_known(config, str(directory), max_len)
+        with quiet(), watched(on_progress):
+            model = load_model(directory, files, config, dtype, dummy_seed)
+        decoder = cls(model.eval().requires_grad_(False).to(device or "cpu"), str(directory), dtype, device)
+        with torch.inference_mode():
+            decoder._take_over()
+        return decoder
+
+    def forward(self, attention: StepAttention) -> Tensor:
+        """See `Decoder`; the rows returned are logits already: the heads of these models differ too much to call apart."""
+        batch = attention.batch
+        self._step, self._called = attention, []
+        try:
+            return self._call_model(attention.input_ids, batch.positions, batch.logit_indices)
+        finally:
+            self._step = None
+
+    def project(self, states: Tensor) -> Tensor:
+        """See `Decoder`."""
+        return states
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """See `Decoder`."""
+        return tuple(self._window_of[layer] for layer in range(len(self.geometries)))
+
+    def reserve(self, longest: int) -> None:
+        """See `Decoder`. Nothing here grows: the library's modules make their rotations in every step."""
+
+    def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
+        """Logits [len(keep), vocab_size] of one flattened forward pass."""
+        out = self.model(
+            input_ids=input_ids[None].to(self.device),
+            position_ids=positions[None].to(self.device),
+            use_cache=False,
+            logits_to_keep=keep.to(self.device),
+        )
+        logits: Tensor = out.logits[0]
+        return logits
+
+    def _attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: object, options: Any) -> Tensor:
+        """The attention of one layer: query [1, Hq, T, D], key [1, Hk, T, D], value [1, Hk, T, Dv] -> [1, T, Hq, Dv]."""
+        if mask is not None and not isinstance(mask, LocalMask):
+            raise self._refusal("it makes attention masks of its own")
+        layer = getattr(module, "layer_idx", None)
+        if not isinstance(layer, int):
+            raise self._refusal("its attention layers have no number")
+        self._called.append(layer)
+        q, k, v = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)  # [T, H, D]
+        if self._step is None:
+            self._probed[layer] = HeadGeometry(q.shape[1], k.shape[1], k.shape[2], v.shape[2])
+            return q.new_zeros((1, q.shape[0], q.shape[1], v.shape[2]))
+        window, chunk = self._window(layer, mask, options.get("sliding_window"))
+        scale = options.get("scaling")
+        dtype = self._step.kv.dtype
+        out = self._step.run(
+            layer,
+            q.to(dtype).contiguous(),
+            k.to(dtype).contiguous(),
+            v.to(dtype).contiguous(),
+            scale=float(scale) if scale is not None else q.shape[2] ** -0.5,
+            sliding_window=window,
+            chunk_size=chunk,
+            soft_cap=options.get("softcap") or None,
+            sinks=options.get("s_aux"),
+        )
+        return out.to(query.dtype)[None]
+
+    def _window(self, layer: int, mask: LocalMask | None, given: int | None) -> Window:
+        """What a layer sees of the keys before it."""
+        if not self._has_masks:
+            return self._window_of[layer]
+        window: Window = (given or None, None)
+        if mask is not None:
+            window = (given or None, mask.size) if mask.is_chunked else (mask.size, None)
+        if self._window_of.setdefault(layer, window) != window:
+            raise self._refusal(f"layer {layer} has the window {self._window_of[layer]} and then {window}")
+        return window
+
+    def _take_over(self) -> None:
+        """Point the model at our attention, learn its heads, pack its linears, and compare with the stock model."""
+        parameters = inspect.signature(self.model.forward).parameters
+        if not {"position_ids", "logits_to_keep"} <= set(parameters):
+            raise self._refusal("it takes no positions from outside")
+        vocab = int(self.model.config.get_text_config().vocab_size)
+        generator = torch.Generator().manual_seed(0)
+        sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
+        stock = [self._stock_logits(sequence) for sequence in sequences]
+        self._replace_attention()
+        self._ask_nothing_of_tokens()
+        self._called = []
+        self._guarded(torch.tensor(sequences[0][:1]), torch.zeros(1, dtype=torch.int64), torch.tensor([0]))
+        self._check_calls()
+        self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
+        if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
+            raise self._refusal("its query heads are no multiple of its KV heads")
+        num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
+        for parameter in self.model.parameters():
+            parameter.data = own_memory(parameter.data)
+        for module in self.model.modules():
+            for name, buffer in list(module.named_buffers(recurse=False)):
+                setattr(module, name, own_memory(buffer))  # its `data` alone would leave it a view of the file
+        logger.debug("packed %d linear layers", num_packed)
+        self._check_logits(sequences, stock)
+
+    def _replace_attention(self) -> None:
+        self._name = name = _register(self)
+        if self.model.config.model_type == "falcon":
+            from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+            obstacle = falcon.replace_attention(self.model, ALL_ATTENTION_FUNCTIONS[name])
+            if obstacle is not None:
+                raise self._refusal(obstacle)
+            self.model.config._attn_implementation = name  # what its masks are made for
+            return
+        with quiet():
+            self.model.set_attn_implementation(name)
+        if self.model.config._attn_implementation != name:
+            raise self._refusal("its attention cannot be replaced")
+
+    def _ask_nothing_of_tokens(self) -> None:
+        """Keep the library from looking for padding among the tokens (to warn of it), which would wait for the device in every step."""
+        for config in (self.model.config, self.model.config.get_text_config()):
+            object.__setattr__(
+                config, "pad_token_id", None
+            )  # some configurations check that it is a number when it is set
+
+    def _leave_masks(self) -> None:
+        """Let the library make no masks from here on: it would look at the positions for them, and wait for the device in every step.
+
+        What they said is known by now.
+        """
+        from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+        ALL_MASK_ATTENTION_FUNCTIONS._global_mapping.pop(self._name, None)
+        self._has_masks = False
+
+    def _stock_logits(self, sequence: list[int]) -> Tensor:
+        positions = torch.arange(len(sequence))
+        return self._guarded(torch.tensor(sequence), positions, positions).float()  # [len(sequence), vocab_size]
+
+    def _guarded(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
+        """A forward pass of the self-check; whatever the model's code raises becomes a refusal."""
+        try:
+            return self._call_model(input_ids, positions, keep)
+        except ModelLoadError:
+            raise
+        except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
+            raise self._refusal(f"its code fails on a flattened batch: {error!r}") from error
+
+    def _check_calls(self) -> None:
+        num_layers = int(self.model.config.get_text_config().num_hidden_layers)
+        if sorted(self._called) != list(range(num_layers)):
+            raise self._refusal(
+                f"{len(set(self._called))} of its {num_layers} layers use the attention interface, in {len(self._called)} calls; "
+                "all must, once each"
+            )
+
+    def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
+        """Two sequences in two chunks each must give the stock model's logits."""
+        page_size = _CHECK_PAGE_SIZE if self.device.type == "cpu" else _DEVICE_PAGE_SIZE
+        per_row = [-(-len(sequence) // page_size) for sequence in sequences]
+        kv = PagedKV(self.geometries, sum(per_row) + 1, page_size, self.dtype, self.device)
+        pages = iter(range(sum(per_row), 0, -1))  # in falling order: nothing may rely on rising ones
+        page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
+        errors = []
+        for cuts in (tuple((0, cut) for cut in _CHECK_CUTS), tuple(zip(_CHECK_CUTS, _CHECK_LENGTHS, strict=True))):
+            rows = tuple(
+                Row(
+                    request_id=index,
+                    token_ids=sequences[index][start:stop],
+                    num_computed_tokens=start,
+                    page_ids=page_ids[index],
+                    num_shared_tokens=0,
+                    samples=False,
+                    params=SamplingParams(),
+                    score_token_ids=sequences[index][start:stop],  # any token: it asks for the logits of all positions
+                )
+                for index, (start, stop) in enumerate(cuts)
+            )
+            batch = moved(Batch.from_step(Step(0, rows), page_size), self.device)
+            self._step, self._called = StepAttention(batch, kv), []
+            try:
+                logits = self._guarded(batch.input_ids, batch.positions, batch.logit_indices).float()
+            finally:
+                self._step = None
+            self._check_calls()
+            self._leave_masks()  # the second step is computed as all that follow
+            expected = torch.cat([stock[index][start:stop] for index, (start, stop) in enumerate(cuts)])
+            spread = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp_min(1e-6)
+            errors.append((logits - expected).norm(dim=-1) / spread)
+        error = torch.cat(errors)  # one per token
+        # In bfloat16 a router of experts may tip over on single tokens without being wrong: there the median decides.
+        is_float32 = self.dtype is torch.float32
+        worst = float(error.max() if is_float32 else error.median())
+        if not worst <= (_FLOAT32_TOLERANCE if is_float32 else _BFLOAT16_TOLERANCE) or not bool(error.isfinite().all()):
+            raise self._refusal(f"over our pages its logits differ from the stock model's (relative error {worst:.2g})")
+
+    def _refusal(self, reason: str) -> ModelLoadError:
+        return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
+
+
+def _register(decoder: TransformersDecoder) -> str:
+    """Put this decoder's attention and mask functions into the interfaces; they leave with the decoder."""
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    name = f"rtlang_paged_{next(_numbers)}"
+    owner = weakref.ref(decoder)
+
+    def attend(
+        module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: object, **options: Any
+    ) -> tuple[Tensor, None]:
+        alive = owner()
+        assert alive is not None
+        return alive._attend(module, query, key, value, attention_mask, options), None
+
+    def describe_mask(*_: Any, local_size: int | None = None, config: Any = None, **__: Any) -> LocalMask | None:
+        if local_size is None:
+            return None
+        is_chunked = "chunked_attention" in (getattr(config, "layer_types", None) or ())
+        return LocalMask(local_size, is_chunked and getattr(config, "attention_chunk_size", None) == local_size)
+
+    ALL_ATTENTION_FUNCTIONS.register(name, attend)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(name, describe_mask)
+    for interface in (ALL_ATTENTION_FUNCTIONS, ALL_MASK_ATTENTION_FUNCTIONS):
+        weakref.finalize(decoder, interface._global_mapping.pop, name, None)
+    return name

@@ -1,0 +1,1 @@
+"""Running steps on an accelerator."""

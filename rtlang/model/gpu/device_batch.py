@@ -1,0 +1,213 @@
+"""The arrays of a step on a device: any step anew, and steps of pure decoding kept from one to the next.
+
+`on_device` copies what layers index with in one go. `DecodeSteps` recognises that a step goes on with the rows of the one before, a token
+each, and then touches only what changed: a few entries of the page table, and one number more per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.contract.step import Row
+from rtlang.model.batch import Batch
+from rtlang_kernels.plan import AttentionPlan
+
+Int32s = NDArray[np.int32]
+
+
+class KeptPlan(Protocol):
+    """What is needed of `JointPlan`, which says more."""
+
+    page_size: int
+    input_ids: NDArray[np.int64]
+    sources: Int32s
+    num_sets: int
+    num_grown: int
+    fitting: int
+
+    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+        """Plan from scratch."""
+
+    def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
+        """Plan the step after the last one."""
+
+    def upload(self) -> None:
+        """Copy the step to the device."""
+
+
+class HeadsPlan(KeptPlan, Protocol):
+    """What is needed of `rtlang_kernels.triton_ops.decode_plan.DecodePlan`, which says more."""
+
+    @property
+    def plans(self) -> tuple[AttentionPlan, ...]:
+        """For the layers; each serves what those before it serve and more."""
+
+    def on_device(self, name: str) -> Tensor:
+        """What layers read."""
+
+
+Heads = tuple[int, int, int]
+"""Query heads, KV heads and head size."""
+
+
+class JointPlan:
+    """Kept plans of the same steps, one for each kind of heads that a model's layers have, as one. Owned by one thread.
+
+    Attributes:
+        plans: by kind of heads.
+        input_ids, sources, page_size: as of a `DecodePlan`, for all.
+        num_sets, num_grown, fitting: likewise; `fitting` is the lowest level that serves the step for every kind.
+        num_levels: each serves what those below serve and more.
+    """
+
+    def __init__(self, plans: Mapping[Heads, HeadsPlan]) -> None:
+        self.plans = dict(plans)
+        self._first = next(iter(self.plans.values()))
+        self.page_size, self.input_ids, self.sources = (
+            self._first.page_size,
+            self._first.input_ids,
+            self._first.sources,
+        )
+        self.num_levels = max(len(plan.plans) for plan in self.plans.values())
+        self.num_sets = self.num_grown = self.fitting = 0
+
+    def attention(self, heads: Heads, level: int) -> AttentionPlan:
+        """What layers with these heads use at a level."""
+        plans = self.plans[heads].plans
+        return plans[min(level, len(plans) - 1)]
+
+    def on_device(self, name: str) -> Tensor:
+        """See `HeadsPlan`."""
+        return self._first.on_device(name)
+
+    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+        """See `HeadsPlan`."""
+        if not all(plan.set(page_table, seq_lens, shared_lens) for plan in self.plans.values()):
+            return False
+        self.num_sets += 1
+        self.fitting = max(plan.fitting for plan in self.plans.values())
+        return True
+
+    def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
+        """See `HeadsPlan`. Where it is False some plans may have grown: all are to be `set`."""
+        if not all(plan.grow(rows, columns, page_ids) for plan in self.plans.values()):
+            return False
+        self.num_grown += 1
+        return True
+
+    def upload(self) -> None:
+        """See `HeadsPlan`."""
+        for plan in self.plans.values():
+            plan.upload()
+
+
+def on_device(batch: Batch, sources: Int32s, drawn: Tensor, device: torch.device) -> Batch:
+    """The batch with its tensors on the device.
+
+    Args:
+        sources: int32 [num_tokens], where in `drawn` the token is that a placeholder stands for; -1: it is known.
+        drawn: int64, tokens on the device.
+    """
+    from rtlang_kernels.triton_ops.transfer import packed_to
+
+    tensors = (batch.input_ids, batch.positions, batch.slot_mapping, batch.logit_indices)
+    ids, positions, slots, indices, there = packed_to(device, [*(tensor.numpy() for tensor in tensors), sources])
+    if (sources >= 0).any():
+        ids = resolved(ids, there, drawn)
+    return replace(batch, input_ids=ids, positions=positions, slot_mapping=slots, logit_indices=indices)
+
+
+def resolved(input_ids: Tensor, sources: Tensor, drawn: Tensor) -> Tensor:
+    """Input ids with drawn tokens where `sources` names one: int64 [num_tokens]. Launches only."""
+    return torch.where(sources >= 0, drawn.index_select(0, sources.clamp(min=0)), input_ids)
+
+
+def sources_of(rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
+    """Per row, where in the tokens drawn last its first token is: int32 [num_rows], -1 where the host knows it."""
+    return np.array([drawn_at[row.request_id] if row.input_is_pending else -1 for row in rows], dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What decides whether a step goes on with the rows of another."""
+
+    request_ids: tuple[int, ...]
+    computed: NDArray[np.int64]
+    shared: NDArray[np.int64]
+
+    def go_on_with(self, before: _Rows) -> bool:
+        return (
+            self.request_ids == before.request_ids
+            and np.array_equal(self.computed, before.computed + 1)
+            and np.array_equal(self.shared, before.shared)
+        )
+
+
+class DecodeSteps:
+    """Writes steps of one token per row into a kept plan. Owned by the runner.
+
+    Args:
+        plan: kept at fixed places.
+        replays: each computes what `plan` holds, where its `fitting` is the place of one here; returns the logits of all its rows.
+    """
+
+    def __init__(self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]]) -> None:
+        self.plan, self._replays = plan, replays
+        self._before: _Rows | None = None
+
+    def replay(self) -> Tensor:
+        """Compute the step that was written last; the logits of all rows of the plan."""
+        return self._replays[self.plan.fitting]()
+
+    def forget(self) -> None:
+        """The next step does not go on with the last one written here."""
+        self._before = None
+
+    def write(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
+        """Put a step where the device reads it; False, and nothing usable, where it does not fit."""
+        count = len(rows)
+        now = _Rows(
+            tuple(row.request_id for row in rows),
+            np.fromiter((row.num_computed_tokens for row in rows), np.int64, count),
+            np.fromiter((row.num_shared_tokens for row in rows), np.int64, count),
+        )
+        before, self._before = self._before, None
+        goes_on = before is not None and now.go_on_with(before) and self._grow(rows, now.computed)
+        if not goes_on and not self._set(rows, now):
+            return False
+        self.plan.input_ids[:count] = np.fromiter((row.token_ids[0] for row in rows), np.int64, count)
+        self.plan.sources[:count] = sources_of(rows, drawn_at)
+        self.plan.upload()
+        self._before = now
+        return True
+
+    def _grow(self, rows: Sequence[Row], computed: NDArray[np.int64]) -> bool:
+        size = self.plan.page_size
+        # A page may have become another one only as it was filled: an equal one was in the tree already.
+        offsets = computed % size
+        touched = np.flatnonzero((offsets == 0) | (offsets == size - 1))
+        lines, columns, page_ids = [], [], []
+        for index in touched.tolist():
+            last = int(computed[index]) // size
+            for column in range(max(0, last - 1), last + 1):
+                lines.append(index)
+                columns.append(column)
+                page_ids.append(rows[index].page_ids[column])
+        return self.plan.grow(
+            np.array(lines, dtype=np.intp), np.array(columns, dtype=np.intp), np.array(page_ids, dtype=np.int32)
+        )
+
+    def _set(self, rows: Sequence[Row], now: _Rows) -> bool:
+        width = int(now.computed.max()) // self.plan.page_size + 1
+        table = np.zeros((len(rows), width), dtype=np.int32)
+        for index, row in enumerate(rows):
+            pages = row.page_ids[:width]
+            table[index, : len(pages)] = pages
+        return self.plan.set(table, (now.computed + 1).astype(np.int32), now.shared.astype(np.int32))

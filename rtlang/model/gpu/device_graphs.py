@@ -1,0 +1,119 @@
+"""Steps of pure decoding as graphs of launches, captured at load, one per batch size and kind of step; for any decoder.
+
+Everything that a graph reads lies at a fixed place: the kept plans, the KV pages, the weights, the tokens drawn last. A decoder whose
+code reads values back from the device has no graphs; its steps are launched one by one, which is said once, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rtlang.model.batch import Batch
+from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
+from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.gpu.accelerator import Accelerator
+from rtlang.model.gpu.device_batch import DecodeSteps, Heads, HeadsPlan, JointPlan, resolved
+
+logger = logging.getLogger(__name__)
+
+_MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
+
+
+def capture_decoding(
+    decoder: Decoder, kv: PagedKV, accelerator: Accelerator, drawn: Tensor, sizes: Sequence[int], max_len: int
+) -> dict[int, DecodeSteps]:
+    """Graphs for batches of up to so many rows each; none where the decoder, or the device, does not allow it.
+
+    Args:
+        kv: its last page is nobody's; surplus rows write there.
+        drawn: int64, the tokens drawn last; must stay where it is.
+        sizes: rows of each graph, ascending.
+        max_len: longest sequence in tokens.
+    """
+    decoder.reserve(max_len)
+    found: dict[int, DecodeSteps] = {}
+    for size in reversed(sizes):  # the largest first, so that the others find its memory
+        plan = _plan(decoder, kv, size, max_len)
+        batch = _batch(plan, size, kv.page_size, max_len, kv.device)
+        zeros = np.zeros((size, 1), dtype=np.int32)
+        fits = plan.set(zeros, np.ones(size, dtype=np.int32), np.zeros(size, dtype=np.int32))
+        assert fits, "one key each"
+        plan.sources[:] = -1
+        plan.upload()
+        replays: list[Callable[[], Tensor]] = []
+        for level in range(plan.num_levels):
+            launch = partial(_compute, decoder, kv, plan, level, batch, drawn)
+            launch()
+            obstacle = accelerator.obstacle(launch) if not found and not replays else None
+            if obstacle is not None:
+                logger.warning("steps of decoding are launched one by one, not replayed from graphs: %s", obstacle)
+                return {}
+            try:
+                replays.append(accelerator.capture(launch))
+            except RuntimeError as error:
+                reason = " ".join(str(error).split())
+                logger.warning("steps of decoding are launched one by one, a graph failed to be captured: %s", reason)
+                return {}
+        found[size] = DecodeSteps(plan, replays)
+    return dict(reversed(found.items()))
+
+
+def _compute(decoder: Decoder, kv: PagedKV, plan: JointPlan, level: int, batch: Batch, drawn: Tensor) -> Tensor:
+    """The logits of all rows of the plan."""
+    ids = resolved(batch.input_ids, plan.on_device("sources"), drawn)
+    plans = {geometry: plan.attention(_heads(geometry), level) for geometry in kv.geometries}
+    return decoder.project(decoder.forward(StepAttention(batch, kv, plans, ids)))
+
+
+def _heads(geometry: HeadGeometry) -> Heads:
+    return geometry.num_q_heads, geometry.num_kv_heads, geometry.head_dim
+
+
+def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
+    """One kept plan for each kind of heads; planning does not ask for the size of values."""
+    from rtlang_kernels.triton_ops.decode_plan import DecodePlan
+
+    pages = -(-max_len // kv.page_size)
+    windows_of: dict[Heads, list[Window]] = {}
+    for geometry, window in zip(decoder.geometries, decoder.windows, strict=True):
+        windows_of.setdefault(_heads(geometry), []).append(window)
+    plans: dict[Heads, HeadsPlan] = {}
+    for heads, windows in windows_of.items():
+        num_q_heads, num_kv_heads, head_dim = heads
+        plans[heads] = DecodePlan(
+            size,
+            min(size * pages, max(_MAX_TABLE_WORDS, pages)),
+            kv.num_pages - 1,
+            page_size=kv.page_size,
+            num_q_heads=num_q_heads,
+            num_kv_heads=num_kv_heads,
+            head_dim=head_dim,
+            dtype=decoder.dtype,
+            device=kv.device,
+            windows=windows,
+        )
+    return JointPlan(plans)
+
+
+def _batch(plan: JointPlan, size: int, page_size: int, max_len: int, device: torch.device) -> Batch:
+    """A batch whose tensors are the plan's places on the device."""
+    any_plan = next(iter(plan.plans.values())).plans[-1]
+    return Batch(
+        input_ids=plan.on_device("input_ids"),
+        positions=plan.on_device("positions"),
+        slot_mapping=plan.on_device("slots"),
+        cu_seqlens_q=any_plan.cu_seqlens_q,
+        seq_lens=np.full(size, max_len, dtype=np.int32),
+        page_table=any_plan.page_table,
+        shared_lens=any_plan.shared_lens,
+        logit_indices=torch.arange(size, device=device),
+        sampling_rows=tuple(range(size)),
+        scoring_rows=(),
+        page_size=page_size,
+    )

@@ -1,0 +1,360 @@
+"""The model and its KV memory on a device, a step ahead of the host: a `Step` is launched, drawn, and read when it is there.
+
+`launch` enqueues copies and layers, `draw` the tokens, and neither waits; `collect` waits for the tokens of one step while the next one is
+being computed. Tokens stay on the device for the rows that go on with them. Steps of pure decoding are replayed from graphs of
+launches captured at load, one per batch size; a step that does not fit any of them is launched kernel by kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.model import system_resources
+from rtlang.model.batch import Batch
+from rtlang.model.decoders.attention import PagedKV, StepAttention
+from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.gpu.accelerator import Accelerator, Fetched, accelerator_for
+from rtlang.model.gpu.device_batch import DecodeSteps, on_device, sources_of
+from rtlang.model.gpu.device_grammar import DeviceGrammars
+from rtlang.model.gpu.device_graphs import capture_decoding
+from rtlang.model.gpu.device_sampler import Masks, PendingSample, launch_logprobs, launch_sampling, read_logprobs
+from rtlang.model.loading.loader import load_model
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars.machine.export import Walk
+from rtlang_grammars.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+_SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
+_MAX_GRID_ROWS = 1 << 15  # a launch takes 65535 in its second dimension
+_CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
+_WARM_UP_ROWS = 2
+# Shared by two rows in the warm-up: enough for attention to be merged from parts, whatever the heads.
+_MERGED_KEYS = 1024
+_GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+
+@dataclass(slots=True)
+class Flight:
+    """A launched step. Owned by whoever launched it until it is collected.
+
+    Attributes:
+        logits: of the rows that sample, on the device, until they are drawn.
+        scores: log-probabilities on their way, in chunks of (token ids, how many top ones each, values).
+    """
+
+    step: Step
+    sampling_rows: tuple[int, ...]
+    scoring_rows: tuple[int, ...]
+    logits: Tensor | None
+    scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
+    draw: PendingSample | None = None
+
+
+class DeviceRunner:
+    """Owns the decoder, the KV pages and what is kept on the device. Used by one thread at a time; `load` first.
+
+    Attributes (after `load`):
+        model_config, tokenizer, decoder, kv: as of `HostRunner`; the last page of `kv` is nobody's.
+        grammars: automata on the device.
+        num_replayed, num_eager: steps that were replayed from a graph, and that were not.
+    """
+
+    overlaps: Literal[True] = True
+    """A step is launched before the one before is collected."""
+
+    model_config: ModelConfig
+    tokenizer: Tokenizer
+    decoder: Decoder
+    kv: PagedKV
+    grammars: DeviceGrammars
+
+    def __init__(self, config: RuntimeConfig, accelerator: Accelerator | None = None) -> None:
+        self.config = config
+        self._accelerator = accelerator
+        self._drawn = torch.empty(0, dtype=torch.int64)
+        self._drawn_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
+        self._graphs: dict[int, DecodeSteps] = {}
+        self.num_replayed = self.num_eager = 0
+        self._num_grown = 0  # of graphs given up
+        self._is_closed = self._is_told = False
+
+    @property
+    def num_grown(self) -> int:
+        """Replayed steps whose plan is that of the step before with one key more."""
+        return self._num_grown + sum(graph.plan.num_grown for graph in self._graphs.values())
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The device."""
+        if self._accelerator is None:
+            self._accelerator = accelerator_for(self.config.device)
+        return self._accelerator
+
+    @property
+    def num_pages(self) -> int:
+        """Pages that sequences may have."""
+        self._check_open()
+        return self.kv.num_pages - 1
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest sequence in tokens: the setting, else what the checkpoint says."""
+        return self.config.max_model_len or self.model_config.max_position_embeddings
+
+    def load(self) -> None:
+        """Load the model, allocate the KV pool, compile kernels and capture graphs.
+
+        Raises:
+            ModelLoadError: see `load_model`.
+            ConfigError: the device is not there; max_model_len is over what the checkpoint takes; the pool does not fit.
+        """
+        self._check_open()
+        accelerator, config = self.accelerator, self.config
+        accelerator.enter()
+        torch.set_num_threads(config.num_threads or system_resources.num_cores())
+        with torch.inference_mode():
+            self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator)
+            longest = self.model_config.max_position_embeddings
+            if config.max_model_len is not None and config.max_model_len > longest:
+                raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint takes at most {longest}")
+            geometries, dtype = self.decoder.geometries, self.decoder.dtype
+            kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
+            num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
+            self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
+            self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_rows())
+            self._drawn = torch.zeros(
+                max(_WARM_UP_ROWS, self._most_rows()), dtype=torch.int64, device=accelerator.device
+            )
+            self._warm_up()
+            sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
+            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, self._drawn, sizes, self.max_model_len)
+            self._drawn_at, self.num_replayed, self.num_eager = {}, 0, 0
+        logger.info(
+            "KV pool of %d pages of %d tokens on %s, graphs for %s rows",
+            num_pages,
+            config.page_size,
+            accelerator.name,
+            ", ".join(map(str, self._graphs)) or "no",
+        )
+
+    def close(self) -> None:
+        """Give the device's memory back: weights, KV pages, graphs and automata. What follows is refused; idempotent.
+
+        Whoever still holds the runner, an error's traceback say, holds no memory of the device any more.
+        """
+        self._is_closed, self._num_grown = True, self.num_grown
+        self._graphs.clear()
+        for name in ("kv", "decoder", "grammars"):
+            self.__dict__.pop(name, None)
+        self._drawn = torch.empty(0, dtype=torch.int64)
+        if self._accelerator is not None:
+            self._accelerator.release()
+
+    def launch(self, step: Step) -> Flight:
+        """Enqueue the step's page copies and layers. The step launched before must be drawn, if it samples.
+
+        Raises:
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+            RuntimeError: the runner is closed.
+        """
+        self._check_open()
+        with torch.inference_mode():
+            flight = self._replayed(step)
+            if flight is not None:
+                return flight
+            batch = Batch.from_step(step, self.config.page_size)
+            self.kv.copy_pages(step.copies)
+            for graph in self._graphs.values():
+                graph.forget()
+            sources = np.full(batch.num_tokens, -1, dtype=np.int32)
+            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._drawn_at)
+            there = on_device(batch, sources, self._drawn, self.accelerator.device)
+            states = self.decoder.forward(StepAttention(there, self.kv))
+            num_sampling = len(batch.sampling_rows)
+            logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
+            flight = Flight(step, batch.sampling_rows, batch.scoring_rows, logits)
+            self._score(flight, states[num_sampling:])
+            self.num_eager += 1
+        return flight
+
+    def draw(
+        self,
+        flight: Flight,
+        rows: Sequence[Row],
+        bitmask: NDArray[np.int32] | None,
+        walks: Mapping[int, Walk] = MappingProxyType({}),
+    ) -> None:
+        """Enqueue the draw of a launched step's tokens.
+
+        Args:
+            rows: of the step, with the history and mask rows that are known by now.
+            bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
+            walks: by row, where the text is in an automaton that was `taken`. Not read where the row takes a drawn token: the device is
+                further already.
+        """
+        self._check_open()
+        self._drawn_at = {}
+        if flight.logits is None:
+            return
+        with torch.inference_mode():
+            sampling = [rows[index] for index in flight.sampling_rows]
+            found = [walks.get(index) for index in flight.sampling_rows]
+            is_followed = any(walk is not None for walk in found)
+            make_masks = self.grammars.masks if is_followed else self._masks
+            masks = make_masks(sampling, found, bitmask)
+            flight.draw = launch_sampling(self.accelerator, flight.logits, sampling, masks)
+            self._drawn[: len(sampling)].copy_(flight.draw.token_ids)
+            if is_followed:
+                self.grammars.advance(sampling, found, self._drawn)
+            flight.logits = None
+        self._drawn_at = {row.request_id: index for index, row in enumerate(sampling)}
+
+    def takes(self, walk: Walk) -> bool:
+        """Whether the device can follow a text in this automaton from here on by itself."""
+        self._check_open()
+        with torch.inference_mode():
+            return self.grammars.takes(walk)
+
+    def collect(self, flight: Flight) -> StepOutput:
+        """Wait for what a drawn step gave."""
+        self._check_open()
+        outputs = [SampledRow()] * len(flight.step.rows)
+        draws = flight.draw.wait() if flight.draw is not None else []
+        for index, draw in zip(flight.sampling_rows, draws, strict=True):
+            outputs[index] = SampledRow(draw.token_id, draw.logprob, (), draw.token_id is not None)
+        found = [
+            logprob
+            for token_ids, num_top, fetched in flight.scores
+            for logprob in read_logprobs(token_ids, num_top, *fetched.wait())
+        ]
+        start = 0
+        for index in flight.scoring_rows:
+            output, stop = outputs[index], start + len(flight.step.rows[index].score_token_ids)
+            scores: tuple[TokenLogprob, ...] = tuple(found[start:stop])
+            start = stop
+            if all(item.logprob == item.logprob for item in scores):  # NaN if any logit was NaN or +inf
+                outputs[index] = SampledRow(output.token_id, output.logprob, scores, output.is_finite)
+            else:
+                outputs[index] = SampledRow(None, None, (), False)
+        return StepOutput(flight.step.step_id, tuple(outputs))
+
+    def _replayed(self, step: Step) -> Flight | None:
+        """The step from a graph; None where it is not pure decoding or does not fit one."""
+        rows = step.rows
+        if step.copies or not all(len(row.token_ids) == 1 and row.samples and not row.score_token_ids for row in rows):
+            return None
+        size = next((size for size in self._graphs if size >= len(rows)), None)
+        if size is None:
+            return None
+        if not self._graphs[size].write(rows, self._drawn_at):
+            if not self._is_told:
+                logger.warning("a step of %d rows does not fit its graph and is launched kernel by kernel", len(rows))
+                self._is_told = True
+            return None
+        for other, graph in self._graphs.items():
+            if other != size:
+                graph.forget()
+        logits = self._graphs[size].replay()[: len(rows)]
+        self.num_replayed += 1
+        return Flight(step, tuple(range(len(rows))), (), logits)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("this runner is closed: the device's memory was given back")
+
+    def _score(self, flight: Flight, states: Tensor) -> None:
+        rows = [flight.step.rows[index] for index in flight.scoring_rows]
+        token_ids = [token_id for row in rows for token_id in row.score_token_ids]
+        num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
+        chunk = max(1, min(_MAX_GRID_ROWS, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size)))
+        for start in range(0, len(token_ids), chunk):
+            part = slice(start, start + chunk)
+            logits = self.decoder.project(states[part])
+            fetched = launch_logprobs(self.accelerator, logits, token_ids[part], num_top[part])
+            flight.scores.append((token_ids[part], num_top[part], fetched))
+
+    def _masks(
+        self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
+    ) -> Masks | None:
+        """Masks that the host made, where there are no others."""
+        if all(row.mask_row is None for row in rows):
+            return None
+        from rtlang_kernels.triton_ops.transfer import packed_to
+
+        assert bitmask is not None
+        (table,) = packed_to(self.accelerator.device, [bitmask])
+        return Masks(table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32))
+
+    def _vocabulary(self) -> Vocabulary:
+        return self.tokenizer.vocabulary(self.model_config.vocab_size)
+
+    def _most_rows(self) -> int:
+        return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)
+
+    def _warm_up(self) -> None:
+        """Small steps of each kind, so that kernels are compiled before graphs are captured, and none in the middle of serving."""
+        drawn, changed = (
+            SamplingParams(temperature=1.0, top_p=0.9),
+            SamplingParams(temperature=1.0, presence_penalty=0.5),
+        )
+        size = min(3, self.config.page_size)
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        masked = (
+            Row(0, (0,) * size, 0, (0,), 0, True, drawn, mask_row=0),
+            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
+        )
+        biased = replace(changed, logit_bias=((0, 1.0),))
+        lowered = Row(
+            0, (0,), 0, (0,), 0, True, biased, prompt_token_ids=(0,), output_token_ids=(0,), banned_token_ids=(0,)
+        )
+        steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
+        if self.accelerator.compiles:
+            self.grammars.warm_up(self.model_config.vocab_size)
+            # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
+            groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
+            longest = self.max_model_len
+            for count in sorted(
+                {min(max(1, length // group), longest) for group in groups for length in (16, 64, 128)}
+            ):
+                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, drawn),))
+            pages = min(_MERGED_KEYS, longest - 1) // self.config.page_size
+            before, page_ids = pages * self.config.page_size, (0,) * (pages + 1)
+            steps.append(
+                tuple(Row(index, (0,), before, page_ids, before * index, True, drawn) for index in range(_WARM_UP_ROWS))
+            )
+        for rows in steps:
+            masks = sum(row.mask_row is not None for row in rows)
+            flight = self.launch(Step(0, rows, num_mask_rows=masks))
+            self.draw(flight, rows, bitmask if masks else None)
+            self.collect(flight)
+
+    def _pick_num_pages(self, bytes_per_page: int) -> int:
+        free, config = self.accelerator.free_bytes(), self.config
+        if config.num_pages is not None:
+            needed = (config.num_pages + 1) * bytes_per_page  # the last one is nobody's
+            if needed > free:
+                raise ConfigError("num_pages", config.num_pages, f"it needs {needed:,} bytes, {free:,} are free")
+            return config.num_pages
+        cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
+        if cache_bytes > free:
+            raise ConfigError("cache_bytes", config.cache_bytes, f"{free:,} bytes of memory are free")
+        num_pages = cache_bytes // bytes_per_page - 1
+        if num_pages < 2:
+            raise ConfigError("cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, three are needed")
+        return num_pages

@@ -1,0 +1,159 @@
+"""From logits to tokens on a device, without waiting for it: what `sampler` does, launched only, and read when it is there.
+
+Rows whose logits are changed (penalties, bias, bans) are changed in a float32 copy of the step's logits; all rows are then drawn together.
+Log-probabilities are always of the model's own logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.step import Row
+from rtlang.model.gpu.accelerator import Accelerator, Fetched
+from rtlang.model.sampler import Draw, changes_logits
+from rtlang_kernels import ops
+from rtlang_kernels.settings import checked_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Masks of rows that are on the device already: int32 [num_masks, words], and the row of it that each row of logits uses (-1: none)."""
+
+    table: Tensor
+    rows: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingSample:
+    """Tokens on their way to the host.
+
+    Attributes:
+        token_ids: int64 [num_rows], on the device; 0 where the logits were not finite.
+        reported: rows with log-probabilities, and how many of the likeliest each wants.
+    """
+
+    token_ids: Tensor
+    reported: tuple[tuple[int, int], ...]
+    fetched: Fetched
+
+    def wait(self) -> list[Draw]:
+        """What was drawn for each row."""
+        token_ids, is_finite, *found = self.fetched.wait()
+        logprob_of: dict[int, TokenLogprob] = {}
+        if self.reported:
+            drawn = [int(token_ids[row]) for row, _ in self.reported]
+            counts = [count for _, count in self.reported]
+            found_logprobs = read_logprobs(drawn, counts, *found)
+            logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
+        return [
+            Draw(token_id if good else None, logprob_of.get(row) if good else None)
+            for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
+        ]
+
+
+def launch_sampling(
+    accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: Masks | None
+) -> PendingSample:
+    """Draw one token per row.
+
+    Args:
+        logits: [len(rows), vocab_size] on the device; not written.
+    """
+    from rtlang_kernels.triton_ops import sampling
+    from rtlang_kernels.triton_ops.transfer import packed_to
+
+    params = [row.params for row in rows]
+    settings = checked_settings(
+        len(rows),
+        logits.shape[1],
+        temperature=np.array([item.temperature for item in params], dtype=np.float32),
+        top_k=np.array([item.top_k for item in params], dtype=np.int64),
+        top_p=np.array([item.top_p for item in params], dtype=np.float32),
+        min_p=np.array([item.min_p for item in params], dtype=np.float32),
+        seeds=np.array([row.seed for row in rows], dtype=np.uint64),
+        choices=np.array([row.choice for row in rows], dtype=np.int32),
+        steps=np.array([row.num_output_tokens for row in rows], dtype=np.int64),
+        bitmask=None,
+        mask_rows=None,
+    )
+    if masks is not None:
+        settings = replace(settings, mask_rows=masks.rows)
+    staged = sampling.stage(settings, logits.device)
+    if masks is not None:
+        staged = replace(staged, has_mask=True, bitmask=masks.table)
+    changed = [index for index, row in enumerate(rows) if changes_logits(row)]
+    drawn_from = _changed_logits(logits, rows, changed) if changed else logits
+    token_ids, is_finite = sampling.draw(drawn_from, staged)
+    results = [token_ids, is_finite]
+    reported = tuple((index, item.logprobs) for index, item in enumerate(params) if item.logprobs is not None)
+    if reported:
+        part, chosen = logits, token_ids
+        if len(reported) < len(rows):
+            (where,) = packed_to(logits.device, [np.array([index for index, _ in reported], dtype=np.int64)])
+            part, chosen = logits.index_select(0, where), token_ids.index_select(0, where)
+        widest = min(max(count for _, count in reported), logits.shape[1])
+        results += ops.logprobs(part, chosen, widest)
+    return PendingSample(token_ids, reported, accelerator.fetch(results))
+
+
+def launch_logprobs(
+    accelerator: Accelerator, logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]
+) -> Fetched:
+    """Begin to compute the log-probability of token_ids[i] under logits[i]; `read_logprobs` reads what is fetched."""
+    from rtlang_kernels.triton_ops.transfer import packed_to
+
+    (there,) = packed_to(logits.device, [np.array(token_ids, dtype=np.int64)])
+    return accelerator.fetch(ops.logprobs(logits, there, min(max(num_top), logits.shape[1])))
+
+
+def read_logprobs(
+    token_ids: Sequence[int],
+    num_top: Sequence[int],
+    chosen: NDArray[np.float32],
+    top_ids: NDArray[np.int64],
+    top_values: NDArray[np.float32],
+) -> list[TokenLogprob]:
+    """What `ops.logprobs` found, num_top[i] of the likeliest beside each token."""
+    ids, values = top_ids.tolist(), top_values.tolist()
+    return [
+        TokenLogprob(token_id, value, tuple(zip(ids[index][:count], values[index][:count], strict=True)))
+        for index, (token_id, value, count) in enumerate(zip(token_ids, chosen.tolist(), num_top, strict=True))
+    ]
+
+
+def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
+    """A float32 copy with penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
+
+    Each of the three is one copy of small arrays and one launch, however many rows there are.
+    """
+    from rtlang_kernels.triton_ops.logits import Penalties, penalize_rows
+    from rtlang_kernels.triton_ops.transfer import packed_to
+
+    changed = logits.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
+    width = changed.shape[1]
+    penalties, biases, banned = [], [], []
+    for index in indices:
+        row, params = rows[index], rows[index].params
+        prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (row.prompt_token_ids, row.output_token_ids))
+        lowered = params.repetition_penalty, params.presence_penalty, params.frequency_penalty
+        if lowered != (1.0, 0.0, 0.0):
+            penalties.append(Penalties(index, prompt, output, *lowered))
+        biases += [(index * width + token_id, value) for token_id, value in params.logit_bias if token_id < width]
+        banned += [index * width + token_id for token_id in row.banned_token_ids if token_id < width]
+    penalize_rows(changed, penalties)
+    flat = changed.view(-1)
+    if biases:
+        places, values = zip(*biases, strict=True)
+        there, amounts = packed_to(logits.device, (np.array(places, dtype=np.int64), np.array(values, np.float32)))
+        flat.index_add_(0, there, amounts)
+    if banned:
+        (there,) = packed_to(logits.device, [np.array(banned, dtype=np.int64)])
+        flat.index_fill_(0, there, -torch.inf)
+    return changed

@@ -1,0 +1,183 @@
+"""The model and its KV memory as one machine: a `Step` goes in, a `StepOutput` comes out.
+
+`launch` does all that needs no mask: page copies, the forward pass, the logits of the rows that sample, the scores. `collect` does
+the rest. Between the two the engine may fill the step's bitmask on other threads. Rows that neither sample nor score cost no
+logits; wide logits exist for a bounded number of scored tokens at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ConfigError
+from rtlang.contract.events import TokenLogprob
+from rtlang.contract.params import SamplingParams
+from rtlang.contract.step import Row, SampledRow, Step, StepOutput
+from rtlang.model import system_resources
+from rtlang.model.batch import Batch
+from rtlang.model.decoders.attention import PagedKV, StepAttention
+from rtlang.model.decoders.native_decoder import Decoder
+from rtlang.model.loading.loader import load_model
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.sampler import sample_tokens, token_logprobs
+from rtlang.model.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_DEFAULT_CACHE_BYTES = 2 << 30
+_SCORE_CHUNK_BYTES = 64 << 20  # logits of scored tokens held at a time
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A launched step. `logits` are those of the batch's sampling rows; `scores` by row, None where they were not finite."""
+
+    step: Step
+    batch: Batch
+    logits: Tensor | None
+    scores: dict[int, tuple[TokenLogprob, ...] | None]
+
+
+class HostRunner:
+    """Owns the decoder and the KV pages. Used by one thread at a time; `load` first.
+
+    Attributes (after `load`):
+        model_config, tokenizer: of the loaded model.
+        decoder: the model itself.
+        kv: the pages.
+    """
+
+    overlaps: Literal[False] = False
+    """Steps are launched and collected one after the other; `DeviceRunner` differs."""
+
+    model_config: ModelConfig
+    tokenizer: Tokenizer
+    decoder: Decoder
+    kv: PagedKV
+
+    def __init__(self, config: RuntimeConfig) -> None:
+        self.config = config
+
+    @property
+    def num_pages(self) -> int:
+        """Pages in the KV pool."""
+        return self.kv.num_pages
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest sequence in tokens: the setting, else what the checkpoint says."""
+        return self.config.max_model_len or self.model_config.max_position_embeddings
+
+    def load(self) -> None:
+        """Load the model and allocate the KV pool.
+
+        Raises:
+            ModelLoadError: see `load_model`.
+            ConfigError: max_model_len is over what the checkpoint takes, or the pool cannot hold two pages or does not fit.
+        """
+        torch.set_num_threads(self.config.num_threads or system_resources.num_cores())
+        with torch.inference_mode():
+            self.decoder, self.model_config, self.tokenizer = load_model(self.config)
+        longest = self.model_config.max_position_embeddings
+        if self.config.max_model_len is not None and self.config.max_model_len > longest:
+            raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint takes at most {longest}")
+        geometries, dtype = self.decoder.geometries, self.decoder.dtype
+        num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
+        self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
+        self._warm_up()
+        logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
+
+    def launch(self, step: Step) -> InFlight:
+        """Do the step's page copies and its forward pass.
+
+        Raises:
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+        """
+        batch = Batch.from_step(step, self.config.page_size)
+        with torch.inference_mode():
+            self.kv.copy_pages(step.copies)
+            states = self.decoder.forward(StepAttention(batch, self.kv))
+            num_sampling = len(batch.sampling_rows)
+            logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
+            scores = self._score(step, batch, states[num_sampling:])
+        return InFlight(step, batch, logits, scores)
+
+    def collect(self, in_flight: InFlight, bitmask: NDArray[np.int32] | None = None) -> StepOutput:
+        """Draw the tokens of a launched step.
+
+        Args:
+            bitmask: int32 [step.num_mask_rows, ceil(vocab_size / 32)], None where no row has a mask.
+        """
+        step, batch = in_flight.step, in_flight.batch
+        outputs = [SampledRow()] * len(step.rows)
+        draws = []
+        if in_flight.logits is not None:
+            with torch.inference_mode():
+                draws = sample_tokens(in_flight.logits, [step.rows[index] for index in batch.sampling_rows], bitmask)
+        for index, draw in zip(batch.sampling_rows, draws, strict=True):
+            outputs[index] = SampledRow(draw.token_id, draw.logprob, (), draw.token_id is not None)
+        for index, scores in in_flight.scores.items():
+            output = outputs[index]
+            outputs[index] = SampledRow(
+                output.token_id if scores is not None else None,
+                output.logprob if scores is not None else None,
+                scores or (),
+                output.is_finite and scores is not None,
+            )
+        return StepOutput(step.step_id, tuple(outputs))
+
+    def _score(self, step: Step, batch: Batch, states: Tensor) -> dict[int, tuple[TokenLogprob, ...] | None]:
+        """Scores of the scoring rows; `states` are theirs, in order. A row with logits that are not finite has None."""
+        rows = [step.rows[index] for index in batch.scoring_rows]
+        token_ids = [token_id for row in rows for token_id in row.score_token_ids]
+        num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
+        chunk = max(1, _SCORE_CHUNK_BYTES // (4 * self.model_config.vocab_size))
+        found: list[TokenLogprob] = []
+        for start in range(0, len(token_ids), chunk):
+            part = slice(start, start + chunk)
+            found += token_logprobs(self.decoder.project(states[part]), token_ids[part], num_top[part])
+        scores: dict[int, tuple[TokenLogprob, ...] | None] = {}
+        start = 0
+        for index, row in zip(batch.scoring_rows, rows, strict=True):
+            own = tuple(found[start : start + len(row.score_token_ids)])
+            start += len(own)
+            # a log-probability is NaN if any logit of its row is NaN or +inf; -inf is a forbidden token and fine
+            scores[index] = own if all(item.logprob == item.logprob for item in own) else None
+        return scores
+
+    def _warm_up(self) -> None:
+        """One small step, so that kernels are compiled, or read from their disk cache, before the first request."""
+        drawn = SamplingParams(temperature=1.0)
+        rows = (
+            Row(0, (0,) * min(3, self.config.page_size), 0, (0,), 0, True, drawn, mask_row=0),
+            Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
+        )
+        bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
+        self.collect(self.launch(Step(0, rows, num_mask_rows=1)), bitmask)
+
+    def _pick_num_pages(self, bytes_per_page: int) -> int:
+        free = system_resources.free_bytes()
+        if self.config.num_pages is not None:
+            needed = self.config.num_pages * bytes_per_page
+            if needed > free:
+                raise ConfigError(
+                    "num_pages", self.config.num_pages, f"the KV pool needs {needed:,} bytes, {free:,} are free"
+                )
+            return self.config.num_pages
+        cache_bytes = self.config.cache_bytes
+        if cache_bytes is None:
+            cache_bytes = min(_LARGEST_DEFAULT_CACHE_BYTES, system_resources.total_bytes() // 8, free // 2)
+        elif cache_bytes > free:
+            raise ConfigError("cache_bytes", cache_bytes, f"{free:,} bytes of memory are free")
+        num_pages = cache_bytes // bytes_per_page
+        if num_pages < 2:
+            raise ConfigError("cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, two are needed")
+        return num_pages

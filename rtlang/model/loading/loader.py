@@ -1,0 +1,335 @@
+"""From a model directory to a decoder in memory.
+
+Only safetensors are read: a pickle can run code, and so could a checkpoint's own Python, which is never imported. "dummy" weights
+are seeded noise in the shapes that config.json implies, for tests and benchmarks. Whatever cannot be loaded ends in a
+`ModelLoadError` that says which part is missing or unsupported. What is being loaded, and how far it is, is told through this
+module's logger: records at INFO, with a `fraction` where it takes long.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from torch import Tensor
+
+from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
+from rtlang.contract.errors import ConfigError, ModelLoadError
+from rtlang.model import system_resources
+from rtlang.model.decoders.native_decoder import Decoder, NativeDecoder, fused_bytes, native_bytes
+from rtlang.model.decoders.transformers_decoder import TransformersDecoder
+from rtlang.model.gpu.accelerator import Accelerator
+from rtlang.model.loading.hub import hub_directory, is_hub_name
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.loading.quantized import ADVICE, SCALE_SUFFIX, float_tensor, is_beside_a_weight
+from rtlang.model.loading.transformers_loading import transformers_bytes
+from rtlang.model.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+_INDEX = "model.safetensors.index.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_LONG_BYTES = 256 << 20  # weights of less are there within a second
+_PROGRESS_STEP = 0.05
+_DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
+_IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
+
+
+def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) -> tuple[Decoder, ModelConfig, Tokenizer]:
+    """Load what `config.model` names, as `config` says; onto a device, if there is one.
+
+    Raises:
+        ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
+        ConfigError: decoder="native" for a model that the native decoder does not compute exactly.
+    """
+    directory = model_directory(config.model)
+    model_config = ModelConfig.from_pretrained(directory)
+    if config.decoder == "native" and model_config.native is None:
+        raise ConfigError(
+            "decoder", "native", f"auto or transformers is allowed for this model: {model_config.native_obstacle}"
+        )
+    dtype = pick_dtype(config.dtype, config.device)
+    device = torch.device("cpu") if accelerator is None else accelerator.device
+    tokenizer = Tokenizer.from_pretrained(directory)
+    is_native = model_config.native is not None and config.decoder != "transformers"
+    is_dummy = config.weights == "dummy"
+    files = [] if is_dummy else weight_files(directory)
+    read = _weight_bytes(config, directory, model_config, files)
+    needed = read + (fused_bytes(model_config, dtype, device) if is_native else 0)
+    free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
+    told = f"the weights need {system_resources.show_bytes(needed)} of memory, {system_resources.show_bytes(free)} are free"
+    if needed > free:
+        raise ModelLoadError(str(directory), told)
+    logger.info("loading %s as %s: %s", directory, dtype, told)
+    progress = _Progress(read, told)
+    decoder: Decoder
+    if is_native:
+        source = (
+            DummySource(config.weights_seed, dtype, device)
+            if is_dummy
+            else SafetensorsSource(directory, files, dtype, progress, device, is_quantized=model_config.is_quantized)
+        )
+        decoder = NativeDecoder.load(model_config, source, dtype)
+        source.check_unused(model_config)
+    else:
+        decoder = TransformersDecoder.load(
+            directory,
+            files,
+            dtype,
+            dummy_seed=config.weights_seed if is_dummy else None,
+            max_len=config.max_model_len or model_config.max_position_embeddings,
+            on_progress=progress.tell,
+            device=device,
+        )
+    logger.info("loaded %s as %s with the %s decoder", directory, dtype, "native" if is_native else "transformers")
+    return decoder, model_config, tokenizer
+
+
+def weight_bytes(config: RuntimeConfig) -> int:
+    """Memory that the weights of `config.model` take at least, once loaded.
+
+    Raises:
+        ModelLoadError: its config or weights are missing or damaged.
+    """
+    directory = model_directory(config.model)
+    model_config = ModelConfig.from_pretrained(directory)
+    files = [] if config.weights == "dummy" else weight_files(directory)
+    return _weight_bytes(config, directory, model_config, files)
+
+
+def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelConfig, files: Iterable[Path]) -> int:
+    dtype = pick_dtype(config.dtype, config.device)
+    if model_config.native is not None and config.decoder != "transformers":
+        return native_bytes(model_config, dtype)
+    if config.weights == "dummy":
+        return transformers_bytes(directory, dtype)
+    return checkpoint_bytes(files, dtype, is_quantized=model_config.is_quantized)
+
+
+class _Progress:
+    """Tells the log how much of the weights is there, where loading takes long. Owned by one `load_model`."""
+
+    def __init__(self, total_bytes: int, told: str) -> None:
+        self._total, self._told, self._done, self._shown = total_bytes, told, 0, 0.0
+
+    def add(self, num_bytes: int) -> None:
+        """So many more bytes of the weights were read."""
+        self._done += num_bytes
+        self.tell(self._done / self._total)
+
+    def tell(self, fraction: float) -> None:
+        """So much of the weights was read in all, 0 to 1."""
+        fraction = min(fraction, 1.0)
+        if self._total >= _LONG_BYTES and fraction >= self._shown + _PROGRESS_STEP:
+            self._shown = fraction
+            logger.info("%d%% loaded: %s", round(100 * fraction), self._told, extra={"fraction": fraction})
+
+
+def model_directory(model: str) -> Path:
+    """The directory behind `RuntimeConfig.model`. For a name on a model hub it is fetched, unless it is in the hub's cache.
+
+    Raises:
+        ModelLoadError: `model` is a name on a hub (and no directory), and it cannot be fetched; or no such path can be.
+    """
+    if model == EMBEDDED_MODEL:
+        return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
+    try:
+        return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
+    except (RuntimeError, OSError) as error:  # "~" of a user who is not here, a name too long
+        raise ModelLoadError(model, f"there is no such directory: {error}") from None
+
+
+def pick_dtype(name: str, device: str = "cpu") -> torch.dtype:
+    """The dtype that a `RuntimeConfig.dtype` means on a `RuntimeConfig.device`: auto is bfloat16 where that is multiplied natively."""
+    if name == "auto":
+        return torch.bfloat16 if device == "cuda" or (device == "cpu" and _has_native_bfloat16()) else torch.float32
+    return {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}[name]
+
+
+def weight_files(directory: Path) -> list[Path]:
+    """The safetensors files of a checkpoint, in shard order.
+
+    Raises:
+        ModelLoadError: there are none, only pickled ones, or shards are missing; names them.
+    """
+    index_path = directory / _INDEX
+    if _is_file(index_path):
+        try:
+            weight_map = json.loads(index_path.read_text(encoding="utf-8"))["weight_map"]
+            names = sorted({str(name) for name in weight_map.values()})
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
+            raise ModelLoadError(str(directory), f"{_INDEX} cannot be read: {error!r}") from None
+        if any(Path(name).name != name for name in names):
+            raise ModelLoadError(str(directory), f"{_INDEX} points outside the directory")
+        missing = [name for name in names if not _is_file(directory / name)]
+        if missing:
+            raise ModelLoadError(
+                str(directory), f"{len(missing)} of {len(names)} shards are missing: {', '.join(missing[:4])}"
+            )
+        return [directory / name for name in names]
+    found = sorted(path for path in directory.glob("*.safetensors") if _is_file(path))
+    single = directory / "model.safetensors"
+    if single in found:
+        return [single]
+    if len(found) == 1:
+        return found
+    if found:
+        raise ModelLoadError(str(directory), f"{len(found)} safetensors files but no {_INDEX} that says which to read")
+    pickles = sorted(path.name for pattern in _PICKLES for path in directory.glob(pattern))
+    if pickles:
+        raise ModelLoadError(
+            str(directory),
+            f"the weights are pickled ({pickles[0]}), which can run code when opened; convert them to safetensors",
+        )
+    raise ModelLoadError(str(directory), "there are no weights: model.safetensors is missing")
+
+
+class SafetensorsSource:
+    """Tensors of a checkpoint, read and converted one at a time."""
+
+    def __init__(
+        self,
+        directory: Path,
+        files: Iterable[Path],
+        dtype: torch.dtype,
+        progress: _Progress | None = None,
+        device: torch.device | None = None,
+        *,
+        is_quantized: bool = False,
+    ) -> None:
+        """Open the files. Raises ModelLoadError where one is not a safetensors file.
+
+        Args:
+            is_quantized: int8 with scales is multiplied out; else it is refused.
+        """
+        self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
+        self._is_quantized = is_quantized
+        self._reader_of: dict[str, Any] = {}
+        self._used: set[str] = set()
+        for path in files:
+            try:
+                reader: Any = safetensors.safe_open(str(path), framework="pt")
+            except (safetensors.SafetensorError, OSError) as error:
+                raise ModelLoadError(
+                    str(directory), f"{path.name} is not a readable safetensors file: {error}"
+                ) from None
+            self._reader_of.update(dict.fromkeys(reader.keys(), reader))
+
+    def has(self, name: str) -> bool:
+        """See `WeightSource`."""
+        return name in self._reader_of
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """See `WeightSource`."""
+        reader = self._reader_of.get(name)
+        if reader is None:
+            raise ModelLoadError(str(self._directory), f"the weights have no tensor {name}")
+        found = tuple(reader.get_slice(name).get_shape())
+        if found != shape:
+            raise ModelLoadError(
+                str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
+            )
+        self._used.add(name)
+        scale_reader = self._reader_of.get(name + SCALE_SUFFIX) if self._is_quantized else None
+        if scale_reader is not None:
+            self._used.add(name + SCALE_SUFFIX)
+        try:
+            tensor = float_tensor(reader, name, self._dtype, scale_reader).to(self._device)
+        except ValueError as error:  # a number format that torch does not have, or that is no weight
+            raise ModelLoadError(str(self._directory), f"tensor {name} {error}") from None
+        if self._progress is not None:
+            self._progress.add(tensor.nbytes)
+        return tensor
+
+    def check_unused(self, config: ModelConfig) -> None:
+        """Refuse a checkpoint with tensors in the model's layers that were not used: the model is not what its config says.
+
+        Raises:
+            ModelLoadError: names one such tensor.
+        """
+        left = sorted(name for name in self._reader_of if name not in self._used and not _IGNORED.search(name))
+        layers = tuple(f"model.layers.{layer}." for layer in range(config.num_layers))
+        for name in left:
+            if is_beside_a_weight(name):
+                raise ModelLoadError(
+                    str(self._directory), f"tensor {name} has no place: config.json does not say how to use it"
+                )
+            if name.startswith(layers):
+                raise ModelLoadError(
+                    str(self._directory),
+                    f"tensor {name} has no place in a {config.model_type} model; decoder='transformers' may know it",
+                )
+        if left:
+            logger.warning("%d tensors of %s are not used, %s among them", len(left), self._directory, left[0])
+
+
+class DummySource:
+    """Seeded noise in any shape. Norm weights are one, so that activations keep their size."""
+
+    def __init__(self, seed: int, dtype: torch.dtype, device: torch.device | None = None) -> None:
+        """Noise made on the device itself (a CPU and a GPU make different noise of one seed)."""
+        self._dtype, self._device = dtype, device or torch.device("cpu")
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+
+    def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """See `WeightSource`."""
+        if len(shape) == 1 and name.endswith("norm.weight"):
+            return torch.ones(shape, dtype=self._dtype, device=self._device)
+        # uniform, since torch draws it 2 to 5 times as fast as normal noise
+        noise = torch.empty(shape, dtype=self._dtype, device=self._device)
+        return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
+
+    def has(self, name: str) -> bool:
+        """See `WeightSource`: nothing but what is asked for."""
+        return False
+
+    def check_unused(self, config: ModelConfig) -> None:
+        """Noise has no names left over."""
+
+
+def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized: bool = False) -> int:
+    """Bytes of all tensors of the files, once held as `dtype`.
+
+    Args:
+        is_quantized: weights may be int8 with scales, in whichever files these are.
+    Raises:
+        ModelLoadError: a file cannot be read, or a weight is of another kind; names it.
+    """
+    found: dict[str, tuple[Path, str, int]] = {}  # by name: where, kind, number of elements
+    for path in files:
+        try:
+            opened: Any = safetensors.safe_open(str(path), framework="pt")
+            with opened as reader:
+                for name in reader.keys():  # noqa: SIM118 - it is no mapping
+                    tensor = reader.get_slice(name)
+                    found[name] = path.parent, tensor.get_dtype(), math.prod(tensor.get_shape())
+        except (safetensors.SafetensorError, OSError) as error:
+            raise ModelLoadError(str(path.parent), f"{path.name} is not a readable safetensors file: {error}") from None
+    scales = {name + SCALE_SUFFIX for name in found} & found.keys() if is_quantized else set()
+    for name, (directory, kind, _) in found.items():
+        is_int8 = kind == "I8" and name + SCALE_SUFFIX in scales
+        if name.endswith(".weight") and not kind.startswith(("F", "BF")) and not is_int8:
+            raise ModelLoadError(
+                str(directory), f"tensor {name} holds {kind}, floats and int8 with scales are supported{ADVICE}"
+            )
+    return sum(count for name, (_, _, count) in found.items() if name not in scales) * dtype.itemsize
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, a directory that may not be entered
+        return False
+
+
+def _has_native_bfloat16() -> bool:
+    checks = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in checks)

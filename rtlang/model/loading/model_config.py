@@ -1,0 +1,315 @@
+"""The few numbers of a checkpoint that the runtime needs, read from config.json without `transformers`.
+
+`ModelConfig` holds what every causal model has. `NativeConfig` holds what the native decoder needs besides, and exists only where
+that decoder computes the model exactly; otherwise `native_obstacle` says why not. A missing entry takes the default that the
+family's published code has.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rtlang.contract.errors import ModelLoadError
+from rtlang.model.loading.quantized import quantization_obstacle
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """How a family's published code differs. `has_qkv_bias` None: as "attention_bias" says, and then o has one too."""
+
+    architecture: str
+    has_qkv_bias: bool | None = None
+    has_qk_norm: bool = False
+    num_kv_heads: int | None = None  # where the entry is missing; None: as many as query heads
+    head_dim: int | None = None  # where the entry is missing; None: hidden_size // num_q_heads
+
+
+_LEAN_FAMILIES = {
+    "llama": _Family("LlamaForCausalLM"),
+    "mistral": _Family("MistralForCausalLM", has_qkv_bias=False, num_kv_heads=8),
+    "qwen2": _Family("Qwen2ForCausalLM", has_qkv_bias=True, num_kv_heads=32),
+    "qwen3": _Family("Qwen3ForCausalLM", has_qk_norm=True, num_kv_heads=32, head_dim=128),
+}
+_DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
+_MAX_NUMBER = 1 << 40  # of any entry; what has bytes for it is measured against memory later
+_MAX_REAL = 1e30
+_MAX_LAYERS = 4096  # the largest models published have a few hundred
+
+
+@dataclass(frozen=True, slots=True)
+class RopeConfig:
+    """Rotary embedding of all layers. `kind` is default, linear or llama3; the other fields are used by the last two."""
+
+    theta: float = 10000.0
+    kind: str = "default"
+    factor: float = 1.0
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    original_max_position_embeddings: int = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class NativeConfig:
+    """What the native decoder needs besides `ModelConfig`. `sliding_windows` has one entry per layer, None for full attention."""
+
+    intermediate_size: int
+    rms_norm_eps: float
+    rope: RopeConfig
+    sliding_windows: tuple[int | None, ...]
+    has_qkv_bias: bool
+    has_output_bias: bool
+    has_mlp_bias: bool
+    has_qk_norm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """A causal model in numbers.
+
+    Attributes:
+        architecture, model_type: as named in config.json.
+        vocab_size: width of the logits.
+        max_position_embeddings: longest sequence in tokens that the checkpoint was made for.
+        eos_token_ids: tokens that end a text, from generation_config.json where it has them, else from config.json.
+        native: set where the native decoder is exact, else None and `native_obstacle` says why.
+        is_quantized: config.json says how weights are quantized; without that they are floats.
+    """
+
+    architecture: str
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    num_q_heads: int
+    num_kv_heads: int
+    head_dim: int
+    max_position_embeddings: int
+    tie_word_embeddings: bool
+    bos_token_id: int | None
+    eos_token_ids: frozenset[int]
+    native: NativeConfig | None
+    native_obstacle: str | None
+    is_quantized: bool = False
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> ModelConfig:
+        """Read config.json (and generation_config.json, where there is one) of a model directory.
+
+        Raises:
+            ModelLoadError: no such directory, no config.json, or an entry that is missing or makes no sense; names it.
+        """
+        directory = Path(path)
+        raw = _read_json(directory, "config.json", required=True)
+        generation = _read_json(directory, "generation_config.json", required=False)
+        reader = _Reader(directory, raw, generation)
+        try:
+            return reader.model_config()
+        except (ValueError, TypeError, OverflowError) as error:  # an entry of a type that it never has
+            raise reader.fail(f"an entry makes no sense: {error}") from error
+
+
+class _Reader:
+    """Reads one config.json; only lives during `from_pretrained`."""
+
+    def __init__(self, directory: Path, raw: dict[str, Any], generation: dict[str, Any]) -> None:
+        self.path = str(directory)
+        self.raw, self.generation = raw, generation
+        text = raw.get("text_config")
+        self.text: dict[str, Any] = {**raw, **text} if isinstance(text, dict) else raw
+
+    def fail(self, reason: str) -> ModelLoadError:
+        return ModelLoadError(self.path, f"config.json: {reason}")
+
+    def number(self, *names: str, default: int | None = None) -> int:
+        """The first of `names` that is there; names are what different families call the same thing."""
+        for name in names:
+            value = self.text.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise self.fail(f"{name} = {value!r} is not a positive integer")
+            if value > _MAX_NUMBER:
+                raise self.fail(f"{name} is over {_MAX_NUMBER}")
+            return value
+        if default is None:
+            raise self.fail(f"{' or '.join(names)} is missing")
+        return default
+
+    def real(self, name: str, value: object, default: float | None = None, *, may_be_zero: bool = False) -> float:
+        """A finite number above 0, or of at least 0; of null the default, if there is one."""
+        if value is None and default is not None:
+            return default
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not 0 <= value <= _MAX_REAL
+            or (value == 0 and not may_be_zero)
+        ):
+            raise self.fail(f"{name} = {value!r}: a number {'of at least' if may_be_zero else 'over'} 0 is allowed")
+        return float(value)
+
+    def token_ids(self, name: str) -> frozenset[int]:
+        for source in (self.generation, self.text):
+            value = source.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return frozenset((value,))
+            if isinstance(value, list) and value:
+                if not all(isinstance(item, int) for item in value):
+                    raise self.fail(f"{name} = {value!r} is no list of integers")
+                return frozenset(value)
+        return frozenset()
+
+    def model_config(self) -> ModelConfig:
+        model_type = self.raw.get("model_type")
+        if not isinstance(model_type, str):
+            raise self.fail("model_type is missing")
+        architectures = self.raw.get("architectures")
+        architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else model_type
+        hidden_size = self.number("hidden_size", "n_embd", "d_model")
+        num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
+        family = _LEAN_FAMILIES.get(model_type, _Family(architecture))
+        default_kv_heads = family.num_kv_heads or num_q_heads
+        if "num_key_value_heads" in self.text:  # and is null
+            default_kv_heads = num_q_heads
+        default_head_dim = family.head_dim or max(1, hidden_size // num_q_heads)
+        num_layers = self.number("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+        if num_layers > _MAX_LAYERS:
+            raise self.fail(f"{num_layers} layers are more than {_MAX_LAYERS}")
+        head_dim = self.number("head_dim", default=default_head_dim)
+        bos_token_ids = self.token_ids("bos_token_id")
+        obstacle = self.native_obstacle(model_type, architecture, head_dim)
+        return ModelConfig(
+            architecture=architecture,
+            model_type=model_type,
+            vocab_size=self.number("vocab_size"),
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+            num_q_heads=num_q_heads,
+            num_kv_heads=self.number("num_key_value_heads", default=default_kv_heads),
+            head_dim=head_dim,
+            max_position_embeddings=self.number(
+                "max_position_embeddings", "n_positions", "max_seq_len", default=_DEFAULT_MAX_POSITION_EMBEDDINGS
+            ),
+            tie_word_embeddings=bool(self.text.get("tie_word_embeddings", False)),
+            bos_token_id=min(bos_token_ids) if bos_token_ids else None,
+            eos_token_ids=self.token_ids("eos_token_id"),
+            native=None if obstacle else self.native_config(model_type, num_layers),
+            native_obstacle=obstacle,
+            is_quantized=self.raw.get("quantization_config") is not None,
+        )
+
+    def native_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:
+        """Why the native decoder would not compute exactly this model, or None."""
+        family = _LEAN_FAMILIES.get(model_type)
+        if family is None:
+            return f"model_type {model_type!r} is not of the Llama family ({', '.join(_LEAN_FAMILIES)})"
+        if architecture not in (family.architecture, model_type):
+            return f"architecture {architecture!r} is not {family.architecture}"
+        if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
+            return f"hidden_act {self.text['hidden_act']!r} is not silu"
+        quantization = self.raw.get("quantization_config")
+        if quantization is not None and (obstacle := quantization_obstacle(quantization)):
+            return obstacle
+        if head_dim % 2:
+            return f"head_dim {head_dim} is odd"
+        rope = self.rope_entries()
+        if rope.get("partial_rotary_factor", self.text.get("partial_rotary_factor", 1.0)) not in (1.0, None):
+            return "only a part of each head is rotated"
+        if any(isinstance(entry, dict) for entry in rope.values()):
+            return "its rotary embeddings differ by layer type"
+        kind = _rope_kind(rope)
+        if kind not in ("default", "linear", "llama3"):
+            return f"rope type {kind!r} is not default, linear or llama3"
+        layer_types = self.text.get("layer_types") or []
+        if set(layer_types) - {"full_attention", "sliding_attention"} or (layer_types and model_type == "mistral"):
+            return f"layer types {sorted(set(layer_types))}"
+        return None
+
+    def rope_entries(self) -> dict[str, Any]:
+        """What config.json says of the rotary embedding; the older name wins where both say something, as in transformers."""
+        for name in ("rope_scaling", "rope_parameters"):
+            if isinstance(self.text.get(name), dict) and self.text[name]:
+                return dict(self.text[name])
+        return {}
+
+    def original_length(self, rope: dict[str, Any]) -> int:
+        """The length that a llama3 rope was made for: where a config has it beside the rope's entries, that one counts."""
+        if self.text.get("original_max_position_embeddings") is not None:
+            return self.number("original_max_position_embeddings")
+        return int(rope.get("original_max_position_embeddings") or self.number("max_position_embeddings"))
+
+    def native_config(self, model_type: str, num_layers: int) -> NativeConfig:
+        rope = self.rope_entries()
+        kind = _rope_kind(rope)
+        missing = [name for name in _ROPE_NEEDS[kind] if not isinstance(rope.get(name), (int, float))]
+        if missing:
+            raise self.fail(f"rope type {kind} needs {', '.join(missing)}")
+        attention_bias = bool(self.text.get("attention_bias", False))
+        family, theta = _LEAN_FAMILIES[model_type], rope.get("rope_theta")
+        return NativeConfig(
+            intermediate_size=self.number("intermediate_size"),
+            rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
+            rope=RopeConfig(
+                theta=self.real("rope_theta", self.text.get("rope_theta") if theta is None else theta, 10000.0),
+                kind=kind,
+                factor=self.real("factor", rope.get("factor"), 1.0),
+                low_freq_factor=self.real("low_freq_factor", rope.get("low_freq_factor"), 1.0),
+                high_freq_factor=self.real("high_freq_factor", rope.get("high_freq_factor"), 4.0),
+                original_max_position_embeddings=self.original_length(rope) if kind == "llama3" else 8192,
+            ),
+            sliding_windows=self.sliding_windows(model_type, num_layers),
+            has_qkv_bias=attention_bias if family.has_qkv_bias is None else family.has_qkv_bias,
+            has_output_bias=attention_bias and family.has_qkv_bias is None,
+            has_mlp_bias=bool(self.text.get("mlp_bias", False)) and model_type == "llama",
+            has_qk_norm=family.has_qk_norm,
+        )
+
+    def sliding_windows(self, model_type: str, num_layers: int) -> tuple[int | None, ...]:
+        if model_type == "mistral":
+            window = self.text.get("sliding_window", 4096)
+            return (None if window is None else self.number("sliding_window", default=4096),) * num_layers
+        if model_type not in ("qwen2", "qwen3") or not self.text.get("use_sliding_window", False):
+            return (None,) * num_layers
+        if "sliding_window" in self.text and self.text["sliding_window"] is None:
+            return (None,) * num_layers
+        window = self.number("sliding_window", default=4096)
+        first = self.text.get("max_window_layers", 28)
+        layer_types = self.text.get("layer_types") or [
+            "sliding_attention" if layer >= first else "full_attention" for layer in range(num_layers)
+        ]
+        if len(layer_types) != num_layers:
+            raise self.fail(f"layer_types has {len(layer_types)} entries for {num_layers} layers")
+        return tuple(window if kind == "sliding_attention" else None for kind in layer_types)
+
+
+_ROPE_NEEDS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+}
+
+
+def _rope_kind(rope: dict[str, Any]) -> str:
+    return str(rope.get("rope_type") or rope.get("type") or "default")
+
+
+def _read_json(directory: Path, name: str, *, required: bool) -> dict[str, Any]:
+    path = directory / name
+    try:
+        if not directory.is_dir():
+            raise ModelLoadError(str(directory), "there is no such directory")
+        if not path.is_file():
+            if required:
+                raise ModelLoadError(
+                    str(directory), f"{name} is missing; a model directory holds it beside the weights"
+                )
+            return {}
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise ModelLoadError(str(directory), f"{name} cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise ModelLoadError(str(directory), f"{name} does not hold an object")
+    return value

@@ -1,0 +1,76 @@
+"""Reading the fields of a wire message: each function returns the field with its type, or raises a ProtocolError that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from rtlang.contract.errors import ProtocolError
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+def check_int(message: Mapping[str, Any], name: str, low: int, high: int) -> int:
+    """An integer from `low` to `high`."""
+    value = message.get(name)
+    if type(value) is not int or not low <= value <= high:
+        raise _wrong(name, value, f"an integer from {low} to {high}")
+    return value
+
+
+def check_float(message: Mapping[str, Any], name: str) -> float:
+    """A number."""
+    value = message.get(name)
+    if type(value) is not float and type(value) is not int:
+        raise _wrong(name, value, "a number")
+    return float(value)
+
+
+def check_str(message: Mapping[str, Any], name: str) -> str:
+    """Text."""
+    value = message.get(name)
+    if type(value) is not str:
+        raise _wrong(name, value, "text")
+    return value
+
+
+def check_list(message: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of anything."""
+    value = message.get(name)
+    if type(value) is not list:
+        raise _wrong(name, value, "a list")
+    return value
+
+
+def check_ints(message: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """A list of integers."""
+    values = check_list(message, name)
+    if not all(type(value) is int for value in values):
+        raise _wrong(name, values, "a list of integers")
+    return tuple(values)
+
+
+def check_map(message: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A map."""
+    value = message.get(name)
+    if type(value) is not dict:
+        raise _wrong(name, value, "a map")
+    return value
+
+
+def optional(
+    check: Callable[Concatenate[Mapping[str, Any], str, _P], _T],
+    message: Mapping[str, Any],
+    name: str,
+    *args: _P.args,
+    **kwargs: _P.kwargs,
+) -> _T | None:
+    """What `check` reads, or None where the field is missing or None."""
+    return None if message.get(name) is None else check(message, name, *args, **kwargs)
+
+
+def _wrong(name: str, value: object, allowed: str) -> ProtocolError:
+    if value is None:
+        return ProtocolError(f"{name} is missing: {allowed} is needed", param=name)
+    return ProtocolError(f"{name} = {repr(value)[:80]}: {allowed} is allowed", param=name)

@@ -1,0 +1,177 @@
+"""The two encodings of `rtlang.v1`: MessagePack, and JSON for browsers and people at a terminal. The same maps in both.
+
+What comes in is untrusted: it is decoded strictly and bounded in depth and size before anyone looks at it, and whatever is wrong
+ends in one ProtocolError with the close code 1007. What goes out is packed map by map, so that several can be combined into one
+message without packing them again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgpack
+
+from rtlang.contract.errors import ProtocolError
+
+INVALID_PAYLOAD = 1007
+_MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeLimits:
+    """The largest message that is accepted: nesting, entries of one array, entries of one map, values altogether.
+
+    The last bounds the time that one message can take: a megabyte of empty maps would hold the event loop for most of a second.
+    """
+
+    max_depth: int = 64
+    max_array_entries: int = 100_000
+    max_map_entries: int = 10_000
+    max_values: int = 200_000
+
+
+class Encoding(Enum):
+    """An encoding, named as its WebSocket subprotocol."""
+
+    MSGPACK = "rtlang.v1.msgpack"
+    JSON = "rtlang.v1.json"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether messages travel in text frames."""
+        return self is Encoding.JSON
+
+    def pack(self, message: Mapping[str, Any]) -> bytes:
+        """One map. Text that no encoding has (a lone surrogate) is replaced by a question mark."""
+        if self is Encoding.MSGPACK:
+            return bytes(msgpack.packb(message, unicode_errors="replace"))
+        return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+
+    def combine(self, packed: Sequence[bytes]) -> bytes:
+        """One message of packed maps: the map itself where there is one, an array otherwise."""
+        if len(packed) == 1:
+            return packed[0]
+        if self is Encoding.MSGPACK:
+            return _array_header(len(packed)) + b"".join(packed)
+        return b"[" + b",".join(packed) + b"]"
+
+    def unpack(self, data: bytes, limits: DecodeLimits) -> Any:
+        """The value of one message: maps with text keys, lists, text, finite numbers, booleans and None, within `limits`.
+
+        Raises:
+            ProtocolError: anything else; the message says what is wrong, close_code is 1007.
+        """
+        try:
+            value = (_unpack_msgpack if self is Encoding.MSGPACK else _unpack_json)(data, limits)
+        except RecursionError:
+            raise _invalid(f"nested deeper than {limits.max_depth}") from None
+        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            raise _invalid(str(error) or type(error).__name__) from None
+        _check(value, limits)
+        return value
+
+
+def _invalid(reason: str) -> ProtocolError:
+    return ProtocolError(f"malformed message: {reason[:200]}", close_code=INVALID_PAYLOAD)
+
+
+def _array_header(length: int) -> bytes:
+    if length < 16:
+        return bytes([0x90 | length])
+    if length < 1 << 16:
+        return b"\xdc" + length.to_bytes(2, "big")
+    return b"\xdd" + length.to_bytes(4, "big")
+
+
+class _Counter:
+    """Counts maps and arrays while they are decoded, to give up as soon as there are too many."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._count = limit, 0
+
+    def map(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+        self.array(pairs)
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a map has the same key twice")
+        return found
+
+    def array(self, items: list[Any]) -> list[Any]:
+        self._count += 1
+        if self._count > self._limit:
+            raise ValueError(f"more than {self._limit} values")
+        return items
+
+
+def _unpack_msgpack(data: bytes, limits: DecodeLimits) -> Any:
+    counter = _Counter(limits.max_values)
+    return msgpack.unpackb(
+        data,
+        strict_map_key=True,
+        object_pairs_hook=counter.map,
+        list_hook=counter.array,
+        # An entry takes a byte at least: a short message cannot announce, and so reserve, a long array.
+        max_array_len=min(limits.max_array_entries, len(data)),
+        max_map_len=min(limits.max_map_entries, len(data)),
+        max_ext_len=0,
+    )
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number that is allowed")
+
+
+def _unpack_json(data: bytes, limits: DecodeLimits) -> Any:
+    return json.loads(data.decode(), parse_constant=_refuse_constant, object_pairs_hook=_Counter(limits.max_values).map)
+
+
+def _check(value: Any, limits: DecodeLimits) -> None:
+    """Bound what was decoded; level by level, so that depth costs no recursion."""
+    level: list[Any] = [value]
+    depth = num_values = 0
+    while level:
+        depth += 1
+        num_values += len(level)
+        if num_values > limits.max_values:
+            raise _invalid(f"more than {limits.max_values} values")
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:
+                if not item.isascii():
+                    _check_text(item)
+            elif kind is int:
+                if not _MIN_INT <= item <= _MAX_INT:
+                    raise _invalid("an integer beyond 64 bits")
+            elif kind is float:
+                if not math.isfinite(item):
+                    raise _invalid("a number that is not finite")
+            elif (kind is list or kind is dict) and depth > limits.max_depth:
+                raise _invalid(f"nested deeper than {limits.max_depth}")
+            elif kind is list:
+                if len(item) > limits.max_array_entries:
+                    raise _invalid(f"an array of more than {limits.max_array_entries} entries")
+                below.extend(item)
+            elif kind is dict:
+                if len(item) > limits.max_map_entries:
+                    raise _invalid(f"a map of more than {limits.max_map_entries} entries")
+                for key in item:
+                    if type(key) is not str:
+                        raise _invalid("map keys are text")
+                    _check_text(key)
+                below.extend(item.values())
+            elif item is not None and kind is not bool:
+                raise _invalid(f"{kind.__name__} values are not part of the protocol")
+        level = below
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _invalid("text holds a lone surrogate") from None

@@ -1,0 +1,1 @@
+"""The runtime: a model, its engine thread, and the graphs that run on it."""

@@ -1,0 +1,383 @@
+"""A running graph on the engine thread: which nodes can start, what their sequences are, what is told to the client.
+
+A node starts when its parent and the nodes it refers to have ended. A sequence is a list of token ids that only grows; text is
+encoded once, where it enters, and what was generated is continued by its own token ids. A node that fails takes the nodes that need
+it along, with an error that names the cause; the others go on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rtlang.contract.errors import DependencyError, RequestError, RtlangError
+from rtlang.contract.events import (
+    Completion,
+    Event,
+    GraphFailed,
+    GraphFinished,
+    NodeFailed,
+    NodeFinished,
+    TextDelta,
+    Timing,
+    TokenLogprob,
+)
+from rtlang.contract.graph import Generate, Node, Select, Text, dependencies
+from rtlang.contract.params import Constraint, FinishReason, SamplingParams, SelectMethod, Usage
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.model.text.tokenizer import Tokenizer
+from rtlang.runtime.selection import select_scores, softmax
+from rtlang.runtime.token_sequence import TokenSequence, append_text
+
+
+class Submit(Protocol):
+    """Adds a request to the engine (see Engine.add for the arguments)."""
+
+    def __call__(
+        self,
+        token_ids: Sequence[int],
+        params: SamplingParams,
+        listener: Callable[[RequestOutput], None],
+        *,
+        constraint: Constraint | None = None,
+        seed: int = 0,
+        choice: int = 0,
+        score_from: int | None = None,
+        generates: bool = True,
+    ) -> Request: ...
+
+
+@dataclass(slots=True)
+class _Work:
+    """The requests behind one running generate or select node."""
+
+    node: Generate | Select
+    started: float
+    requests: list[Request] = field(default_factory=list)
+    completions: dict[int, Completion] = field(default_factory=dict)
+    num_open: int = 0
+    num_prefix_tokens: list[int] = field(default_factory=list)  # select: where each request's scored tokens begin
+    has_unconditional: bool = False
+    first_token_time: float | None = None
+
+
+class GraphExecution:
+    """One submitted graph. Lives on the engine thread only.
+
+    Args:
+        listener: gets the events; exactly one final one.
+        on_end: called once, after the final event.
+        max_model_len: most tokens of a sequence.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        graph_id: int,
+        inputs: Mapping[str, str],
+        listener: Callable[[Event], None],
+        *,
+        tokenizer: Tokenizer,
+        max_model_len: int,
+        submit: Submit,
+        abort: Callable[[Request], None],
+        clock: Callable[[], float],
+        on_end: Callable[[], None],
+        is_open: bool,
+    ) -> None:
+        self.graph_id = graph_id
+        self.is_open = is_open
+        self.is_ended = False
+        self._inputs, self._listener = inputs, listener
+        self._tokenizer, self._submit, self._abort = tokenizer, submit, abort
+        self._max_model_len = max_model_len
+        self._clock, self._on_end = clock, on_end
+        self._nodes: dict[int, Node] = {}
+        self._num_missing: dict[int, int] = {}  # unfinished dependencies of nodes that have not started
+        self._waiters: dict[int, list[int]] = {}
+        self._sequences: dict[int, TokenSequence] = {}
+        self._texts: dict[int, tuple[str, ...]] = {}
+        self._errors: dict[int, RtlangError] = {}
+        self._work: dict[int, _Work] = {}
+        self._ready: list[int] = []
+        self._is_draining = False
+        self._usage = Usage()
+
+    def add_nodes(self, nodes: Sequence[Node]) -> None:
+        """More (validated) nodes; those that can start do."""
+        for node in nodes:
+            self._nodes[node.node_id] = node
+            missing = [i for i in dependencies(node) if i not in self._sequences and i not in self._errors]
+            self._num_missing[node.node_id] = len(missing)
+            for dependency in missing:
+                self._waiters.setdefault(dependency, []).append(node.node_id)
+            if not missing:
+                self._ready.append(node.node_id)
+        self._drain()
+
+    def close(self) -> None:
+        """No more nodes will come."""
+        self.is_open = False
+        self._drain()
+
+    def fail(self, error: RtlangError) -> None:
+        """End the whole graph now."""
+        if self.is_ended:
+            return
+        self.is_ended = True
+        for work in self._work.values():
+            for request in work.requests:
+                self._abort(request)
+        self._listener(GraphFailed(self.graph_id, error))
+        self._on_end()
+
+    # -- nodes
+
+    def _drain(self) -> None:
+        """Start what can start until nothing more can, then see whether the graph is done."""
+        if self._is_draining or self.is_ended:
+            return
+        self._is_draining = True
+        while self._ready and not self.is_ended:
+            node = self._nodes[self._ready.pop()]
+            cause = next((i for i in sorted(dependencies(node)) if i in self._errors), None)
+            if cause is not None:
+                self._fail_node(node, self._dependency_error(cause))
+                continue
+            try:
+                self._start(node)
+            except RtlangError as error:
+                self._fail_node(node, error)
+            except Exception as error:
+                self._fail_node(node, RequestError(f"{type(error).__name__}: {error}"))
+        self._is_draining = False
+        if not self.is_open and not self._work and not self.is_ended and len(self._nodes) == self._num_ended():
+            self._finish()
+
+    def _num_ended(self) -> int:
+        return len(self._sequences) + len(self._errors)
+
+    def _dependency_error(self, node_id: int) -> DependencyError:
+        error = self._errors[node_id]
+        if isinstance(error, DependencyError):
+            return DependencyError(error.node_id, error.cause_code, error.cause_message)
+        return DependencyError(node_id, error.code, error.message)
+
+    def _start(self, node: Node) -> None:
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
+        match node:
+            case Text():
+                after = append_text(
+                    before,
+                    node.parts,
+                    self._tokenizer,
+                    self._inputs,
+                    lambda ref: self._texts[ref.node_id][ref.choice],
+                    self._max_model_len,
+                )
+                self._end_node(node, after, ())
+            case Generate():
+                self._start_generate(node, before)
+            case Select():
+                self._start_select(node, before)
+
+    def _end_node(self, node: Node, sequence: TokenSequence, texts: tuple[str, ...]) -> None:
+        self._sequences[node.node_id] = sequence
+        self._texts[node.node_id] = texts
+        self._release(node.node_id)
+
+    def _fail_node(self, node: Node, error: RtlangError) -> None:
+        work = self._work.pop(node.node_id, None)
+        if work is not None:
+            for request in work.requests:
+                self._abort(request)
+        self._errors[node.node_id] = error
+        name = None if isinstance(node, Text) else node.name
+        self._listener(NodeFailed(self.graph_id, node.node_id, name, error))
+        self._release(node.node_id)
+
+    def _release(self, node_id: int) -> None:
+        for waiter in self._waiters.pop(node_id, ()):
+            self._num_missing[waiter] -= 1
+            if self._num_missing[waiter] == 0:
+                self._ready.append(waiter)
+        self._drain()
+
+    def _finish(self) -> None:
+        self.is_ended = True
+        values: dict[str, str | list[str]] = {}
+        for node_id in sorted(self._texts):
+            node = self._nodes[node_id]
+            if isinstance(node, Text) or node.name is None:
+                continue
+            texts = list(self._texts[node_id])
+            if node.name in values:
+                before = values[node.name]
+                values[node.name] = [*(before if isinstance(before, list) else [before]), *texts]
+            else:
+                values[node.name] = texts if len(texts) > 1 else texts[0]
+        self._listener(GraphFinished(self.graph_id, values, self._usage, tuple(sorted(self._errors))))
+        self._on_end()
+
+    # -- generate
+
+    def _begun(self, sequence: TokenSequence) -> TokenSequence:
+        """The sequence, with the model's start tokens where it is empty."""
+        return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
+
+    def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
+        return self._begun(sequence).token_ids
+
+    def _start_generate(self, node: Generate, before: TokenSequence) -> None:
+        params = node.params
+        seed = params.seed if params.seed is not None else random.getrandbits(64)
+        work = self._work[node.node_id] = _Work(node, self._clock(), num_open=params.n)
+        prompt = self._prompt(before)
+        for choice in range(params.n):
+
+            def listener(output: RequestOutput, choice: int = choice) -> None:
+                self._on_generated(work, choice, output)
+
+            work.requests.append(
+                self._submit(
+                    prompt,
+                    params,
+                    listener,
+                    constraint=node.constraint,
+                    seed=seed,
+                    choice=choice,
+                    score_from=1 if params.prompt_logprobs is not None and choice == 0 else None,
+                )
+            )
+
+    def _on_generated(self, work: _Work, choice: int, output: RequestOutput) -> None:
+        node = work.node
+        assert isinstance(node, Generate)
+        if self.is_ended or self._work.get(node.node_id) is not work:
+            return
+        if output.error is not None:
+            self._fail_node(node, output.error)
+            return
+        if output.text or output.token_ids:
+            if work.first_token_time is None:
+                work.first_token_time = self._clock()
+            token_ids = tuple(output.token_ids)
+            self._listener(TextDelta(self.graph_id, node.node_id, choice, output.text, token_ids))
+        if output.finish_reason is None:
+            return
+        request = output.request
+        if request not in work.requests:  # the first try was not valid; all count
+            work.requests.append(request)
+        work.completions[choice] = Completion(
+            text=request.output_text.text,
+            token_ids=tuple(request.output_text.token_ids),
+            finish_reason=output.finish_reason,
+            stop_match=request.output_stop,
+            logprobs=tuple(request.logprobs) if node.params.logprobs is not None else None,
+        )
+        work.num_open -= 1
+        if work.num_open == 0:
+            self._finish_generate(node, work)
+
+    def _finish_generate(self, node: Generate, work: _Work) -> None:
+        del self._work[node.node_id]
+        completions = tuple(work.completions[choice] for choice in range(node.params.n))
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
+        after = self._begun(before).followed_by(completions[0].token_ids)
+        scores = tuple(work.requests[0].scores) if node.params.prompt_logprobs is not None else None
+        self._report(node, work, completions, prompt_logprobs=scores)
+        self._end_node(node, after if node.params.n == 1 else before, tuple(c.text for c in completions))
+
+    def _report(
+        self,
+        node: Generate | Select,
+        work: _Work,
+        completions: tuple[Completion, ...],
+        *,
+        scores: tuple[float, ...] | None = None,
+        probabilities: tuple[float, ...] | None = None,
+        prompt_logprobs: tuple[TokenLogprob, ...] | None = None,
+    ) -> None:
+        requests = work.requests
+        usage = Usage(
+            sum(request.num_prompt_tokens for request in requests),
+            sum(request.num_cached_tokens for request in requests),
+            sum(request.num_output_tokens for request in requests),
+        )
+        self._usage = self._usage + usage
+        now = self._clock()
+        timing = Timing(
+            _since(work.started, (request.first_step_time for request in requests), now),
+            (now if work.first_token_time is None else work.first_token_time) - work.started,
+            now - work.started,
+        )
+        self._listener(
+            NodeFinished(
+                self.graph_id,
+                node.node_id,
+                node.name,
+                completions,
+                usage,
+                timing,
+                scores,
+                probabilities,
+                prompt_logprobs,
+            )
+        )
+
+    # -- select
+
+    def _start_select(self, node: Select, before: TokenSequence) -> None:
+        work = self._work[node.node_id] = _Work(node, self._clock())
+        prompt = self._prompt(before)
+        choices = [tuple(self._tokenizer.encode(choice, is_start=not prompt)) for choice in node.choices]
+        work.has_unconditional = node.method is SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED
+        prefixes = [prompt, tuple(self._tokenizer.start_ids())] if work.has_unconditional else [prompt]
+        jobs = [(prefix, choice) for prefix in prefixes for choice in choices]
+        work.num_open = len(jobs)
+        for prefix, choice in jobs:
+            score_from = max(1, len(prefix))
+            work.num_prefix_tokens.append(len(prefix))
+            if len(prefix) + len(choice) <= score_from:  # a single token without prefix: nothing to condition on
+                raise RequestError("select needs text before it, or a model with a start token")
+            work.requests.append(
+                self._submit(
+                    prefix + choice,
+                    SamplingParams(max_tokens=1),
+                    lambda output: self._on_scored(work, output),
+                    score_from=score_from,
+                    generates=False,
+                )
+            )
+
+    def _on_scored(self, work: _Work, output: RequestOutput) -> None:
+        node = work.node
+        assert isinstance(node, Select)
+        if self.is_ended or self._work.get(node.node_id) is not work or not output.is_last:
+            return
+        if output.error is not None:
+            self._fail_node(node, output.error)
+            return
+        work.num_open -= 1
+        if work.num_open:
+            return
+        del self._work[node.node_id]
+        num_choices = len(node.choices)
+        logprobs = [[score.logprob for score in request.scores] for request in work.requests]
+        conditional, unconditional = logprobs[:num_choices], logprobs[num_choices:]
+        tokens = [tuple(r.token_ids[work.num_prefix_tokens[i] :]) for i, r in enumerate(work.requests[:num_choices])]
+        scores = select_scores(node.method, tokens, conditional, unconditional)
+        best = max(range(num_choices), key=lambda index: scores[index])
+        before = self._sequences[node.parent] if node.parent is not None else TokenSequence()
+        token_logprobs = tuple(work.requests[best].scores)
+        completion = Completion(node.choices[best], tokens[best], FinishReason.STOP, None, token_logprobs)
+        probabilities = softmax([sum(values) for values in conditional])
+        self._report(node, work, (completion,), scores=tuple(scores), probabilities=probabilities)
+        after = self._begun(before).followed_by(tokens[best])
+        self._end_node(node, after, (node.choices[best],))
+
+
+def _since(start: float, times: Iterable[float | None], now: float) -> float:
+    return min((time for time in times if time is not None), default=now) - start

@@ -1,0 +1,204 @@
+"""The one engine thread: commands in, step after step, an orderly end.
+
+Commands are plain callables run between steps, in order; every command that `post` accepted is run. When the loop ends, because it
+was stopped or because the engine broke beyond repair, `on_end` is called once, last, on this thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from rtlang.contract.errors import EngineDeadError
+from rtlang.engine.engine import Engine
+from rtlang.engine.request import RequestOutput
+from rtlang_grammars import process
+
+logger = logging.getLogger(__name__)
+
+MAX_WAIT_S = 3600.0
+"""Longest wait at a time: the clocks of a machine cannot wait for every number of seconds."""
+
+Command = Callable[[], None]
+
+
+class Timer:
+    """A command that runs at a time of the clock, unless it is cancelled first. Only for the engine thread."""
+
+    __slots__ = ("_loop", "command")
+
+    def __init__(self, loop: EngineLoop, command: Command) -> None:
+        self._loop = loop
+        self.command: Command | None = command
+
+    def cancel(self) -> None:
+        """Do not run, and hold on to nothing. Idempotent."""
+        if self.command is not None:
+            self.command = None
+            self._loop._timer_cancelled()
+
+
+class EngineLoop:
+    """Owner of the engine thread.
+
+    Args:
+        make_engine: builds the engine, on the engine thread (loading a model there keeps its threads together).
+        on_break: told that the engine broke; commands still queued run after it.
+        on_end: called once when the loop ends, with the cause if it broke.
+        clock: seconds, monotonic.
+        on_step: told the outputs of each step, and when it began and ended.
+    """
+
+    def __init__(
+        self,
+        make_engine: Callable[[Callable[[], None]], Engine],
+        on_break: Callable[[], None],
+        on_end: Callable[[BaseException | None], None],
+        clock: Callable[[], float] = time.monotonic,
+        on_step: Callable[[Engine, list[RequestOutput], float, float], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self._make_engine, self._on_break, self._on_end = make_engine, on_break, on_end
+        self._on_step = on_step
+        self._commands: deque[Command] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._num_timers = self._num_cancelled = 0
+        self._condition = threading.Condition()
+        self._is_stopping = False
+        self._cause: BaseException | None = None
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="rtlang-engine", daemon=True)
+        self._engine: Engine | None = None
+        self._is_woken = False
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, once `start` has returned."""
+        assert self._engine is not None
+        return self._engine
+
+    @property
+    def is_current_thread(self) -> bool:
+        """Whether the caller is on the engine thread."""
+        return threading.current_thread() is self._thread
+
+    def start(self) -> None:
+        """Start the thread and wait until the engine is ready.
+
+        Raises:
+            Whatever building the engine raised.
+        """
+        self._thread.start()
+        self._started.wait()
+        if self._engine is None and self._cause is not None:
+            raise self._cause
+
+    def post(self, command: Command) -> None:
+        """Run a command on the engine thread, soon, in order.
+
+        Raises:
+            EngineDeadError: the loop has ended.
+        """
+        with self._condition:
+            if self._cause is not None or self._is_stopping:
+                raise EngineDeadError(f"the engine has stopped: {self._cause or 'it was closed'}")
+            self._commands.append(command)
+            self._condition.notify()
+
+    def call_at(self, when: float, command: Command) -> Timer:
+        """Run a command at a time of the clock. Only from the engine thread."""
+        self._num_timers += 1
+        timer = Timer(self, command)
+        heapq.heappush(self._timers, (when, self._num_timers, timer))
+        return timer
+
+    def wake(self) -> None:
+        """Make the thread look for work; from any thread."""
+        with self._condition:
+            self._is_woken = True
+            self._condition.notify()
+
+    def leave(self) -> None:
+        """Have the thread end once the commands already posted are run, without waiting for it. Idempotent."""
+        with self._condition:
+            self._is_stopping = True
+            self._condition.notify()
+
+    def stop(self) -> None:
+        """Run the commands already posted, then end the thread. Idempotent."""
+        self.leave()
+        if self._thread.ident is not None and not self.is_current_thread:
+            self._thread.join()
+
+    def forget_engine(self) -> bool:
+        """Let go of the engine, and so of the model; False while its thread still runs (where it is what calls)."""
+        if self._thread.is_alive():
+            return False
+        self._engine = None
+        return True
+
+    def _main(self) -> None:
+        try:
+            self._engine = self._make_engine(self.wake)
+        except BaseException as error:
+            self._cause = error
+            self._started.set()
+            return
+        self._started.set()
+        cause: BaseException | None = None
+        try:
+            while self._run_once():
+                pass
+        except BaseException as error:
+            logger.critical("the engine stops: %s", error, exc_info=error)
+            cause = error
+            with self._condition:
+                self._cause = error
+            self._on_break()
+        while self._commands:  # none can be added any more
+            try:
+                self._commands.popleft()()
+            except Exception:
+                logger.exception("a command failed after the engine had stopped")
+        self._on_end(cause)
+
+    def _timer_cancelled(self) -> None:
+        self._num_cancelled += 1
+        if self._num_cancelled * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if entry[-1].command is not None]
+            heapq.heapify(self._timers)
+            self._num_cancelled = 0
+
+    def _run_once(self) -> bool:
+        engine = self.engine
+        with self._condition:
+            while not (self._commands or self._is_stopping or self._is_woken or engine.has_work):
+                timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
+                if timeout is not None and timeout <= 0:
+                    break
+                process.tidy()
+                self._condition.wait(timeout)
+            self._is_woken = False
+            num_commands = len(self._commands)
+            is_stopping = self._is_stopping
+        for _ in range(num_commands):
+            self._commands.popleft()()
+        now = self.clock()
+        while self._timers and self._timers[0][0] <= now:
+            timer = heapq.heappop(self._timers)[-1]
+            command, timer.command = timer.command, None
+            if command is not None:
+                command()
+        if is_stopping:
+            return False
+        if engine.has_work:
+            outputs = engine.step(now)
+            if self._on_step is not None:
+                self._on_step(engine, outputs, now, self.clock())
+            for output in outputs:
+                output.request.listener(output)
+        return True

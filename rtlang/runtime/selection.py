@@ -1,0 +1,66 @@
+"""From log-probabilities of choices to the one that `select` takes. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rtlang.contract.params import SelectMethod
+
+
+def select_scores(
+    method: SelectMethod,
+    tokens: Sequence[tuple[int, ...]],
+    conditional: Sequence[Sequence[float]],
+    unconditional: Sequence[Sequence[float]],
+) -> list[float]:
+    """The number by which `method` ranks each choice; higher is better, the first wins a tie.
+
+    Args:
+        tokens: of each choice. conditional: their log-probabilities after the prompt. unconditional: without it (may be empty).
+    """
+    match method:
+        case SelectMethod.TOKEN_LENGTH_NORMALIZED:
+            return [sum(values) / len(values) for values in conditional]
+        case SelectMethod.FULL_LIKELIHOOD:
+            return [sum(values) for values in conditional]
+        case SelectMethod.UNCONDITIONAL_LIKELIHOOD_NORMALIZED:
+            return [
+                sum(values) / len(values) - sum(prior) / len(prior)
+                for values, prior in zip(conditional, unconditional, strict=True)
+            ]
+        case SelectMethod.GREEDY_TOKEN_SELECTION:
+            return _greedy_scores(tokens, conditional)
+
+
+def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequence[float]]) -> list[float]:
+    """1 for the choice that is reached by taking the likeliest next token among those still possible, 0 for the others.
+
+    Where one choice is the beginning of another, the shorter one is taken when the longer ones' next token is less likely than not.
+    """
+    alive = list(range(len(tokens)))
+    depth = 0
+    while len(alive) > 1:
+        ended = [index for index in alive if len(tokens[index]) == depth]
+        alive = [index for index in alive if len(tokens[index]) > depth]
+        best = max(alive, key=lambda index: logprobs[index][_at(logprobs[index], tokens[index], depth)], default=None)
+        if best is None or (ended and logprobs[best][_at(logprobs[best], tokens[best], depth)] < math.log(0.5)):
+            alive = ended[:1]
+            break
+        alive = [index for index in alive if tokens[index][depth] == tokens[best][depth]]
+        depth += 1
+    return [1.0 if index == alive[0] else 0.0 for index in range(len(tokens))]
+
+
+def _at(logprobs: Sequence[float], tokens: Sequence[int], depth: int) -> int:
+    """Index of the score of token `depth`: the first token has none where there is no prompt."""
+    return max(0, depth - (len(tokens) - len(logprobs)))
+
+
+def softmax(values: Iterable[float]) -> tuple[float, ...]:
+    """Probabilities proportional to the exponentials of `values`."""
+    numbers = list(values)
+    top = max(numbers)
+    weights = [math.exp(value - top) for value in numbers]
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)

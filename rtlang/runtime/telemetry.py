@@ -1,0 +1,84 @@
+"""What the engine thread counts: gauges and counters once a step, latencies once a token and once a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rtlang.contract.metrics import Metrics
+from rtlang.engine.engine import Engine
+from rtlang.engine.request import RequestOutput
+from rtlang.model.gpu.device_runner import DeviceRunner
+
+
+class Telemetry:
+    """Writes the metrics of one engine. Used on the engine thread."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._seen: dict[str, int] = {}
+        self._last_token_time: dict[int, float] = {}  # by request id, while the request runs
+        self._last_step_end: float | None = None
+
+    def after_step(self, engine: Engine, outputs: Sequence[RequestOutput], started: float, ended: float) -> None:
+        """Account for a step that ran from `started` to `ended`, in seconds of the engine's clock."""
+        metrics, cache, scheduler = self._metrics, engine.cache, engine.scheduler
+        self._count("engine_steps", engine.num_steps)
+        self._count("generation_tokens", engine.num_generated_tokens)
+        self._count("prompt_tokens", engine.num_prompt_tokens)
+        self._count("num_preemptions", scheduler.num_preemptions)
+        self._count("prefix_cache_queries", cache.stats.num_queried_tokens)
+        self._count("prefix_cache_hits", cache.stats.num_hit_tokens)
+        metrics.num_requests_running.set(len(scheduler.running))
+        metrics.num_requests_waiting.set(scheduler.num_waiting)
+        metrics.kv_pages_total.set(cache.num_pages)
+        metrics.kv_pages_free.set(cache.num_free)
+        metrics.kv_cache_usage_perc.set(cache.num_in_use / cache.num_pages)
+        if self._last_step_end is not None:
+            metrics.engine_step_gap.observe(max(0.0, started - self._last_step_end))
+        self._last_step_end = ended if engine.has_work else None
+        for output in outputs:
+            self._observe(output, ended)
+
+    def _observe(self, output: RequestOutput, now: float) -> None:
+        metrics, request = self._metrics, output.request
+        if output.token_ids:
+            before = self._last_token_time.get(request.request_id)
+            if before is None:
+                metrics.time_to_first_token.observe(now - request.arrival_time)
+            else:
+                metrics.inter_token_latency.observe(now - before)
+            self._last_token_time[request.request_id] = now
+        if not output.is_last:
+            return
+        self._last_token_time.pop(request.request_id, None)
+        metrics.e2e_request_latency.observe(now - request.arrival_time)
+        if request.first_step_time is not None:
+            metrics.request_queue_time.observe(request.first_step_time - request.arrival_time)
+        metrics.request_success(str(output.finish_reason))
+
+    def _count(self, name: str, total: int) -> None:
+        grown = total - self._seen.get(name, 0)
+        if grown:
+            getattr(self._metrics, name).inc(grown)
+            self._seen[name] = total
+
+
+def counters(engine: Engine, runner: object) -> dict[str, int]:
+    """Counters and gauges of an engine and of the runner of its model."""
+    cache, scheduler = engine.cache, engine.scheduler
+    device = runner if isinstance(runner, DeviceRunner) else None
+    return {
+        "num_steps": engine.num_steps,
+        "num_requests_running": len(scheduler.running),
+        "num_requests_waiting": scheduler.num_waiting,
+        "num_preemptions": scheduler.num_preemptions,
+        "num_prompt_tokens": engine.num_prompt_tokens,
+        "num_cached_tokens": engine.num_cached_tokens,
+        "num_generated_tokens": engine.num_generated_tokens,
+        "num_pages": cache.num_pages,
+        "num_pages_free": cache.num_free,
+        "num_pages_cached": cache.num_cached,
+        "num_pages_in_use": cache.num_in_use,
+        "num_steps_replayed": device.num_replayed if device is not None else 0,
+        "num_steps_eager": device.num_eager if device is not None else 0,
+    }

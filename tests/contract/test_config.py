@@ -1,0 +1,78 @@
+"""Settings: defaults that hold, help for each, and refusals that name the field."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig, ServeConfig, setting_help
+from rtlang.contract.errors import ConfigError
+
+
+@pytest.mark.parametrize("config", [RuntimeConfig, ServeConfig])
+def test_defaults_are_accepted_and_every_field_has_help(config: type) -> None:
+    made = config()
+    helps = setting_help(config)
+    assert list(helps) == [field.name for field in fields(made)]
+    assert all(helps.values())
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "value"),
+    [
+        (RuntimeConfig, "dtype", "float8"),
+        (RuntimeConfig, "decoder", "fast"),
+        (RuntimeConfig, "weights", "none"),
+        (RuntimeConfig, "policy", "random"),
+        (RuntimeConfig, "grammar_backend", "guess"),
+        (RuntimeConfig, "num_threads", 0),
+        (RuntimeConfig, "page_size", 0),
+        (RuntimeConfig, "page_size", 16.0),
+        (RuntimeConfig, "max_rows", True),
+        (RuntimeConfig, "max_step_tokens", -5),
+        (RuntimeConfig, "num_pages", 1),
+        (RuntimeConfig, "max_model_len", 1),
+        (RuntimeConfig, "cache_bytes", 0),
+        (RuntimeConfig, "grammar_timeout_s", 0),
+        (RuntimeConfig, "grammar_timeout_s", "10"),
+        (RuntimeConfig, "grammar_timeout_s", True),
+        (RuntimeConfig, "grammar_timeout_s", float("inf")),
+        (RuntimeConfig, "grammar_timeout_s", float("nan")),
+        (RuntimeConfig, "grammar_cache_dir", ""),
+        (RuntimeConfig, "grammar_cache_dir", 5),
+        (RuntimeConfig, "grammar_cache_dir_bytes", 0),
+        (ServeConfig, "port", -1),
+        (ServeConfig, "port", 65_536),
+        (ServeConfig, "max_connections", 0),
+        (ServeConfig, "max_frame_bytes", "1M"),
+        (ServeConfig, "hello_timeout_s", 0),
+        (ServeConfig, "slow_timeout_s", 1e300),
+        (ServeConfig, "drain_timeout_s", -1),
+        (ServeConfig, "host", "0.0.0.0"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(config: type, name: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(**{name: value})
+    assert caught.value.field == name
+
+
+def test_only_our_own_engine_keeps_grammars_on_disk() -> None:
+    assert RuntimeConfig(grammar_cache_dir="somewhere").grammar_cache_dir == "somewhere"
+    with pytest.raises(ConfigError, match="grammar_cache_dir"):
+        RuntimeConfig(grammar_cache_dir="somewhere", grammar_backend="llguidance")
+
+
+def test_listening_beyond_loopback_needs_a_key_or_consent() -> None:
+    assert ServeConfig(host="0.0.0.0", api_key="secret").host == "0.0.0.0"
+    assert ServeConfig(host="0.0.0.0", allow_public=True).host == "0.0.0.0"
+    assert ServeConfig(host="::1").api_key is None
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_an_empty_key_is_no_key(key: str) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with pytest.raises(ConfigError, match="api_key"):
+            ServeConfig(host=host, api_key=key)

@@ -1,0 +1,113 @@
+"""Options of a generation: what is refused, and the way through plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.params import SamplingParams, Usage
+
+REFUSED: list[tuple[str, Any]] = [
+    ("max_tokens", 0),
+    ("max_tokens", 1.5),
+    ("max_tokens", True),
+    ("max_tokens", 1 << 30),
+    ("min_tokens", -1),
+    ("min_tokens", 129),  # over max_tokens
+    ("stop", "text"),
+    ("stop", ("",)),
+    ("stop", ("a",) * 33),
+    ("stop", (1,)),
+    ("stop_regex", ["a"]),
+    ("stop_token_ids", (-1,)),
+    ("stop_token_ids", ("a",)),
+    ("temperature", -0.1),
+    ("temperature", math.nan),
+    ("temperature", math.inf),
+    ("temperature", "hot"),
+    ("top_k", -1),
+    ("top_p", 0.0),
+    ("top_p", 1.1),
+    ("min_p", -0.1),
+    ("min_p", 2),
+    ("presence_penalty", 101),
+    ("frequency_penalty", math.nan),
+    ("repetition_penalty", 0),
+    ("logit_bias", {1: 2.0}),
+    ("logit_bias", ((1, 2.0, 3),)),
+    ("logit_bias", ((-1, 2.0),)),
+    ("logit_bias", ((1, math.inf),)),
+    ("seed", -1),
+    ("seed", 1 << 64),
+    ("n", 0),
+    ("n", 129),
+    ("logprobs", 101),
+    ("logprobs", -1),
+    ("prompt_logprobs", 1.0),
+    ("ignore_eos", 1),
+    ("max_retries", -1),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSED, ids=str)
+def test_a_wrong_value_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ParameterError) as caught:
+        SamplingParams(**{name: value})
+    assert caught.value.field == name
+
+
+def test_every_option_has_a_value_that_is_refused() -> None:
+    assert {name for name, _ in REFUSED} == {field.name for field in fields(SamplingParams)}
+
+
+def params() -> st.SearchStrategy[SamplingParams]:
+    words = st.lists(st.text(min_size=1, max_size=5), max_size=3).map(tuple)
+    number = st.floats(-100, 100)
+    return st.builds(
+        SamplingParams,
+        max_tokens=st.integers(50, 1000),
+        min_tokens=st.integers(0, 50),
+        stop=words,
+        stop_token_ids=st.lists(st.integers(0, 99), max_size=3).map(tuple),
+        stop_regex=words,
+        temperature=st.floats(0, 100),
+        top_k=st.integers(0, 50),
+        top_p=st.floats(0.1, 1),
+        min_p=st.floats(0, 1),
+        presence_penalty=number,
+        frequency_penalty=number,
+        repetition_penalty=st.floats(0.1, 100),
+        logit_bias=st.lists(st.tuples(st.integers(0, 99), number), max_size=3).map(tuple),
+        seed=st.none() | st.integers(0, (1 << 64) - 1),
+        n=st.integers(1, 128),
+        logprobs=st.none() | st.integers(0, 100),
+        prompt_logprobs=st.none() | st.integers(0, 100),
+        ignore_eos=st.booleans(),
+    )
+
+
+@given(params())
+def test_options_come_back_from_their_plain_form(given_params: SamplingParams) -> None:
+    plain = json.loads(json.dumps(given_params.to_plain()))
+    assert SamplingParams.from_plain(plain) == given_params
+
+
+def test_the_plain_form_holds_only_what_was_changed() -> None:
+    assert SamplingParams().to_plain() == {}
+    assert SamplingParams(stop=("a",), logit_bias=((3, -1.0),)).to_plain() == {"stop": ["a"], "logit_bias": [[3, -1.0]]}
+
+
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ParameterError, match=r"top_q.*unknown option.*top_p"):
+        SamplingParams.from_plain({"top_q": 1})
+
+
+def test_usage_adds_up() -> None:
+    assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)

@@ -1,0 +1,84 @@
+"""Forms as output types: what constraint they stand for, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+import rtlang as rt
+from rtlang.contract.errors import ParameterError
+from rtlang.contract.params import ConstraintKind
+from rtlang.lang.output_types.types import output_type
+from rtlang_grammars.spec import JsonStyle, PropertyOrder, Whitespace
+
+
+class Point(BaseModel):
+    x: int
+    y: int = 0
+
+
+def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None:
+    plain, styled = output_type(schema=Point), rt.json_text(Point, whitespace="compact", order="declared")
+    assert plain.constraint is not None
+    assert styled.constraint is not None
+    assert plain.constraint.style == JsonStyle()
+    assert styled.constraint.style == JsonStyle(Whitespace.COMPACT, PropertyOrder.DECLARED)
+    assert styled.constraint.source == plain.constraint.source
+    assert styled.read("p", '{"x": 1}') == Point(x=1)
+    assert output_type(type=styled) is styled
+    assert output_type(schema=styled) is styled
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: rt.json_text(Point, whitespace="wide"), "whitespace"),  # type: ignore[arg-type]
+        (lambda: rt.json_text(Point, order="sorted"), "order"),  # type: ignore[arg-type]
+        (lambda: rt.json_text(int), "schema"),
+        (lambda: rt.json_text("{"), "schema"),
+        (lambda: rt.ebnf(" "), "source"),
+        (lambda: rt.ebnf("a ::= b", notation="bnf"), "notation"),  # type: ignore[arg-type]
+        (lambda: rt.sequence("a", str), "parts"),
+        (lambda: rt.either(), "parts"),
+        (lambda: rt.repeated("a", 3, 2), "parts"),
+        (lambda: rt.tagged({"": ("a", "b")}), "parts"),
+        (lambda: rt.tagged([("<a", "x", "")], triggers=["<b"]), "parts"),
+        (lambda: rt.tagged({"<a>": int}), "tags"),  # type: ignore[dict-item]
+        (lambda: rt.tagged([("<a>",)]), "tags"),  # type: ignore[list-item]
+        (lambda: rt.sequence(Point, rt.json_text(Point, whitespace="compact")), "parts"),
+        (lambda: rt.sequence(object()), "type"),
+    ],
+)
+def test_what_is_no_form_is_refused(make: Any, field: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert caught.value.field == field
+
+
+def test_grammars_of_other_notations() -> None:
+    assert rt.ebnf('root ::= "a"').constraint.kind is ConstraintKind.GBNF  # type: ignore[union-attr]
+    assert rt.ebnf("s ::= 'a'", notation="w3c").constraint.kind is ConstraintKind.EBNF  # type: ignore[union-attr]
+
+
+def test_parts_are_texts_patterns_types_schemas_and_forms() -> None:
+    form = rt.sequence(
+        "n=", int, re.compile("[a-z]"), {"type": "null"}, rt.either(Literal["x", "y"], Point), rt.ebnf("root ::= [a]")
+    )
+    assert form.constraint is not None
+    assert form.constraint.kind is ConstraintKind.STRUCTURE
+    parts = json.loads(form.constraint.source)["sequence"]
+    kinds = [part if isinstance(part, str) else part.get("kind", sorted(part)) for part in parts]
+    assert kinds == ["n=", "regex", "regex", "json_schema", ["any_of"], "gbnf"]
+    assert [part["kind"] for part in parts[4]["any_of"]] == ["choice", "json_schema"]
+    assert form.is_text
+    assert form.read("f", "any") == "any"
+
+
+def test_tags_are_given_as_a_mapping_or_a_list() -> None:
+    mapped = rt.tagged({"<call>": (Point, "</call>")}, low=1, high=2, text_behind=False)
+    assert mapped == rt.tagged([("<call>", Point, "</call>")], low=1, high=2, text_behind=False)
+    assert rt.repeated(mapped, 1).constraint is not None

@@ -1,0 +1,112 @@
+"""Linear layers, packed and plain, against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rtlang.model.decoders import linear as linear_module
+from rtlang.model.decoders.linear import Linear, PackedModule, can_pack, pack_linears
+
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 4e-3}
+
+
+def exact(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    y = x.double() @ weight.double().T
+    return y if bias is None else y + bias.double()
+
+
+def relative_error(found: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((found.double() - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("out_features", "in_features"), [(64, 64), (515, 384), (1024, 512), (259, 1030)])
+@pytest.mark.parametrize("has_bias", [False, True])
+@torch.inference_mode()
+def test_every_batch_size_agrees_with_float64(
+    dtype: torch.dtype, out_features: int, in_features: int, has_bias: bool
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(out_features, in_features, generator=generator).to(dtype)
+    bias = torch.randn(out_features, generator=generator).to(dtype) if has_bias else None
+    layer = Linear(weight.clone(), bias)
+    assert (layer.in_features, layer.out_features) == (in_features, out_features)
+    for num_rows in (1, 2, 3, 7, 16, 31, 32, 33, 64, 100, 257, 1024):
+        x = torch.randn(num_rows, in_features, generator=generator).to(dtype)
+        y = layer(x)
+        assert y.shape == (num_rows, out_features)
+        assert y.dtype == dtype
+        assert relative_error(y, exact(x, weight, bias)) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@torch.inference_mode()
+def test_strided_input_gives_the_same(dtype: torch.dtype) -> None:
+    weight = torch.randn(768, 512, generator=torch.Generator().manual_seed(1)).to(dtype)
+    x = torch.randn(5, 1024, generator=torch.Generator().manual_seed(2)).to(dtype)[:, 512:]
+    assert relative_error(Linear(weight.clone())(x), exact(x, weight, None)) < TOLERANCE[dtype]
+
+
+def test_the_plain_copy_is_not_kept_after_packing() -> None:
+    if not can_pack(torch.bfloat16):
+        pytest.skip("needs packed bfloat16 linears")
+    layer = Linear(torch.zeros(256, 256, dtype=torch.bfloat16))
+    assert layer.is_packed
+    assert layer.weight.layout is not torch.strided
+
+
+def test_without_the_private_operators_plain_weights_are_used(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(weight: torch.Tensor) -> torch.Tensor:
+        raise AttributeError("no such operator")
+
+    monkeypatch.setattr(linear_module, "_pack", missing)
+    monkeypatch.setattr(linear_module, "_PROBED", {})
+    weight = torch.randn(300, 500, generator=torch.Generator().manual_seed(0)).bfloat16()
+    layer = Linear(weight)
+    assert not layer.is_packed
+    assert "plain ones are used" in caplog.text
+    x = torch.randn(3, 500, generator=torch.Generator().manual_seed(1)).bfloat16()
+    assert torch.equal(layer(x), torch.nn.functional.linear(x, weight))
+
+
+def test_a_packed_operator_that_is_wrong_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = linear_module._pack
+    monkeypatch.setattr(linear_module, "_pack", lambda weight: pack(weight * 1.5))
+    monkeypatch.setattr(linear_module, "_PROBED", {})
+    assert not can_pack(torch.bfloat16)
+
+
+@torch.inference_mode()
+def test_modules_are_replaced_in_place_and_compute_the_same() -> None:
+    if not can_pack(torch.bfloat16):
+        pytest.skip("needs packed bfloat16 linears")
+    torch.manual_seed(0)
+    head = torch.nn.Linear(64, 96, bias=False)
+    embedding = torch.nn.Embedding(96, 64)
+    head.weight = embedding.weight
+    model = torch.nn.ModuleDict({"up": torch.nn.Linear(32, 64), "embedding": embedding, "head": head}).bfloat16()
+    x = torch.randn(2, 3, 32).bfloat16()
+    before = model["head"](torch.tanh(model["up"](x)))
+    assert pack_linears(model) == 2
+    assert isinstance(model["up"], PackedModule)
+    assert isinstance(model["head"], PackedModule)
+    after = model["head"](torch.tanh(model["up"](x)))
+    assert after.shape == before.shape == (2, 3, 96)
+    assert relative_error(after, before.double()) < 1e-2
+    assert model["embedding"](torch.tensor([5])).shape == (1, 64)
+    assert model["up"](x[:, :0]).shape == (2, 0, 64)
+    assert model["up"].weight.dtype is torch.bfloat16
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.linear(x, model["up"].weight)
+
+
+def test_subclasses_of_linear_are_left_alone() -> None:
+    class Scaled(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return 2 * super().forward(x)
+
+    model = torch.nn.Sequential(Scaled(600, 600).bfloat16())
+    assert pack_linears(model) == 0

@@ -1,0 +1,277 @@
+"""The native decoder against transformers: tiny random models of each family, ragged, chunked, over shared pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.model.decoders import native_decoder
+from rtlang.model.decoders.native_decoder import NativeDecoder, rope_tables
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.loading.model_config import ModelConfig, RopeConfig
+from tests.support.model_steps import greedy_tokens, ragged_logits
+from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint, make_model, random_model, save_checkpoint
+
+LLAMA3_ROPE = {
+    "rope_type": "llama3",
+    "rope_theta": 500.0,
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 32,
+}
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("llama", {}),
+    "llama-tied": ("llama", {"tie_word_embeddings": True}),
+    "llama-biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama-one-kv-head": ("llama", {"num_key_value_heads": 1}),
+    "llama-all-kv-heads": ("llama", {"num_key_value_heads": 4}),
+    "llama-head-dim": ("llama", {"head_dim": 32}),
+    "llama3-rope": ("llama", {"rope_parameters": LLAMA3_ROPE}),
+    "linear-rope": ("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}}),
+    "mistral-window": ("mistral", {"sliding_window": 10}),
+    "mistral-full": ("mistral", {"sliding_window": None}),
+    "qwen2": ("qwen2", {}),
+    "qwen2-window": (
+        "qwen2",
+        {"use_sliding_window": True, "sliding_window": 10, "max_window_layers": 1, "num_hidden_layers": 3},
+    ),
+    "qwen3": ("qwen3", {}),
+    "qwen3-bias": ("qwen3", {"attention_bias": True}),
+}
+
+
+# Entries of config.json as published checkpoints spell them; the last part says whether the native decoder takes it.
+LLAMA3_SCALING = {key: value for key, value in LLAMA3_ROPE.items() if key != "rope_theta"}
+FIELDS: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "plain": ("llama", {}, True),
+    "attention_bias": ("llama", {"attention_bias": True}, True),
+    "mlp_bias": ("llama", {"mlp_bias": True}, True),
+    "mistral has no biases": ("mistral", {"attention_bias": True, "mlp_bias": True}, True),
+    "qwen2 has biases": ("qwen2", {"attention_bias": False, "mlp_bias": True}, True),
+    "qwen3 attention_bias": ("qwen3", {"attention_bias": True, "head_dim": 32}, True),
+    "head_dim": ("llama", {"head_dim": 24}, True),
+    "head_dim null": ("llama", {"head_dim": None}, True),
+    "head_dim of mistral": ("mistral", {"head_dim": 32}, True),
+    "num_key_value_heads null": ("llama", {"num_key_value_heads": None}, True),
+    "rms_norm_eps": ("llama", {"rms_norm_eps": 0.1}, True),
+    "tied": ("llama", {"tie_word_embeddings": True}, True),
+    "swish": ("llama", {"hidden_act": "swish"}, True),
+    "gelu": ("llama", {"hidden_act": "gelu"}, False),
+    "relu2 in qwen2": ("qwen2", {"hidden_act": "relu2"}, False),
+    "rope_theta": ("llama", {"rope_theta": 50.0}, True),
+    "rope_theta in rope_parameters": ("llama", {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0}}, True),
+    "rope_theta twice": ("qwen2", {"rope_theta": 9.0, "rope_parameters": {"rope_theta": 50.0}}, True),
+    "rope_scaling null": ("llama", {"rope_theta": 50.0, "rope_scaling": None}, True),
+    "linear": ("llama", {"rope_theta": 50.0, "rope_scaling": {"type": "linear", "factor": 4.0}}, True),
+    "llama3": ("llama", {"rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING}, True),
+    "llama3 in qwen3": ("qwen3", {"head_dim": 32, "rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING}, True),
+    "llama3 with the length beside it": (
+        "llama",
+        {"rope_theta": 500.0, "rope_scaling": LLAMA3_SCALING, "original_max_position_embeddings": 8},
+        True,
+    ),
+    "both rope entries": (
+        "llama",
+        {"rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_type": "default"}},
+        True,
+    ),
+    "yarn": ("llama", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}, "max_position_embeddings": 64}, False),
+    "dynamic": ("llama", {"rope_scaling": {"type": "dynamic", "factor": 4.0}}, False),
+    "longrope": (
+        "llama",
+        {
+            "rope_scaling": {"type": "longrope", "factor": 2.0, "long_factor": [2.0] * 8, "short_factor": [1.3] * 8},
+        },
+        False,
+    ),
+    "partial rotary": ("llama", {"partial_rotary_factor": 0.5}, False),
+    "sliding_window of llama means nothing": ("llama", {"sliding_window": 8}, True),
+    "sliding_window": ("mistral", {"sliding_window": 8}, True),
+    "sliding_window unused": (
+        "qwen2",
+        {"sliding_window": 8, "use_sliding_window": False, "max_window_layers": 0},
+        True,
+    ),
+    "max_window_layers": ("qwen2", {"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 1}, True),
+    "layer_types": (
+        "qwen3",
+        {
+            "head_dim": 32,
+            "sliding_window": 8,
+            "use_sliding_window": True,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+        True,
+    ),
+    "other families' factors mean nothing": ("llama", {"logits_scaling": 2.0, "residual_multiplier": 0.5}, True),
+    "pretraining_tp": ("llama", {"pretraining_tp": 2}, True),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_field_that_changes_results_is_computed_or_left_to_the_transformers_decoder(
+    field: str, tmp_path: Path
+) -> None:
+    import transformers
+
+    family, entries, is_native = FIELDS[field]
+    path = make_checkpoint(tmp_path / "plain", family)
+    raw = json.loads((path / "config.json").read_text())
+    for name in ("rope_parameters", "rope_theta", "rope_scaling", "head_dim", "layer_types", *entries):
+        raw.pop(name, None)
+    raw |= entries
+    (path / "config.json").write_text(json.dumps(raw))  # of the right shapes only now, so made once more
+    save_checkpoint(random_model(transformers.AutoConfig.from_pretrained(path)), path)
+    (path / "config.json").write_text(json.dumps(raw))
+    config = ModelConfig.from_pretrained(path)
+    assert (config.native is not None) == is_native, config.native_obstacle
+    runner = HostRunner(
+        RuntimeConfig(model=str(path), dtype="float32", num_pages=64, page_size=4, num_threads=1, max_model_len=64)
+    )
+    runner.load()
+    assert isinstance(runner.decoder, NativeDecoder) == is_native
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+def load_runner(path: Path, dtype: str = "float32") -> HostRunner:
+    runner = HostRunner(
+        RuntimeConfig(model=str(path), dtype=dtype, decoder="native", num_pages=64, page_size=4, num_threads=1)
+    )
+    runner.load()
+    assert isinstance(runner.decoder, NativeDecoder)
+    return runner
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ragged_chunked_and_shared_logits_equal_transformers(case: str, tmp_path: Path) -> None:
+    family, overrides = CASES[case]
+    runner = load_runner(make_checkpoint(tmp_path, family, **overrides))
+    model = make_model(family, **overrides)
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+        assert logits.argmax(-1).tolist() == expected.argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("head", ["same", "other", "alone"])
+def test_a_tied_head_that_the_checkpoint_has_is_used_as_in_transformers(head: str, tmp_path: Path) -> None:
+    import transformers
+
+    path = make_checkpoint(tmp_path, "llama", tie_word_embeddings=True)
+    weights = load_file(path / "model.safetensors")
+    embedding = weights["model.embed_tokens.weight"]
+    other = torch.randn(embedding.shape, generator=torch.Generator().manual_seed(7)) * 0.15
+    weights["lm_head.weight"] = other if head == "other" else embedding.clone()
+    if head == "alone":
+        del weights["model.embed_tokens.weight"]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    model = transformers.AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager")
+    for token_ids, logits in ragged_logits(load_runner(path), VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "qwen3"])
+def test_greedy_text_equals_transformers_generate(family: str, tmp_path: Path) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, family))
+    prompt = list(range(40, 60))
+    with torch.no_grad():
+        expected = make_model(family).generate(
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+            max_new_tokens=40,
+            do_sample=False,
+            eos_token_id=None,
+        )
+    assert greedy_tokens(runner, prompt, 40) == expected[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_bfloat16_logits_stay_near_float32_transformers(family: str, tmp_path: Path) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, family), dtype="bfloat16")
+    model = make_model(family)
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        relative = (logits - expected).norm() / expected.norm()
+        assert relative < 0.05
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_layers_of_small_models_are_one_call_with_the_same_tokens(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_checkpoint(tmp_path, "qwen3")
+    tokens, calls = [], []
+    for largest in (native_decoder._LARGEST_FUSED, 0):
+        monkeypatch.setattr(native_decoder, "_LARGEST_FUSED", largest)
+        runner = load_runner(path, dtype=dtype)
+        assert isinstance(runner.decoder, NativeDecoder)
+        step = runner.decoder._fused
+        assert (step is not None) == bool(largest)
+        if step is not None:
+            forward = step.forward
+            monkeypatch.setattr(step, "forward", lambda *args, real=forward: calls.append(len(args[0])) or real(*args))
+        tokens.append(greedy_tokens(runner, list(range(40, 60)), 30))
+    assert tokens[0] == tokens[1]
+    assert calls == [1] * 29  # not the prompt's 20 tokens
+
+
+def test_the_definition_is_not_left_for_the_fused_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "llama"))
+    assert isinstance(runner.decoder, NativeDecoder)
+    monkeypatch.setattr(runner.decoder._fused, "forward", None)
+    monkeypatch.setattr(runner.decoder._fused, "project", None)
+    monkeypatch.setenv("RTLANG_KERNELS", "reference")
+    assert len(greedy_tokens(runner, [40, 41], 3)) == 3
+
+
+def test_rotation_tables_grow_with_the_longest_sequence(tmp_path: Path) -> None:
+    runner = load_runner(make_checkpoint(tmp_path, "llama", max_position_embeddings=16384))
+    decoder = runner.decoder
+    assert isinstance(decoder, NativeDecoder)
+    native_decoder._cos, native_decoder._sin = native_decoder._cos[:8], native_decoder._sin[:8]
+    model = make_model("llama", max_position_embeddings=16384)
+    for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "rope", [{"rope_type": "default", "rope_theta": 1e6}, LLAMA3_ROPE, {**LLAMA3_ROPE, "factor": 32.0}], ids=str
+)
+def test_rotation_tables_equal_those_of_transformers(rope: dict[str, Any]) -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    config = LlamaConfig(
+        hidden_size=64, num_attention_heads=2, rope_parameters=dict(rope), max_position_embeddings=4096
+    )
+    cos, sin = LlamaRotaryEmbedding(config)(torch.zeros(1, dtype=torch.float32), torch.arange(3000)[None])
+    own = RopeConfig(
+        theta=rope["rope_theta"],
+        kind=rope["rope_type"],
+        factor=rope.get("factor", 1.0),
+        low_freq_factor=rope.get("low_freq_factor", 1.0),
+        high_freq_factor=rope.get("high_freq_factor", 4.0),
+        original_max_position_embeddings=rope.get("original_max_position_embeddings", 8192),
+    )
+    own_cos, own_sin = rope_tables(own, 32, 3000)
+    # float32 angles of up to 3000 rad may differ by their last bit
+    torch.testing.assert_close(own_cos, cos[0, :, :16], rtol=0, atol=5e-4)
+    torch.testing.assert_close(own_sin, sin[0, :, :16], rtol=0, atol=5e-4)

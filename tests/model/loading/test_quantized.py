@@ -1,0 +1,247 @@
+"""Checkpoints of int8 weights: read as compressed-tensors' own reader does, on both decoders, or refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import AutoModelForCausalLM, CompressedTensorsConfig
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.contract.errors import ModelLoadError
+from rtlang.model.decoders.transformers_decoder import TransformersDecoder
+from rtlang.model.host_runner import HostRunner
+from rtlang.model.loading.quantized import dequantized, int8_config, quantization_obstacle, quantized
+from tests.support.model_steps import ragged_logits
+from tests.support.tiny_models import VOCAB_SIZE, make_checkpoint
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:You passed `quantization_config`:UserWarning"),
+]
+
+
+def int8_checkpoint(tmp_path: Path, family: str = "llama", **changes: Any) -> Path:
+    """A tiny checkpoint whose linear layers are int8; `changes` of its weights."""
+    path = make_checkpoint(tmp_path, family)
+    weights: dict[str, Tensor] = {}
+    for name, tensor in load_file(path / "model.safetensors").items():
+        weights[name] = tensor
+        if "_proj.weight" in name:
+            weights[name], weights[name + "_scale"] = quantized(tensor)
+    weights = {name: tensor for name, tensor in {**weights, **changes}.items() if tensor is not None}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "quantization_config": int8_config()}))
+    return path
+
+
+def load_runner(path: Path, decoder: str) -> HostRunner:
+    config = RuntimeConfig(model=str(path), dtype="float32", decoder=decoder, num_pages=64, page_size=4, num_threads=1)
+    runner = HostRunner(config)
+    runner.load()
+    return runner
+
+
+@pytest.mark.parametrize(
+    ("family", "decoder"), [("llama", "native"), ("llama", "transformers"), ("gemma2", "transformers")]
+)
+def test_logits_equal_those_of_the_formats_own_reader(family: str, decoder: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path, family)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        path,
+        dtype=torch.float32,
+        attn_implementation="eager",
+        quantization_config=CompressedTensorsConfig(dequantize=True),
+    )
+    for token_ids, logits in ragged_logits(load_runner(path, decoder), VOCAB_SIZE):
+        with torch.no_grad():
+            expected = model(torch.tensor([token_ids]), use_cache=False).logits[0, -len(logits) :]
+        torch.testing.assert_close(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_weight_and_what_it_becomes_differ_by_half_a_scale_at_most() -> None:
+    weight = torch.randn(7, 33, generator=torch.Generator().manual_seed(1)) * torch.logspace(-6, 3, 7)[:, None]
+    weight[3] = 0.0
+    values, scale = quantized(weight)
+    assert values.dtype is torch.int8
+    assert scale.shape == (7, 1)
+    assert ((dequantized(values, scale, torch.float32) - weight).abs() <= scale * 0.5001).all()
+
+
+def test_scales_stand_for_a_tensor_a_row_or_a_group_of_columns() -> None:
+    values = torch.tensor([[1, -2, 3, 4], [5, 6, -7, 127]], dtype=torch.int8)
+    whole = dequantized(values, torch.tensor([0.5]), torch.float32)
+    assert torch.equal(whole, values * 0.5)
+    rows = dequantized(values, torch.tensor([[0.5], [2.0]]), torch.float32)
+    assert torch.equal(rows, values * torch.tensor([[0.5], [2.0]]))
+    groups = dequantized(values, torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.float32)
+    assert torch.equal(groups, torch.tensor([[1.0, -2.0, 6.0, 8.0], [15.0, 18.0, -28.0, 508.0]]))
+    for shape in ((3, 1), (2, 3), (2, 0), (2,)):
+        with pytest.raises(ValueError, match="do not fit"):
+            dequantized(values, torch.ones(shape), torch.float32)
+
+
+FIRST = "model.layers.0.self_attn.q_proj.weight"
+
+
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({FIRST + "_scale": None}, rf"{FIRST} holds .*(int8|I8)"),
+        ({FIRST + "_scale": torch.ones(5, 1)}, rf"{FIRST} scales of shape \[5, 1\] do not fit"),
+        ({FIRST + "_scale": torch.ones(64, 1, dtype=torch.int32)}, rf"{FIRST} has scales of torch.int32"),
+        ({FIRST: torch.zeros(64, 64, dtype=torch.int16)}, rf"{FIRST} holds .*(int16|I16)"),
+        ({FIRST: torch.zeros(64, 64)}, rf"{FIRST} holds torch.float32 and has scales"),
+        ({FIRST + "_zero_point": torch.ones(64, 1)}, rf"{FIRST}_zero_point has no place"),
+        ({FIRST + "_zero_point": torch.ones(64, 1, dtype=torch.int8)}, rf"{FIRST}_zero_point (has no place|holds)"),
+        ({FIRST + "_g_idx": torch.zeros(64, dtype=torch.int32)}, rf"{FIRST}_g_idx (has no place|holds)"),
+    ],
+    ids=(
+        "no scales",
+        "wrong shape",
+        "no floats",
+        "another kind",
+        "floats with scales",
+        "zero points of floats",
+        "zero points",
+        "order of columns",
+    ),
+)
+def test_damaged_weights_are_refused_by_name(
+    changes: dict[str, Tensor | None], message: str, decoder: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelLoadError, match=message):
+        load_runner(int8_checkpoint(tmp_path, **changes), decoder)
+
+
+def changed(**of_group: Any) -> dict[str, Any]:
+    config = int8_config()
+    config["config_groups"]["group_0"].update(of_group)
+    return config
+
+
+WEIGHTS = int8_config()["config_groups"]["group_0"]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"quant_method": "awq", "bits": 4}, "awq"),
+        ({**int8_config(), "format": "pack-quantized"}, "pack-quantized"),
+        ({**int8_config(), "kv_cache_scheme": {"num_bits": 8}}, "kv_cache_scheme"),
+        ({**int8_config(), "config_groups": {}}, "no config_groups"),
+        (changed(weights=None), "group_0 says nothing of weights"),
+        (changed(weights={"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group"}), "not symmetric int8"),
+        (changed(weights={"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}), "not symmetric"),
+        (changed(weights={"num_bits": 8, "type": "int", "symmetric": False, "strategy": "tensor"}), "not symmetric"),
+        (changed(weights={"num_bits": 8, "type": "int", "symmetric": True, "strategy": "block"}), "by channel"),
+        (changed(input_activations={"num_bits": 8}), "activations"),
+        (changed(weights={**WEIGHTS, "actorder": "group"}), "actorder"),
+        ({**int8_config(), "transform_config": {"config_groups": {"R1": {"type": "hadamard"}}}}, "transform_config"),
+        ({**int8_config(), "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
+        ({}, "quantized"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_quantization_is_refused_by_what_it_is(config: dict[str, Any], message: str, tmp_path: Path) -> None:
+    obstacle = quantization_obstacle(config)
+    assert obstacle is not None
+    assert message in obstacle
+    path = int8_checkpoint(tmp_path)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
+    with pytest.raises(ModelLoadError, match=message):
+        load_runner(path, "auto")
+
+
+@pytest.mark.parametrize("config", ["awq", [1], 8])
+def test_a_quantization_that_is_no_object_is_refused(config: Any, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path)
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": config}))
+    for decoder in ("auto", "transformers"):
+        with pytest.raises(ModelLoadError, match=r"cannot read the config\.json|no object"):
+            load_runner(path, decoder)
+
+
+def test_what_the_network_writes_is_no_obstacle() -> None:
+    assert quantization_obstacle(int8_config()) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transform_config": {}, "sparsity_config": {}},
+        {"transform_config": {"config_groups": {}}, "sparsity_config": {"format": "dense"}},
+        {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {**WEIGHTS, "actorder": "weight"}}}},
+    ],
+    ids=["nothing said", "nothing done", "order of calibration"],
+)
+def test_what_changes_nothing_is_no_obstacle(changes: dict[str, Any]) -> None:
+    assert quantization_obstacle({**int8_config(), **changes}) is None
+
+
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
+@pytest.mark.parametrize("config", [{}, {"compression_config": int8_config()}, {"quantization_config": None}], ids=str)
+def test_int8_without_a_quantization_is_refused(config: dict[str, Any], decoder: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path)
+    content = json.loads((path / "config.json").read_text())
+    del content["quantization_config"]
+    (path / "config.json").write_text(json.dumps({**content, **config}))
+    with pytest.raises(ModelLoadError, match=r"_proj\.weight holds .*(int8|I8).* where config.json has"):
+        load_runner(path, decoder)
+
+
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn])
+def test_scales_that_nobody_asks_for_are_refused(dtype: torch.dtype, decoder: str, tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path)
+    weights = load_file(path / "model.safetensors")
+    weights |= {FIRST: weights[FIRST].to(dtype), FIRST + "_scale": torch.full((64, 1), 3.0)}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelLoadError, match=rf"{FIRST}_scale has no place: config.json does not say how to use it"):
+        load_runner(path, decoder)
+
+
+@pytest.mark.parametrize("decoder", ["native", "transformers"])
+def test_scales_may_lie_in_another_file_than_their_weights(decoder: str, tmp_path: Path) -> None:
+    path = int8_checkpoint(tmp_path / "apart")
+    weights = load_file(path / "model.safetensors")
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    place = {name: names[name.endswith("_scale")] for name in weights}
+    for file in names:
+        part = {name: weights[name] for name in weights if place[name] == file}
+        save_file(part, path / file, metadata={"format": "pt"})
+    (path / "model.safetensors").unlink()
+    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": place}))
+    whole = ragged_logits(load_runner(int8_checkpoint(tmp_path / "whole"), decoder), VOCAB_SIZE)
+    for (_, logits), (_, expected) in zip(ragged_logits(load_runner(path, decoder), VOCAB_SIZE), whole, strict=True):
+        assert torch.equal(logits, expected)
+
+
+def test_tensors_that_stay_in_float32_are_not_rounded(tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path, "deepseek_v3")
+    weights = load_file(path / "model.safetensors")
+    (name,) = (name for name in weights if name.endswith("e_score_correction_bias"))
+    bias = weights[name] = torch.randn(weights[name].shape, generator=torch.Generator().manual_seed(3))
+    for each in [each for each in weights if each.endswith("_proj.weight")]:
+        weights[each], weights[each + "_scale"] = quantized(weights[each])
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    content = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**content, "quantization_config": int8_config()}))
+    config = RuntimeConfig(
+        model=str(path), dtype="bfloat16", decoder="transformers", num_pages=64, page_size=4, num_threads=1
+    )
+    runner = HostRunner(config)
+    runner.load()
+    assert isinstance(runner.decoder, TransformersDecoder)
+    state = runner.decoder.model.state_dict()
+    assert state[name].dtype is torch.float32
+    assert torch.equal(state[name], bias)

@@ -1,0 +1,82 @@
+"""What a chat template may do, and what ends it before it harms the engine."""
+
+from __future__ import annotations
+
+import datetime
+
+import jinja2
+import pytest
+
+from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, TemplateEnvironment
+
+NOW = datetime.datetime(2024, 5, 17)
+MESSAGES = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+DOUBLING = "{% set ns = namespace(x=START) %}{% for i in range(60) %}{% set ns.x = ns.x OP ns.x %}{% endfor %}{{ ns.x|length }}"
+
+
+def render(source: str) -> str:
+    environment = TemplateEnvironment(NOW)
+    template = environment.compiled(source)
+    environment.begin()
+    return template.render(messages=MESSAGES, count=len(MESSAGES))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ 1 }};{% endfor %}", "user:one1;assistant:two1;"),
+        ("{% macro a(x) %}<{{ x }}{{ caller() }}>{% endmacro %}{% call a(1) %}b{% endcall %}", "<1b>"),
+        ("{% for m in messages if m.role == 'user' %}{{ loop.index }}{% else %}x{% endfor %}", "1"),
+        ("{% for m in [] %}{{ m }}{% else %}none{% endfor %}", "none"),
+        ("{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m.content }}{% endfor %}", "two"),
+        ("{{ 'ab' * 3 + 'c' }}{{ 2 ** 10 }}{{ 7 % 4 }}{{ '%5s' % 'x' }}", "abababc10243    x"),
+        ("{{ messages|tojson(indent=1)|length > 10 }}{{ 'a'|center(5) }}|{{ strftime_now('%Y') }}", "True  a  |2024"),
+        ("{% set go_round = 1 %}{% for m in messages %}{{ go_round }}{% endfor %}", "11"),
+    ],
+)
+def test_what_templates_are_written_with_works(source: str, expected: str) -> None:
+    assert render(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro a(n) %}{% if n %}{{ a(n - 1) }}{{ a(n - 1) }}{% endif %}{% endmacro %}{{ a(60) }}",
+        "{% macro a(n) %}{{ caller() }}{{ caller() }}{% endmacro %}"
+        + "{% call a(1) %}" * 40
+        + "x"
+        + "{% endcall %}" * 40,
+        DOUBLING.replace("START", "'x' * count").replace("OP", "~"),
+        DOUBLING.replace("START", "'x' * count").replace("OP", "+"),
+        DOUBLING.replace("START", "messages").replace("OP", "+"),
+        DOUBLING.replace("START", "[count, count]|length + 8").replace("OP", "*"),
+        "{{ ('x' * (count * 10 ** 9))|length }}",
+        "{{ count ** (10 ** 8) }}",
+        "{{ 9 ** 99999999 }}",
+        "{{ '%9999999999d' % count }}",
+        "{{ 'x'|center(10000000000) }}",
+        "{{ 'x'.ljust(10000000000) }}",
+        "{{ messages|tojson(indent=1000000000) }}",
+        "{{ lipsum(n=100000) }}",
+        "{{ ''.__class__.__mro__ }}",
+        "{{ raise_exception.__globals__.keys() }}",
+        "{{ messages.clear() }}",
+    ],
+)
+def test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error(source: str) -> None:
+    with pytest.raises(jinja2.TemplateError):
+        render(source)
+
+
+def test_each_rendering_has_all_its_rounds() -> None:
+    environment = TemplateEnvironment(NOW)
+    template = environment.compiled("{% for i in range(90000) %}{% for j in range(8) %}{% endfor %}{% endfor %}ok")
+    for _ in range(2):
+        environment.begin()
+        assert template.render() == "ok"
+
+
+def test_a_source_without_end_is_refused() -> None:
+    with pytest.raises(jinja2.TemplateError, match="longer than"):
+        TemplateEnvironment(NOW).compiled("x" * (MAX_SOURCE_CHARS + 1))

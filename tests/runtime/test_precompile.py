@@ -1,0 +1,93 @@
+"""A first run on a machine: nothing is compiled yet, and the text is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtlang.contract.config import RuntimeConfig
+from rtlang.runtime import precompile
+
+ROOT = Path(__file__).parents[2]
+FIRST_RUN = """
+import json, os, signal, subprocess, sys, time
+sys.path[:0] = {paths}
+import rtlang as rt
+from rtlang_grammars.machine import compiled
+
+class Popen(subprocess.Popen):
+    def __init__(self, *args, **options):
+        global helper
+        super().__init__(*args, **options)
+        helper = self
+
+subprocess.Popen = Popen
+
+def schema(*names):
+    return {{"type": "object", "properties": {{name: {{"type": "string", "maxLength": 12}} for name in names}},
+            "required": list(names), "additionalProperties": False}}
+
+@rt.program
+def sheet(s, names):
+    s += rt.user("Describe Mira, a pilot from Oslo, as JSON with name, " + ", ".join(names))
+    s += rt.assistant(rt.gen("sheet", schema=schema("name", *names), max_tokens=60), rt.select("mood", ["calm", "glad"]))
+
+def said(*names):
+    run = sheet.run(names=names, runtime=runtime)
+    return [run.text("sheet"), run["mood"]]
+
+with rt.Runtime() as runtime:
+    first = [said("job")]
+    was_interpreted = compiled.is_interpreted()
+    if {is_killed}:
+        os.kill(helper.pid, signal.SIGKILL)
+    for _ in range(3000):
+        if not compiled.is_interpreted():
+            break
+        time.sleep(0.1)
+        if {is_killed}:
+            said("job", "home")  # nothing stands still meanwhile
+    assert not compiled.is_interpreted()
+    first.append(said("home", "job"))
+    compiled.interpret()
+with rt.Runtime() as runtime:
+    second = [said("job"), said("home", "job")]
+print(json.dumps([was_interpreted, first, second]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [precompile.CPU_CODE]),
+        ({"device": "cuda"}, [()]),
+        ({"grammar_backend": "llguidance"}, []),
+    ],
+)
+def test_what_is_compiled_ahead_is_what_is_used(
+    settings: dict[str, Any], expected: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr(precompile.warm_up, "begin", begun.append)
+    precompile.begin(RuntimeConfig(**settings))
+    assert begun == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_first_run_says_what_later_ones_say(is_killed: bool, tmp_path: Path) -> None:
+    paths = [str(ROOT / part) for part in ("", "kernels", "grammars")]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "RTLANG_CACHE_DIR": str(tmp_path / "rtlang")}
+    command = [sys.executable, "-c", FIRST_RUN.format(paths=paths, is_killed=is_killed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)
+    assert done.returncode == 0, done.stderr[-2000:]
+    was_interpreted, first, second = json.loads(done.stdout)
+    assert was_interpreted
+    assert first == second
+    assert [set(json.loads(text)) for text, _ in first] == [{"name", "job"}, {"name", "home", "job"}]

@@ -1,0 +1,89 @@
+"""Sequences grow by token ids; text is encoded where it enters. (Chat templates: tests/model/text/test_chat.py.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rtlang.contract.errors import ContextLengthError, RequestError
+from rtlang.contract.graph import Arg, Ref, RoleEnd, RoleStart
+from rtlang.runtime.token_sequence import TokenSequence, append_text
+from tests.support.fake_runner import FakeTokenizer
+
+TOKENIZER: Any = FakeTokenizer()
+EMPTY = TokenSequence()
+LIMIT = 100
+
+
+def grow(before: TokenSequence, *parts: Any) -> TokenSequence:
+    return append_text(before, parts, TOKENIZER, {"who": "you"}, lambda ref: f"text {ref.node_id}/{ref.choice}", LIMIT)
+
+
+def ids(text: str) -> tuple[int, ...]:
+    return tuple(TOKENIZER.encode(text, is_start=False))
+
+
+def test_a_sequence_begins_with_the_start_token_once() -> None:
+    first = grow(EMPTY, "a")
+    assert first.token_ids == (1, *ids("a"))
+    assert grow(first, "b").token_ids == (1, *ids("ab"))
+    assert grow(EMPTY).token_ids == ()
+
+
+def test_references_and_inputs_are_text() -> None:
+    assert grow(EMPTY, "x ", Ref(3, 1), " ", Arg("who")).token_ids == (1, *ids("x text 3/1 you"))
+
+
+def test_messages_are_framed_and_remembered() -> None:
+    asked = grow(EMPTY, RoleStart("user"), "hi", RoleEnd(), RoleStart("assistant"))
+    assert asked.token_ids == (1, *ids("<user>hi</user><assistant>"))
+    assert (asked.roles, asked.is_open) == (("user", "assistant"), True)
+    assert grow(asked, "yes", RoleEnd()).token_ids == (1, *ids("<user>hi</user><assistant>yes</assistant>"))
+
+
+def test_a_conversation_after_text_has_no_start_token_of_its_own() -> None:
+    assert grow(EMPTY, "a", RoleStart("user"), RoleEnd()).token_ids == (1, *ids("a<user></user>"))
+
+
+def test_messages_do_not_nest() -> None:
+    with pytest.raises(RequestError, match="inside a user message"):
+        grow(EMPTY, RoleStart("user"), RoleStart("system"))
+    with pytest.raises(RequestError, match="not begun"):
+        grow(EMPTY, RoleEnd())
+
+
+def test_what_was_there_is_never_changed() -> None:
+    before = TokenSequence((7, 8, 9), ("user",), False)
+    assert grow(before, "a").token_ids[:3] == (7, 8, 9)
+    assert before.token_ids == (7, 8, 9)
+
+
+def test_what_is_too_long_is_refused_before_it_is_put_together() -> None:
+    class Encoding(FakeTokenizer):
+        def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
+            raise AssertionError("a text that cannot fit is not encoded")
+
+    for part in ("x" * 50, Arg("long"), Ref(0)):
+        with pytest.raises(ContextLengthError) as caught:
+            append_text(EMPTY, [part] * 100_000, Encoding(), {"long": "x" * 50}, lambda ref: "x" * 50, LIMIT)  # type: ignore[arg-type]
+        assert caught.value.num_prompt_tokens == 150  # looked at no further than it had to
+    with pytest.raises(ContextLengthError):
+        grow(EMPTY, *[RoleStart("user"), RoleEnd()] * 100_000)
+
+
+def test_a_sequence_may_be_exactly_as_long_as_the_model_takes() -> None:
+    full = grow(grow(EMPTY, "x" * 50), "x" * 49)
+    assert len(full) == len(full.token_ids) == LIMIT
+    assert grow(full).token_ids == full.token_ids
+    with pytest.raises(ContextLengthError, match="has at least 101 tokens; the model"):
+        grow(full, "x")
+
+
+def test_a_long_chain_holds_every_token_once() -> None:
+    chain = grow(EMPTY, "start")
+    for _ in range(20_000):  # folding would make them one; what comes over the wire need not be folded
+        chain = grow(chain)
+    assert chain.token_ids == (1, *ids("start"))
+    assert len(grow(chain, "x").own_ids) == 1
+    del chain  # neither does letting go of it recurse

@@ -1,0 +1,97 @@
+"""ExtendLog of a stream: each is done once, and an answer is what it was."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from rtlang.contract.errors import GoneError, GraphError, ProtocolError, RtlangError
+from rtlang.protocol.messages import ExtendNodes
+from rtlang.serve.idempotent_extends import MAX_KNOWN, ExtendLog
+
+WRONG = GraphError(None, "nodes", "wrong")
+
+
+def said(request: int, *nodes: int, closes: bool = False) -> ExtendNodes:
+    return ExtendNodes(1, list(nodes), request, closes)
+
+
+class Adding:
+    """Counts what it adds; refuses with `error`, if there is one."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.num_done = error, 0
+
+    def __call__(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.num_done += 1
+
+
+def test_what_is_said_again_is_answered_as_before_and_not_done_again() -> None:
+    extensions, adding = ExtendLog(), Adding()
+    for _ in range(2):
+        assert extensions.once(said(2, 7), adding) is None
+    assert (adding.num_done, extensions.last_answered) == (1, 2)
+    for _ in range(2):
+        assert extensions.once(said(3, 8), Adding(WRONG)) is WRONG
+    assert extensions.once(said(3, 8), adding) is WRONG
+    assert extensions.once(said(2, 7), adding) is None
+    assert (adding.num_done, extensions.last_answered) == (1, 3)
+    assert extensions.refused_after(0) == {3: WRONG}
+    assert extensions.refused_after(3) == {}
+
+
+@pytest.mark.parametrize("other", [said(5, 8), said(5), said(5, 7, closes=True), said(4, 7), said(1, 7)])
+def test_a_number_that_does_not_rise_is_refused(other: ExtendNodes) -> None:
+    extensions, adding = ExtendLog(), Adding()
+    extensions.once(said(5, 7), adding)
+    with pytest.raises(ProtocolError) as caught:
+        extensions.once(other, adding)
+    assert caught.value.param == "q"
+    assert (adding.num_done, extensions.last_answered) == (1, 5)
+
+
+def test_a_bug_is_a_refusal() -> None:
+    extensions = ExtendLog()
+    refusal = extensions.once(said(1), Adding(IndexError()))
+    assert type(refusal) is RtlangError
+    assert extensions.refused_after(0) == {1: refusal}
+    assert extensions.once(said(1), Adding()) is refusal
+
+
+def test_answers_that_are_forgotten_are_not_made_up() -> None:
+    extensions = ExtendLog()
+    extensions.once(said(1), Adding(WRONG))
+    for request in range(2, MAX_KNOWN + 2):
+        extensions.once(said(request), Adding())
+    with pytest.raises(ProtocolError, match="no longer"):
+        extensions.once(said(1), Adding())
+    with pytest.raises(GoneError) as caught:
+        extensions.refused_after(0)
+    assert caught.value.param == "q"
+    assert extensions.refused_after(1) == {}  # the client has that answer
+
+
+def test_a_refusal_keeps_nothing_of_what_was_refused() -> None:
+    class Nodes:
+        pass
+
+    def refuse() -> None:
+        nodes = Nodes()
+        alive.append(weakref.ref(nodes))
+        try:
+            raise ValueError(nodes)
+        except ValueError as error:
+            raise GraphError(None, "nodes", "wrong") from error
+
+    alive: list[weakref.ref[Nodes]] = []
+    extensions = ExtendLog()
+    for _ in range(3):
+        refusal = extensions.once(said(1), refuse)
+    assert refusal is not None
+    assert refusal.__traceback__ is None
+    gc.collect()
+    assert [ref() for ref in alive] == [None]
