@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import fields
 
 from rtlang_grammars import limits
@@ -11,6 +12,10 @@ from rtlang_grammars import limits
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.
 if os.environ.get("RTLANG_TEST_DEVICE", "cpu") == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
+
+# A shell starts background jobs with SIGINT ignored, and tests of Ctrl-C would then wait forever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Test processes side by side (pytest -n) share the cores.
 if "PYTEST_XDIST_WORKER_COUNT" in os.environ:

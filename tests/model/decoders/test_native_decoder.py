@@ -244,7 +244,7 @@ def test_rotation_tables_grow_with_the_longest_sequence(tmp_path: Path) -> None:
     runner = load_runner(make_checkpoint(tmp_path, "llama", max_position_embeddings=16384))
     decoder = runner.decoder
     assert isinstance(decoder, NativeDecoder)
-    native_decoder._cos, native_decoder._sin = native_decoder._cos[:8], native_decoder._sin[:8]
+    decoder._cos, decoder._sin = decoder._cos[:8], decoder._sin[:8]
     model = make_model("llama", max_position_embeddings=16384)
     for token_ids, logits in ragged_logits(runner, VOCAB_SIZE):
         with torch.no_grad():

@@ -49,7 +49,7 @@ def test_what_reads_values_back_is_named_with_its_place(name: str, is_inference:
         found = obstacle(function, CPU)
     assert found is not None
     assert operator in found
-    assert "(test_readback.py:" in found
+    assert "(test_sync_check.py:" in found
 
 
 def test_the_hosts_own_numbers_may_be_read() -> None:
