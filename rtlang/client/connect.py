@@ -1,6 +1,6 @@
-"""Connecting to a server: `connect` gives a Target whose graphs run there. No torch, no engine.
+"""Connects to a server: `connect` returns a Target whose graphs run there, used like a local runtime.
 
-Programs run on it as on a local runtime. What happens after the greeting is in remote.py.
+Loads neither torch nor the engine. remote_runtime.py handles the connection after the handshake.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.sync.client import connect as connect_websocket
 from websockets.typing import Subprotocol
 
-from rtlang.client.remote_run import Link
+from rtlang.client.remote_run import ServerConnection
 from rtlang.client.remote_runtime import CLOSE_TIMEOUT_S, RemoteRuntime
 from rtlang.contract.errors import ConfigError, ConnectionLostError, ProtocolError
-from rtlang.protocol.event_codec import closed_because, error_from_wire, read_messages
+from rtlang.protocol.event_codec import describe_close, error_from_wire, read_messages
 from rtlang.protocol.messages import MAX_DETACH_MS, VERSION
 from rtlang.protocol.serialization import Encoding
 
@@ -31,29 +31,28 @@ def connect(
     """Connect to a server.
 
     Args:
-        url: `ws://host:port` (or wss, http, https); a path is needed only where the server is not at the root.
-        api_key: the server's key, where it has one.
-        timeout_s: longest wait for the connection, and later for the server's word on what is submitted.
-        resume_s: if the connection breaks, how long to try to make another on which all graphs go on where they were, at most 600; the
-            server keeps them for as long. What was submitted just before the break may run there a second time, for nobody, until that
-            time is over. None ends graphs with the connection.
+        url: `ws://host:port` (or wss, http, https), with a path if the server is not at the root.
+        api_key: the server's API key, if it requires one.
+        timeout_s: maximum wait in seconds for the connection, and later for the answer to each submitted graph.
+        resume_s: if the connection breaks, reconnect for up to this many seconds, at most 600; the server keeps all graphs running for
+            as long, and they continue where they were. None ends graphs with the connection.
     Raises:
-        ConfigError: `url` is not such a URL, or `resume_s` no such time.
-        ConnectionLostError: nobody answers there, the server refused (a wrong key), or the time is over.
+        ConfigError: `url` or `resume_s` is invalid.
+        ConnectionLostError: the server is unreachable, refused the connection (wrong key), or did not answer in time.
     """
     address, longest = _address(url), MAX_DETACH_MS / 1000
     is_time = isinstance(resume_s, int | float) and not isinstance(resume_s, bool) and 0 < resume_s <= longest
     if resume_s is not None and not is_time:
         raise ConfigError(
-            "resume_s", resume_s, f"a positive number of seconds, at most {longest:g}, or None is allowed"
+            "resume_s", resume_s, f"a number of seconds above 0 and at most {longest:g}, or None, is allowed"
         )
     runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s)
     runtime.start()
     return runtime
 
 
-def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Link:
-    """One greeted connection; raises ConnectionLostError as `connect` says."""
+def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> ServerConnection:
+    """Open a connection and exchange hello and welcome; raises ConnectionLostError as `connect` does."""
     exits = contextlib.ExitStack()
     try:
         websocket = exits.enter_context(
@@ -78,15 +77,15 @@ def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Link
         raise ConnectionLostError(f"{url}: refused with HTTP status {error.response.status_code}") from error
     except ConnectionClosed as error:
         exits.close()
-        raise ConnectionLostError(f"{url}: {closed_because(error)}") from error
+        raise ConnectionLostError(f"{url}: {describe_close(error)}") from error
     except (OSError, WebSocketException, ProtocolError, ConnectionLostError) as error:
         exits.close()
         raise ConnectionLostError(f"{url}: {error}") from error
-    return Link(websocket, exits, welcome)
+    return ServerConnection(websocket, exits, welcome)
 
 
 def _address(url: str) -> str:
-    allowed = "ws://host:port, or wss, http, https; without key, query or fragment"
+    allowed = "ws://host:port (or wss, http, https) without credentials, query or fragment is allowed"
     try:
         parts = urlsplit(url)
         is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -99,10 +98,10 @@ def _address(url: str) -> str:
 
 
 def _greeting(data: str | bytes) -> dict[str, Any]:
-    """The welcome in the server's first message."""
+    """Parse the server's first message, which must be welcome."""
     message = read_messages(data)[0]
     if message.get("t") == "error":
         raise ConnectionLostError(error_from_wire(message).message)
     if message.get("t") != "welcome":
-        raise ProtocolError("the server's first message is not welcome")
+        raise ProtocolError(f"t = {message.get('t')!r}: the server's first message must be welcome")
     return message

@@ -1,4 +1,4 @@
-"""A graph that runs on a server, as its client keeps it, and the connection that carries it."""
+"""The client's state of a graph that runs on a server, and of the connection that carries it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from websockets.sync.client import ClientConnection
 
@@ -19,45 +19,42 @@ from rtlang.contract.target import Listener
 from rtlang.protocol.event_codec import Offsets
 from rtlang.protocol.serialization import Encoding
 
-if TYPE_CHECKING:
-    from rtlang.client.remote_runtime import RemoteRuntime
-
 logger = logging.getLogger(__name__)
 
 
-class Link(NamedTuple):
-    """One connection to a server: the greeted socket, what ends it, and what the server said."""
+class ServerConnection(NamedTuple):
+    """An open connection: the socket after the handshake, the stack that closes it, and the server's welcome."""
 
     websocket: ClientConnection
     exits: contextlib.ExitStack
     welcome: Mapping[str, Any]
 
 
-class Answer:
-    """The server's word on an open or an extend. `is_awaited` is False where the reader thread itself asked and cannot wait."""
+class PendingAck:
+    """The pending answer to an open or an extend. `is_awaited` is False if the reader thread sent it and so cannot wait."""
 
     def __init__(self, is_awaited: bool) -> None:
         self.is_awaited = is_awaited
-        self.is_there = threading.Event()
+        self.is_resolved = threading.Event()
         self.error: RtlangError | None = None
 
-    def give(self, error: RtlangError | None) -> None:
-        """The first word counts."""
-        if not self.is_there.is_set():
+    def resolve(self, error: RtlangError | None) -> None:
+        """Set the outcome; only the first call has an effect."""
+        if not self.is_resolved.is_set():
             self.error = error
-            self.is_there.set()
+            self.is_resolved.set()
 
 
 @dataclass(frozen=True, slots=True)
-class Extension:
-    """Nodes that wait for the server's word, and the message that carries them."""
+class PendingExtend:
+    """An extend that the server has not answered yet, with its encoded message."""
 
-    answer: Answer
+    answer: PendingAck
     message: bytes
 
 
-class Outage:
-    """When to try for a new connection, and for how long. Used by the reader thread; `is_over` by any."""
+class ReconnectBackoff:
+    """Reconnect delays with exponential backoff and a time limit. Used by the reader thread; `is_over` by any thread."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s, self._pause_s = limit_s, 0.0
@@ -66,9 +63,9 @@ class Outage:
         self.is_over.set()
 
     def next_pause(self) -> float | None:
-        """Seconds until the next attempt; None where it is no use any more.
+        """Seconds until the next attempt; None once the time limit is reached.
 
-        A connection that breaks before it has brought anything belongs to the same outage.
+        A connection that breaks before it delivered a message counts as part of the same outage.
         """
         now = time.monotonic()
         if self._until is None:
@@ -79,24 +76,38 @@ class Outage:
         return self._pause_s if now + self._pause_s <= self._until else None
 
     def end(self) -> None:
-        """The connection works."""
+        """End the outage: the new connection works."""
         self._until = None
         self.is_over.set()
 
 
-class RemoteGraphRun:
-    """A graph on the server. Made by `RemoteRuntime.submit`; its methods are safe to use from any thread.
+class GraphOwner(Protocol):
+    """The runtime of a graph, as the graph calls it."""
 
-    Attributes (the runtime's; under its lock, but what the reader thread alone writes):
-        opening, extending: what waits for the server's word.
-        rid, epoch: the server's names for the stream and for itself, once the open is acknowledged; till then `opening_message` is kept.
-        num_taken: messages of the stream that have arrived.  last_answered: the last extension that was answered, 0 for none.
-        was_closed, was_cancelled: said to the server, and to be said again on a new connection.
-        is_attaching: a new connection has asked for the rest of the stream, and has no answer yet.
+    def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
+        """Add `nodes` to `run`."""
+
+    def close_graph(self, run: RemoteGraphRun) -> None:
+        """Close `run`."""
+
+    def cancel(self, run: RemoteGraphRun) -> None:
+        """Cancel `run`."""
+
+
+class RemoteGraphRun:
+    """A graph on the server. Created by `RemoteRuntime.submit`; its public methods are safe to use from any thread.
+
+    Attributes (owned by the runtime; guarded by its lock, except those that only the reader thread writes):
+        opening, extending: open and extends that the server has not answered.
+        rid, epoch: ids of the stream and of the server process, once the open is acknowledged; until then `opening_message` is retained.
+        num_taken: messages of the stream received so far.
+        last_acknowledged: the last extend that was answered; 0 if none.
+        was_closed, was_cancelled: sent to the server, and to be sent again on a new connection.
+        is_attaching: whether an attach on a new connection is unanswered.
     """
 
     def __init__(
-        self, runtime: RemoteRuntime, graph_id: int, graph: RequestGraph, listener: Listener, opening: Answer
+        self, runtime: GraphOwner, graph_id: int, graph: RequestGraph, listener: Listener, opening: PendingAck
     ) -> None:
         self._runtime, self._graph_id, self.listener = runtime, graph_id, listener
         self.known: dict[int, Node] = {node.node_id: node for node in graph.nodes}
@@ -104,15 +115,15 @@ class RemoteGraphRun:
         self.is_open = self.has_ended = False
         self.offsets: Offsets = {}
         self.opening = opening
-        self.extending: dict[int, Extension] = {}
+        self.extending: dict[int, PendingExtend] = {}
         self.rid: str | None = None
         self.epoch, self.opening_message = "", b""
-        self.num_taken = self.last_answered = 0
+        self.num_taken = self.last_acknowledged = 0
         self.was_closed = self.was_cancelled = self.is_attaching = False
 
     @property
     def graph_id(self) -> int:
-        """Unique within its runtime."""
+        """Id of the graph, unique within its runtime."""
         return self._graph_id
 
     def extend(self, nodes: Sequence[Node]) -> None:
@@ -120,51 +131,51 @@ class RemoteGraphRun:
         self._runtime.extend(self, nodes)
 
     def close(self) -> None:
-        """No more nodes will come. Idempotent."""
+        """Close the graph: no more nodes will follow. Idempotent."""
         self._runtime.close_graph(self)
 
     def cancel(self) -> None:
-        """End now. Idempotent."""
+        """Cancel the graph. Idempotent."""
         self._runtime.cancel(self)
 
-    def move(self) -> list[bytes]:
-        """What to say of the stream on a new connection."""
+    def reopen_messages(self) -> list[bytes]:
+        """Messages that continue the stream on a new connection."""
         self.is_attaching = self.rid is not None
-        if not self.is_attaching:  # as far as we know, the server has not heard of it
-            return [self.opening_message, *self.unheard()]
-        place = {"rid": self.rid, "epoch": self.epoch, "from": self.num_taken, "q": self.last_answered}
+        if not self.is_attaching:  # the open was never acknowledged
+            return [self.opening_message, *self.unacknowledged()]
+        place = {"rid": self.rid, "epoch": self.epoch, "from": self.num_taken, "q": self.last_acknowledged}
         return [Encoding.MSGPACK.pack({"t": "attach", "s": self.graph_id, **place})]
 
-    def unheard(self) -> list[bytes]:
-        """What the server may not have heard, to be said again."""
+    def unacknowledged(self) -> list[bytes]:
+        """Messages that the server may not have received, to be sent again."""
         said = [kind for kind, was in (("close", self.was_closed), ("cancel", self.was_cancelled)) if was]
         extensions = [extension.message for _, extension in sorted(self.extending.items())]
         return extensions + [Encoding.MSGPACK.pack({"t": kind, "s": self.graph_id}) for kind in said]
 
-    def settle(self, last_answered: int, refused: Collection[int]) -> list[bytes]:
-        """The server has answered extensions up to a number, some by refusals that follow; returns what is to be said again."""
-        for request in [number for number in self.extending if number <= last_answered and number not in refused]:
-            self.extending.pop(request).answer.give(None)
+    def resolve_extends(self, last_acknowledged: int, refused: Collection[int]) -> list[bytes]:
+        """Resolve extends up to `last_acknowledged`, except `refused` ones, whose errors follow. Returns the messages to send again."""
+        for request in [number for number in self.extending if number <= last_acknowledged and number not in refused]:
+            self.extending.pop(request).answer.resolve(None)
         missed = {number: self.extending.pop(number) for number in refused if number in self.extending}
-        again = self.unheard()
+        again = self.unacknowledged()
         self.extending.update(missed)
         return again
 
-    def tell(self, event: Event) -> None:
-        """Call the listener."""
+    def notify(self, event: Event) -> None:
+        """Call the listener; its exceptions are logged."""
         try:
             self.listener(event)
-        except Exception:  # the other graphs of this connection are not to pay for it
+        except Exception:  # must not affect the other graphs of this connection
             logger.exception("the listener of graph %d raised", self.graph_id)
 
 
 def in_batches(nodes: Sequence[Node], frame_bytes: object) -> list[list[dict[str, Any]]]:
-    """Nodes in plain form, split into parts of an eighth of a frame; a larger single node stays alone.
+    """Split nodes in plain form into batches of at most an eighth of a frame; a larger single node forms its own batch.
 
-    So every frame has room for what is around the nodes, and the server serves others between two parts.
+    This leaves room in each frame for the rest of the message, and lets the server handle other messages between two batches.
 
     Args:
-        frame_bytes: the longest that the server takes, if it said so.
+        frame_bytes: the server's frame limit; anything but an integer means no limit.
     """
     batches: list[list[dict[str, Any]]] = [[]]
     num_bytes = 0

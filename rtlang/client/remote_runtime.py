@@ -1,10 +1,10 @@
-"""A runtime at the far end of a socket, shaped as a Target.
+"""A runtime on a server, used through the Target interface.
 
-One socket carries all graphs. Each is a stream of `rtlang.v1` whose id is its graph id here; a reader thread turns messages back
-into the events of `rtlang.contract.events` and calls the listeners. `submit` and `extend` wait for the server's answer, so that a
-refusal is raised where it was caused. If the connection breaks, every running graph gets GraphFailed(ConnectionLostError), once;
-if the server closed it because a listener held up the reader, GraphFailed(SlowConsumerError). With `resume_s`, the reader first
-connects again, and every graph goes on where it was.
+One socket carries all graphs. Each graph is a stream of `rtlang.v1` whose id is the local graph id; a reader thread decodes messages
+into the events of `rtlang.contract.events` and calls the listeners. `submit` and `extend` wait for the server's answer, so a refusal is
+raised by the call that caused it. If the connection breaks, every running graph ends with GraphFailed(ConnectionLostError); if the
+server closed it because a listener blocked the reader, with GraphFailed(SlowConsumerError). With `resume_s`, the reader reconnects first
+and every graph continues where it was.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from typing import Any, Self
 
 from websockets.exceptions import ConnectionClosed
 
-from rtlang.client.remote_run import Answer, Extension, Link, Outage, RemoteGraphRun, in_batches
+from rtlang.client.remote_run import (
+    PendingAck,
+    PendingExtend,
+    ReconnectBackoff,
+    RemoteGraphRun,
+    ServerConnection,
+    in_batches,
+)
 from rtlang.contract.errors import (
     AbortedError,
     ConnectionLostError,
@@ -34,7 +41,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Node, RequestGraph
 from rtlang.contract.params import Constraint, SamplingParams, seconds_left
 from rtlang.contract.target import Listener
-from rtlang.protocol.event_codec import check_offset, closed_because, error_from_wire, event_from_wire, read_messages
+from rtlang.protocol.event_codec import check_offset, describe_close, error_from_wire, event_from_wire, read_messages
 from rtlang.protocol.field_checks import check_int, check_ints, check_str
 from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import MAX_ID, CloseCode, stream_of
@@ -46,25 +53,27 @@ CLOSE_TIMEOUT_S = 2.0
 
 
 class RemoteRuntime:
-    """A connection to a server, shaped as a Target. Safe to use from any thread; made by `connect`."""
+    """A connection to a server that implements Target. Safe to use from any thread; created by `connect`."""
 
-    def __init__(self, url: str, dial: Callable[[], Link], timeout_s: float, resume_s: float | None) -> None:
+    def __init__(
+        self, url: str, dial: Callable[[], ServerConnection], timeout_s: float, resume_s: float | None
+    ) -> None:
         """Connect.
 
         Args:
-            dial: makes a connection.
-            resume_s: connect again for so long where one breaks; None not to.
+            dial: opens a connection.
+            resume_s: how long to reconnect after a connection breaks, in seconds; None disables it.
         Raises:
-            ConnectionLostError: of `dial`.
+            ConnectionLostError: raised by `dial`.
         """
         self.url = url
-        self._dial, self._link = dial, dial()
-        self._resume_s, self._outage = resume_s, Outage(resume_s or 0.0)
-        welcome = self._link.welcome
+        self._dial, self._server_connection = dial, dial()
+        self._resume_s, self._backoff = resume_s, ReconnectBackoff(resume_s or 0.0)
+        welcome = self._server_connection.welcome
         self.models: tuple[dict[str, Any], ...] = tuple(welcome.get("models") or ())
         self.limits: dict[str, Any] = dict(welcome.get("limits") or {})
         self._timeout_s, self._pid = timeout_s, os.getpid()
-        self._lock = threading.Lock()  # of everything below, and of the order of messages
+        self._lock = threading.Lock()  # guards everything below and the order of messages
         self._runs: dict[int, RemoteGraphRun] = {}
         self._last_id = self._last_request = 0
         self._is_closing = threading.Event()
@@ -72,17 +81,17 @@ class RemoteRuntime:
         self._reader = threading.Thread(target=self._read, name="rtlang-client", daemon=True)
 
     def start(self) -> None:  # `connect` calls it once
-        """Begin to read."""
+        """Start the reader thread."""
         self._reader.start()
 
     @property
     def is_alive(self) -> bool:
         """See `Target.is_alive`."""
-        return not self._is_closing.is_set() and self._lost is None and not self._is_elsewhere
+        return not self._is_closing.is_set() and self._lost is None and not self._is_forked
 
     @property
-    def _is_elsewhere(self) -> bool:
-        """This is a fork of the process that connected: the socket is that one's, and nobody reads here."""
+    def _is_forked(self) -> bool:
+        """Whether this process was forked after connecting: the parent owns the socket, and no reader runs here."""
         return self._pid != os.getpid()
 
     def __enter__(self) -> Self:
@@ -108,8 +117,8 @@ class RemoteRuntime:
         Called from a listener, it does not wait: there a refusal ends the graph with GraphFailed instead.
 
         Raises:
-            GraphError: malformed, or too large for the server. OverloadError: the server is full, or draining.
-            ConnectionLostError: the server is gone, or said nothing within the timeout.
+            GraphError: the graph is malformed or too large for the server. OverloadError: the server is full or draining.
+            ConnectionLostError: the connection is lost, or the server did not answer within the timeout.
         """
         graph.validate()
         body: dict[str, Any] = {"inputs": dict(inputs or {}), "priority": priority, "open": is_open}
@@ -120,7 +129,7 @@ class RemoteRuntime:
             message["deadline_ms"] = max(1, round(seconds_left(deadline_s) * 1000))
         batches = in_batches(graph.nodes, self.limits.get("max_frame_bytes"))
         with self._lock:
-            self._check_there()
+            self._check_connected()
             self._last_id += 1
             run = RemoteGraphRun(self, self._last_id, graph, listener, self._answer())
             run.is_open = is_open
@@ -128,23 +137,23 @@ class RemoteRuntime:
             body["graph"] = {"nodes": batches[0], "inputs": list(graph.inputs)}
             body["open"] = is_open or len(batches) > 1
             run.opening_message = self._pack(message)
-            # A graph larger than one frame follows in pieces.
-            self._register(run, batches[1:], lambda: Answer(is_awaited=False), closes=not is_open)
+            # A graph larger than one frame is sent in batches.
+            self._register(run, batches[1:], lambda: PendingAck(is_awaited=False), closes=not is_open)
             self._runs[run.graph_id] = run
-            self._send(run.opening_message, *run.unheard())
+            self._send(run.opening_message, *run.unacknowledged())
         self._await(run.opening, run)
         return run
 
     def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
-        """Add `nodes` to `run`; `RemoteGraphRun.extend` calls it."""
+        """Add `nodes` to `run`; called by `RemoteGraphRun.extend`."""
         with self._lock:
-            self._check_there()
+            self._check_connected()
             if run.has_ended or not run.is_open:
                 raise GraphError(None, "graph", "the graph has ended" if run.has_ended else "the graph is closed")
             RequestGraph(tuple(nodes), run.inputs).validate(run.known)
             batches = in_batches(nodes, self.limits.get("max_frame_bytes"))
             extensions = self._register(run, batches, self._answer, closes=False)
-            if not run.is_attaching:  # else they are said when the server has answered
+            if not run.is_attaching:  # otherwise they are sent once the attach is answered
                 self._send(*(extension.message for extension in extensions))
             run.known.update({node.node_id: node for node in nodes})
         try:
@@ -157,7 +166,7 @@ class RemoteRuntime:
             raise
 
     def close_graph(self, run: RemoteGraphRun) -> None:
-        """Close `run`; `RemoteGraphRun.close` calls it."""
+        """Close `run`; called by `RemoteGraphRun.close`."""
         with self._lock:
             if run.is_open and not run.has_ended and self._lost is None:
                 run.was_closed = True
@@ -166,7 +175,7 @@ class RemoteRuntime:
             run.is_open = False
 
     def cancel(self, run: RemoteGraphRun) -> None:
-        """Cancel `run`; `RemoteGraphRun.cancel` calls it."""
+        """Cancel `run`; called by `RemoteGraphRun.cancel`."""
         with self._lock:
             if not run.has_ended and self._lost is None:
                 run.was_cancelled = True
@@ -182,10 +191,10 @@ class RemoteRuntime:
         listener: Listener = lambda event: None,
         deadline_s: float | None = None,
     ) -> Future[NodeFinished]:
-        """Continue a prompt, or answer chat messages with role and content.
+        """Continue a prompt, or answer chat messages with role and content, in one call.
 
         Returns:
-            A future of the finished node; `asyncio.wrap_future` makes it awaitable. It fails with the error of node or graph.
+            A future of the finished node (`asyncio.wrap_future` makes it awaitable). It fails with the error of the node or graph.
         Raises:
             As `submit`.
         """
@@ -205,8 +214,8 @@ class RemoteRuntime:
         return future
 
     def close(self) -> None:
-        """End the connection; running graphs get GraphFailed(AbortedError). Idempotent. In a fork of the process it does nothing."""
-        if self._is_elsewhere:
+        """Close the connection; running graphs end with GraphFailed(AbortedError). Idempotent; does nothing in a forked process."""
+        if self._is_forked:
             return
         with self._lock:
             was_closing = self._is_closing.is_set()
@@ -215,21 +224,21 @@ class RemoteRuntime:
                 self._send(self._pack({"t": "bye"}))
         if threading.current_thread() is not self._reader:
             self._reader.join(CLOSE_TIMEOUT_S)  # the server answers bye by closing
-            self._link.exits.close()
-            if not self._outage.is_over.is_set():  # the reader may wait for a server that says nothing
-                self._lose(f"{self.url}: closed", is_slow=False)
+            self._server_connection.exits.close()
+            if not self._backoff.is_over.is_set():  # the reader may be waiting for an unresponsive server
+                self._disconnect(f"{self.url}: closed", is_slow=False)
                 return
             self._reader.join()
 
     # Writing. All of it under the lock.
 
-    def _check_there(self) -> None:
-        if self._is_elsewhere:
+    def _check_connected(self) -> None:
+        if self._is_forked:
             raise ConnectionLostError(
-                f"{self.url}: process {self._pid} connected, of which this is a fork; connect here"
+                f"{self.url}: this process was forked from pid {self._pid} after it connected; call connect here"
             )
         if self._is_closing.is_set():
-            raise ConnectionLostError(f"{self.url}: the connection was closed here")
+            raise ConnectionLostError(f"{self.url}: the connection was closed by this client")
         if self._lost is not None:
             raise ConnectionLostError(str(self._lost))
 
@@ -237,45 +246,45 @@ class RemoteRuntime:
         packed = Encoding.MSGPACK.pack(message)
         limit = self.limits.get("max_frame_bytes")
         if isinstance(limit, int) and len(packed) > limit:
-            raise GraphError(None, "graph", f"a piece of {len(packed)} bytes; the server takes {limit} in one")
+            raise GraphError(None, "graph", f"a message of {len(packed)} bytes: the server accepts at most {limit}")
         return packed
 
     def _register(
         self,
         run: RemoteGraphRun,
         batches: Sequence[list[dict[str, Any]]],
-        answer: Callable[[], Answer],
+        answer: Callable[[], PendingAck],
         *,
         closes: bool,
-    ) -> list[Extension]:
-        """Number extensions, and note that they wait for the server's word; with `closes` the last one is the graph's last."""
+    ) -> list[PendingExtend]:
+        """Number extends and register them as unanswered; with `closes`, the last one closes the graph."""
         fields = {"t": "extend", "s": run.graph_id}
         extensions = {}
         for request, batch in enumerate(batches, self._last_request + 1):
             is_last = closes and batch is batches[-1]
             message = self._pack({**fields, "nodes": batch, "q": request, "close": is_last})
-            extensions[request] = Extension(answer(), message)
+            extensions[request] = PendingExtend(answer(), message)
         self._last_request += len(extensions)
         run.extending.update(extensions)
         return list(extensions.values())
 
     def _send(self, *packed: bytes) -> None:
-        if self._is_elsewhere:
+        if self._is_forked:
             return
-        # On a broken connection the reader ends all graphs, or says this again; here there is nobody to tell twice.
+        # If the connection is broken, the reader fails all graphs or sends this again; nothing to do here.
         with contextlib.suppress(ConnectionClosed, OSError):
             for data in packed:
-                self._link.websocket.send(data)
+                self._server_connection.websocket.send(data)
 
-    def _answer(self) -> Answer:
-        return Answer(threading.current_thread() is not self._reader)
+    def _answer(self) -> PendingAck:
+        return PendingAck(threading.current_thread() is not self._reader)
 
-    def _await(self, answer: Answer, run: RemoteGraphRun) -> None:
-        """Wait for an answer, without the lock."""
+    def _await(self, answer: PendingAck, run: RemoteGraphRun) -> None:
+        """Wait for an answer; call without holding the lock."""
         if not answer.is_awaited:
             return
-        while not answer.is_there.wait(self._timeout_s):
-            if not self._outage.is_over.is_set():  # the word comes after it, or its failure
+        while not answer.is_resolved.wait(self._timeout_s):
+            if not self._backoff.is_over.is_set():  # reconnecting; the answer follows
                 continue
             run.cancel()
             self._finish(run)
@@ -290,40 +299,40 @@ class RemoteRuntime:
         try:
             while True:
                 try:
-                    for message in read_messages(self._link.websocket.recv()):
+                    for message in read_messages(self._server_connection.websocket.recv()):
                         self._take(message)
                 except ConnectionClosed as error:
-                    reason = closed_because(error)
+                    reason = describe_close(error)
                     is_slow = error.rcvd is not None and error.rcvd.code == CloseCode.SLOW
                     if (error.rcvd is not None and not is_slow) or not self._connect_again():
                         return
                     is_slow = False
         except ProtocolError as error:
-            reason = f"the server broke the protocol: {error.message}"
+            reason = f"protocol violation by the server: {error.message}"
         except Exception:
-            # Whatever is wrong here, no graph may be left without an end.
+            # Whatever fails here, every graph must get its final event.
             logger.exception("the reader of %s failed", self.url)
         finally:
-            self._lose(f"{self.url}: {reason}", is_slow)
-            self._link.exits.close()
+            self._disconnect(f"{self.url}: {reason}", is_slow)
+            self._server_connection.exits.close()
 
     def _connect_again(self) -> bool:
-        """Replace a broken connection, within `resume_s`; whether that was possible."""
+        """Replace a broken connection within `resume_s`; returns whether that succeeded."""
         while self._resume_s is not None:
-            pause_s = self._outage.next_pause()
+            pause_s = self._backoff.next_pause()
             if pause_s is None or self._is_closing.wait(pause_s):
                 return False
             try:
                 link = self._dial()
             except ConnectionLostError as error:
-                logger.info("%s: not there yet: %s", self.url, error)
+                logger.info("%s: reconnecting failed: %s", self.url, error)
                 continue
             with self._lock:
-                broken, self._link = self._link, link
+                broken, self._server_connection = self._server_connection, link
                 if not self._runs:
-                    self._outage.end()
+                    self._backoff.end()
                 for run in sorted(self._runs.values(), key=lambda run: run.graph_id):
-                    self._send(*run.move())
+                    self._send(*run.reopen_messages())
                 if self._is_closing.is_set():
                     self._send(self._pack({"t": "bye"}))
             broken.exits.close()
@@ -331,27 +340,27 @@ class RemoteRuntime:
         return False
 
     def _take_attached(self, run: RemoteGraphRun, message: Mapping[str, Any]) -> None:
-        last_answered, refused = check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused")
+        last_acknowledged, refused = check_int(message, "last_q", 0, MAX_ID), check_ints(message, "refused")
         with self._lock:
             run.is_attaching = False
-            self._send(*run.settle(last_answered, refused))
+            self._send(*run.resolve_extends(last_acknowledged, refused))
 
     def _take(self, message: dict[str, Any]) -> None:
         kind, stream = message.get("t"), stream_of(message)
         with self._lock:
             run = None if stream is None else self._runs.get(stream)
         if run is None:
-            # About a stream that is gone, or about the connection: a fatal error is followed by a close frame that says the same.
+            # The stream has ended, or the message concerns the connection: a fatal error is followed by a close frame with the same text.
             logger.debug("%s: %s %s", self.url, kind, message.get("message", ""))
         elif kind in ("delta", "event", "end"):
             run.num_taken += 1
-            self._outage.end()
+            self._backoff.end()
             event = event_from_wire(message, run.graph_id)
             if isinstance(event, TextDelta):
                 check_offset(run.offsets, event, message)
             if isinstance(event, (GraphFinished, GraphFailed)):
                 self._finish(run)
-            run.tell(event)
+            run.notify(event)
         elif kind == "ack" and "from" in message:
             self._take_attached(run, message)
         elif kind in ("ack", "error"):
@@ -359,48 +368,48 @@ class RemoteRuntime:
 
     def _take_answer(self, run: RemoteGraphRun, message: Mapping[str, Any], error: RtlangError | None) -> None:
         request = message.get("q")
-        answer: Answer | None
+        answer: PendingAck | None
         if isinstance(request, int):
-            run.last_answered = max(run.last_answered, request)
+            run.last_acknowledged = max(run.last_acknowledged, request)
             extension = run.extending.pop(request, None)
             answer = None if extension is None else extension.answer
         else:
-            answer = None if run.opening.is_there.is_set() else run.opening
+            answer = None if run.opening.is_resolved.is_set() else run.opening
             if answer is not None and error is None:
                 run.rid, run.epoch, run.opening_message = check_str(message, "rid"), check_str(message, "epoch"), b""
         if error is not None:
             if answer is run.opening:
                 self._finish(run)
             if answer is None or not answer.is_awaited:
-                # Nobody waits for this word, and without the nodes that it refuses the graph cannot end well.
+                # No caller waits for this answer, and the graph cannot complete without the refused nodes.
                 run.cancel()
                 self._finish(run)
-                run.tell(GraphFailed(run.graph_id, error))
+                run.notify(GraphFailed(run.graph_id, error))
         if answer is not None:
-            answer.give(error)
+            answer.resolve(error)
 
     def _finish(self, run: RemoteGraphRun) -> None:
-        """Take a run off the list; what still waits for an answer gets one."""
+        """Remove a run and resolve its unanswered extends."""
         with self._lock:
             self._runs.pop(run.graph_id, None)
             run.has_ended = True
             extensions, run.extending = run.extending, {}
         for extension in extensions.values():
-            extension.answer.give(GraphError(None, "graph", "the graph has ended"))
+            extension.answer.resolve(GraphError(None, "graph", "the graph has ended"))
 
-    def _lose(self, reason: str, is_slow: bool) -> None:
+    def _disconnect(self, reason: str, is_slow: bool) -> None:
         lost = ConnectionLostError(reason)
         error: RtlangError = SlowConsumerError(reason) if is_slow else lost
         with self._lock:
             self._lost = lost
             runs = tuple(self._runs.values())
             if self._is_closing.is_set():
-                error = AbortedError("the connection was closed here")
+                error = AbortedError("the connection was closed by this client")
         for run in runs:
-            was_opened = run.opening.is_there.is_set() or not run.opening.is_awaited
-            run.opening.give(lost)
+            was_opened = run.opening.is_resolved.is_set() or not run.opening.is_awaited
+            run.opening.resolve(lost)
             for extension in tuple(run.extending.values()):
-                extension.answer.give(lost)
+                extension.answer.resolve(lost)
             self._finish(run)
             if was_opened:
-                run.tell(GraphFailed(run.graph_id, error))
+                run.notify(GraphFailed(run.graph_id, error))

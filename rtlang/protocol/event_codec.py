@@ -1,8 +1,8 @@
-"""Events and errors on the wire of `rtlang.v1`: as maps, and read back.
+"""Encodes events and errors as `rtlang.v1` messages, and decodes them.
 
-The events of `rtlang.contract.events` become `delta`, `event` and `end` messages with all they hold, so that the far end builds
-equal events under its own graph id. An error crosses as code, message and facts and is rebuilt as the same class. Reading raises
-ProtocolError and nothing else.
+The events of `rtlang.contract.events` become `delta`, `event` and `end` messages that carry all of their fields, so the receiver rebuilds
+equal events under its own graph id. An error is sent as code, message and facts, and rebuilt as the same class. Decoding raises only
+ProtocolError.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _STATUS_BY_CODE = {
     "slow_consumer": 408,
 }
 _REASON_BY_CODE = {"aborted": "cancelled", "deadline": "deadline"}
-# A server is trusted with more than a client is, but not with everything.
+# Servers may send larger messages than clients, but not arbitrarily large ones.
 _SERVER_LIMITS = DecodeLimits(max_array_entries=1 << 26, max_map_entries=1 << 20, max_values=1 << 28)
 _SPECIAL_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 Offsets = dict[tuple[int, int], int]
-"""Pieces of text of a stream so far, by node and choice; nodes that have ended are gone from it."""
+"""Number of text chunks of a stream so far, by (node id, choice). Entries of ended nodes are removed."""
 
 
 def next_offset(offsets: Offsets, event: Event) -> int:
-    """The offset of an event's message, 0 for others than pieces of text; `offsets` is moved on."""
+    """The chunk offset of an event (0 unless it is a TextDelta). Updates `offsets`."""
     match event:
         case TextDelta():
             key = (event.node_id, event.choice)
@@ -78,7 +78,7 @@ def next_offset(offsets: Offsets, event: Event) -> int:
 
 
 def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
-    """The message of an event on `stream`. `offset` counts the pieces of the delta's (node, choice) before it."""
+    """Encode an event of `stream`. `offset` is the number of earlier chunks of the delta's (node, choice)."""
     match event:
         case TextDelta():
             delta: dict[str, Any] = {"t": "delta", "s": stream, "n": event.node_id, "o": offset, "d": event.text}
@@ -127,10 +127,10 @@ def event_to_wire(stream: int, event: Event, offset: int = 0) -> dict[str, Any]:
 
 
 def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
-    """The event of a delta, event or end message, under `graph_id`.
+    """Decode a delta, event or end message into an event of `graph_id`.
 
     Raises:
-        ProtocolError: not such a message, or a field is missing or wrong.
+        ProtocolError: another kind of message, or a field is missing or invalid.
     """
     match message.get("t"), message.get("e"):
         case "delta", _:
@@ -165,13 +165,13 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 if not isinstance(value, str) and not (
                     isinstance(value, list) and all(isinstance(text, str) for text in value)
                 ):
-                    raise ProtocolError(f"values[{name!r}] is neither text nor a list of texts", param="values")
+                    raise ProtocolError(f"values[{name!r}] must be text or a list of texts", param="values")
             return GraphFinished(graph_id, dict(values), _usage_from_wire(message), check_ints(message, "failed"))
-    raise ProtocolError("not a message that carries an event", param="t")
+    raise ProtocolError(f"t = {message.get('t')!r}: delta, event or end is expected", param="t")
 
 
 def error_facts_to_wire(error: RtlangError) -> dict[str, Any]:
-    """Code, message, facts and HTTP status of an error, with the field it names and when to come back."""
+    """Encode an error: code, message, facts and HTTP status, with the field it names and when to retry."""
     wire: dict[str, Any] = {
         "code": error.code,
         "message": error.message,
@@ -195,7 +195,7 @@ def error_to_wire(
     status: int | None = None,
     is_fatal: bool = False,
 ) -> dict[str, Any]:
-    """An `error` message: of one stream, of one request on it, or fatal to the connection. `status` overrides the usual one."""
+    """Encode an `error` message for a stream, for one request of it, or for the connection. `status` overrides the default."""
     wire: dict[str, Any] = {"t": "error"} | error_facts_to_wire(error)
     for name, value in (("s", stream), ("q", request), ("status", status)):
         if value is not None:
@@ -206,10 +206,10 @@ def error_to_wire(
 
 
 def error_from_wire(message: Mapping[str, Any]) -> RtlangError:
-    """The error that a message describes, of the class that its code names.
+    """Decode an error, as an instance of the class registered for its code.
 
     Raises:
-        ProtocolError: code, message or facts is missing or of the wrong type.
+        ProtocolError: code, message or facts is missing or has the wrong type.
     """
     facts = optional(check_map, message, "facts") or {}
     safe = {
@@ -221,22 +221,22 @@ def error_from_wire(message: Mapping[str, Any]) -> RtlangError:
 
 
 def read_messages(data: str | bytes) -> list[dict[str, Any]]:
-    """The maps of one message of a server, in MessagePack.
+    """Decode a server frame in MessagePack into its messages: one map, or an array of maps.
 
     Raises:
-        ProtocolError: it is not MessagePack, or holds something else than maps.
+        ProtocolError: the frame is not MessagePack, or contains other values than maps.
     """
     if isinstance(data, str):
-        raise ProtocolError("a text frame where MessagePack was agreed on")
+        raise ProtocolError("received a text frame; MessagePack uses binary frames")
     value = Encoding.MSGPACK.unpack(data, _SERVER_LIMITS)
     messages = value if isinstance(value, list) else [value]
     if not messages or not all(isinstance(message, dict) for message in messages):
-        raise ProtocolError("a message is a map or an array of maps")
+        raise ProtocolError("a frame must hold a map or an array of maps")
     return messages
 
 
 def _plain(value: Any) -> Any:
-    """Facts are plain data; what is not becomes its text."""
+    """Convert a value to plain data; other objects become their string form."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -249,7 +249,7 @@ def _plain(value: Any) -> Any:
 
 
 def _float_to_wire(value: float) -> float | str:
-    # -inf is an honest score (a choice that cannot be), and JSON has no number for it.
+    # -inf is a valid score (an impossible choice), but JSON has no number for it.
     return value if math.isfinite(value) else str(value)
 
 
@@ -258,7 +258,7 @@ def _float_from_wire(value: object, param: str) -> float:
         return _SPECIAL_FLOATS[value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    raise ProtocolError(f"{param} holds {value!r}, not a number", param=param)
+    raise ProtocolError(f"{param} contains {value!r}: numbers are allowed", param=param)
 
 
 def _floats_from_wire(message: Mapping[str, Any], name: str) -> tuple[float, ...]:
@@ -281,7 +281,7 @@ def _usage_from_wire(message: Mapping[str, Any]) -> Usage:
 
 
 def _logprobs_to_wire(logprobs: Sequence[TokenLogprob]) -> list[list[Any]]:
-    """Each token as [id, logprob, [[id, logprob], ...]]."""
+    """Encode each token as [id, logprob, [[id, logprob], ...]]."""
     return [
         [item.token_id, _float_to_wire(item.logprob), [[other, _float_to_wire(value)] for other, value in item.top]]
         for item in logprobs
@@ -301,9 +301,9 @@ def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
                     case [int(other), other_value]:
                         pairs.append((other, _float_from_wire(other_value, name)))
                     case _:
-                        raise ProtocolError(f"{name} holds {pair!r}, not a pair", param=name)
+                        raise ProtocolError(f"{name} contains {pair!r}: pairs [id, logprob] are allowed", param=name)
             return TokenLogprob(token_id, _float_from_wire(value, name), tuple(pairs))
-    raise ProtocolError(f"{name} holds {item!r}, not [id, logprob, top]", param=name)
+    raise ProtocolError(f"{name} contains {item!r}: [id, logprob, top] is allowed", param=name)
 
 
 def _completion_to_wire(completion: Completion) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _completion_to_wire(completion: Completion) -> dict[str, Any]:
 
 def _completion_from_wire(item: object) -> Completion:
     if not isinstance(item, dict):
-        raise ProtocolError(f"completions holds {item!r}, not a map", param="completions")
+        raise ProtocolError(f"completions contains {item!r}: maps are allowed", param="completions")
     stop = item.get("stop")
     if stop is not None and (isinstance(stop, bool) or not isinstance(stop, (str, int))):
         raise ProtocolError(f"stop = {stop!r}: text or a token id is allowed", param="stop")
@@ -335,21 +335,21 @@ def _completion_from_wire(item: object) -> Completion:
     return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs)
 
 
-def closed_because(error: ConnectionClosed) -> str:
-    """What a close frame said, for a person."""
+def describe_close(error: ConnectionClosed) -> str:
+    """Describe why a connection was closed, for an error message."""
     if error.rcvd is None:
         return "the connection broke"
     return f"the server closed the connection: {error.rcvd.reason or 'no reason given'} ({error.rcvd.code})"
 
 
 def check_offset(offsets: dict[tuple[int, int], int], event: TextDelta, message: Mapping[str, Any]) -> None:
-    """See that a piece of text follows the one before it, by node and choice; `offsets` is moved on.
+    """Check that a chunk directly follows the previous one of its node and choice. Updates `offsets`.
 
     Raises:
-        ProtocolError: it does not.
+        ProtocolError: a chunk is missing or repeated.
     """
     key = (event.node_id, event.choice)
     expected = offsets.get(key, 0)
     if message.get("o") != expected:
-        raise ProtocolError(f"piece {message.get('o')!r} of node {event.node_id} where {expected} was due", param="o")
+        raise ProtocolError(f"o = {message.get('o')!r} for node {event.node_id}: {expected} is expected", param="o")
     offsets[key] = expected + 1

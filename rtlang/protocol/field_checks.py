@@ -1,4 +1,4 @@
-"""Reading the fields of a wire message: each function returns the field with its type, or raises a ProtocolError that names it."""
+"""Typed access to the fields of a wire message. Each function returns the field, or raises a ProtocolError that names it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _P = ParamSpec("_P")
 
 
 def check_int(message: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """An integer from `low` to `high`."""
+    """The field as an integer from `low` to `high`."""
     value = message.get(name)
     if type(value) is not int or not low <= value <= high:
         raise _wrong(name, value, f"an integer from {low} to {high}")
@@ -20,7 +20,7 @@ def check_int(message: Mapping[str, Any], name: str, low: int, high: int) -> int
 
 
 def check_float(message: Mapping[str, Any], name: str) -> float:
-    """A number."""
+    """The field as a float; integers are converted."""
     value = message.get(name)
     if type(value) is not float and type(value) is not int:
         raise _wrong(name, value, "a number")
@@ -28,7 +28,7 @@ def check_float(message: Mapping[str, Any], name: str) -> float:
 
 
 def check_str(message: Mapping[str, Any], name: str) -> str:
-    """Text."""
+    """The field as a string."""
     value = message.get(name)
     if type(value) is not str:
         raise _wrong(name, value, "text")
@@ -36,7 +36,7 @@ def check_str(message: Mapping[str, Any], name: str) -> str:
 
 
 def check_list(message: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of anything."""
+    """The field as a list."""
     value = message.get(name)
     if type(value) is not list:
         raise _wrong(name, value, "a list")
@@ -44,7 +44,7 @@ def check_list(message: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def check_ints(message: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    """A list of integers."""
+    """The field as a tuple of integers."""
     values = check_list(message, name)
     if not all(type(value) is int for value in values):
         raise _wrong(name, values, "a list of integers")
@@ -52,7 +52,7 @@ def check_ints(message: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 
 def check_map(message: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A map."""
+    """The field as a map."""
     value = message.get(name)
     if type(value) is not dict:
         raise _wrong(name, value, "a map")
@@ -66,7 +66,7 @@ def optional(
     *args: _P.args,
     **kwargs: _P.kwargs,
 ) -> _T | None:
-    """What `check` reads, or None where the field is missing or None."""
+    """The result of `check`, or None if the field is missing or None."""
     return None if message.get(name) is None else check(message, name, *args, **kwargs)
 
 

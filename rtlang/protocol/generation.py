@@ -1,4 +1,4 @@
-"""The small graph of a single generation: a prompt or chat messages, and one generate node after them."""
+"""Request graphs of a single generation: a prompt or chat messages, followed by one generate node."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def generation_graph(
     constraint: Constraint | None = None,
     name: str = DEFAULT_NAME,
 ) -> RequestGraph:
-    """The graph that continues `prompt`: text, or messages with role and content that an assistant answers.
+    """The graph that continues `prompt`, which is text or a list of chat messages with role and content.
 
     Raises:
-        GraphError: a message lacks role or content, or there is no message.
+        GraphError: there is no message, or one lacks role or content.
     """
     if isinstance(prompt, str):
         parts: tuple[Part, ...] = (prompt,)
@@ -34,18 +34,18 @@ def generation_graph(
 
 
 def generation_graph_from_plain(body: Mapping[str, Any]) -> RequestGraph:
-    """The same from the body of an `open` message: prompt or messages, params, constraint and name, in plain form.
+    """Build the graph from the body of an `open` message: prompt or messages, params, constraint and name, in plain form.
 
     Raises:
-        GraphError: a field is missing or wrong; names it.
+        GraphError: a field is missing or invalid; names the field.
     """
     prompt, messages = body.get("prompt"), body.get("messages")
     if (prompt is None) == (messages is None):
-        raise GraphError(None, "prompt", "either prompt or messages is needed")
+        raise GraphError(None, "prompt", "exactly one of prompt and messages is required")
     if prompt is not None and not isinstance(prompt, str):
-        raise GraphError(None, "prompt", f"text is allowed, not {type(prompt).__name__}")
+        raise GraphError(None, "prompt", f"prompt must be text, not {type(prompt).__name__}")
     if messages is not None and not (isinstance(messages, list) and all(isinstance(item, dict) for item in messages)):
-        raise GraphError(None, "messages", "a list of maps with role and content is allowed")
+        raise GraphError(None, "messages", "messages must be a list of maps with role and content")
     name = body.get("name", DEFAULT_NAME)
     plain = {
         "id": GENERATE_ID,
@@ -62,11 +62,11 @@ def generation_graph_from_plain(body: Mapping[str, Any]) -> RequestGraph:
 
 def _chat_parts(messages: Sequence[Mapping[str, str]]) -> tuple[Part, ...]:
     if not messages:
-        raise GraphError(None, "messages", "at least one message is needed")
+        raise GraphError(None, "messages", "at least one message is required")
     parts: list[Part] = []
     for message in messages:
         for field in ("role", "content"):
             if not isinstance(message.get(field), str):
-                raise GraphError(None, f"messages.{field}", "text is needed in every message")
+                raise GraphError(None, f"messages.{field}", "every message must have it, as text")
         parts += [RoleStart(message["role"]), message["content"], RoleEnd()]
     return (*parts, RoleStart("assistant"))

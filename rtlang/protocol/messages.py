@@ -1,7 +1,7 @@
-"""What a client of `rtlang.v1` may say: every message, read from its map into a typed value.
+"""Client messages of `rtlang.v1`, parsed from maps into typed values.
 
-A message has a string `t`; fields that are not known are ignored, an unknown `t` is an error. Reading raises ProtocolError with the
-field in `param` and nothing else. What a server says is in wire.py.
+A message has a string `t`; unknown fields are ignored, an unknown `t` is an error. Parsing raises only ProtocolError, with the field in
+`param`. Server messages are in event_codec.py.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class OpenKey:
-    """A client's name for what it opens (`idem`), and `digest_of` the `kind` and `body` of that."""
+    """A client's idempotency key (`idem`), with the digest of `kind` and `body` it was used for."""
 
     name: str
     digest: bytes
@@ -57,10 +57,11 @@ class OpenKey:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Start a stream: `kind` says how `body` reads (see connection.py). It outlives its connection by `resume_timeout_s`, if that is given.
+    """Open a stream: `kind` determines the form of `body` (serve/connection.py). With `resume_timeout_s`, the stream survives its
+    connection for that long.
 
-    Opened again under the same `key` (`idem`), for as long as the stream is known, it is not run a second time: the stream is read from its
-    start. Another `kind` or `body` under the same key is refused.
+    A repeated open with the same `key` (`idem`) does not run again while the stream is known: the existing stream is replayed from its
+    start. The same key with another `kind` or `body` is refused.
     """
 
     stream: int
@@ -73,9 +74,9 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class AttachStream:
-    """Read on, as `stream`, what was opened as `rid` on another connection to the server that said `epoch`.
+    """Continue the stream `rid`, opened on an earlier connection to the server process `epoch`, as `stream`.
 
-    `position` messages of the stream and the answers to its extensions up to `request` have arrived.
+    The client has received the first `position` messages of the stream and the answers to its extends up to `request`.
     """
 
     stream: int
@@ -87,9 +88,9 @@ class AttachStream:
 
 @dataclass(frozen=True, slots=True)
 class ExtendNodes:
-    """More nodes, in plain form, for an open graph. `request` is echoed in the answer; `closes` says they are the last.
+    """More nodes, in plain form, for an open graph. `request` is echoed in the answer; `closes` marks the last nodes.
 
-    Of one stream that outlives its connection, requests rise, and one that is said again is not done again (extensions.py).
+    On a resumable stream requests increase, and a repeated one is not applied again (serve/idempotent_extends.py).
     """
 
     stream: int
@@ -100,44 +101,44 @@ class ExtendNodes:
 
 @dataclass(frozen=True, slots=True)
 class CloseStream:
-    """No more nodes will come."""
+    """Close the graph of a stream: no more nodes will follow."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class CancelStream:
-    """End the stream now."""
+    """Cancel a stream."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Answered by a pong with the same number."""
+    """An application-level ping, answered by a pong with the same number."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """The client is done."""
+    """An orderly end of the connection."""
 
 
 ClientMessage = Hello | Open | AttachStream | ExtendNodes | CloseStream | CancelStream | Ping | Bye
 
 
 def stream_of(message: Mapping[str, Any]) -> int | None:
-    """The stream a message names, where it names a valid one; for the address of an error."""
+    """The stream id in a message, or None if it has no valid one; used to address errors."""
     stream = message.get("s")
     return stream if type(stream) is int and 0 < stream <= MAX_ID else None
 
 
 def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
-    """A message from a client.
+    """Parse a client message.
 
     Raises:
-        ProtocolError: an unknown `t`, or a field that is missing or wrong; `param` names it.
+        ProtocolError: `t` is unknown, or a field is missing or invalid; `param` names the field.
     """
     kind = check_str(message, "t")
     match kind:
@@ -181,7 +182,7 @@ def parse_client_message(message: Mapping[str, Any]) -> ClientMessage:
             )
         case "bye":
             return Bye()
-    raise ProtocolError(f"unknown message t = {kind[:40]!r}", param="t")
+    raise ProtocolError(f"t = {kind[:40]!r}: unknown message type", param="t")
 
 
 def _key(message: Mapping[str, Any], detach_ms: int | None) -> OpenKey | None:
@@ -189,14 +190,14 @@ def _key(message: Mapping[str, Any], detach_ms: int | None) -> OpenKey | None:
     if name is None:
         return None
     if detach_ms is None:
-        raise ProtocolError("idem needs detach_ms: how long the stream is known", param="idem")
-    if not MIN_KEY_CHARS <= len(name) <= MAX_KEY_CHARS:  # nobody is to guess it
+        raise ProtocolError("idem requires detach_ms, the time for which the stream is kept", param="idem")
+    if not MIN_KEY_CHARS <= len(name) <= MAX_KEY_CHARS:  # keys must be hard to guess
         raise ProtocolError(
-            f"idem has {len(name)} characters; {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
+            f"idem has {len(name)} characters: {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
         )
     return OpenKey(name, digest_of([message["kind"], message["body"]]))
 
 
 def digest_of(value: Any) -> bytes:
-    """32 bytes that tell a value of a message from others: the SHA-256 of its JSON, whatever the order of the keys of maps."""
+    """SHA-256 digest of a value's JSON form, independent of the order of map keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest()

@@ -1,8 +1,7 @@
-"""The two encodings of `rtlang.v1`: MessagePack, and JSON for browsers and people at a terminal. The same maps in both.
+"""The two encodings of `rtlang.v1`: MessagePack, and JSON for browsers and terminals. Both carry the same maps.
 
-What comes in is untrusted: it is decoded strictly and bounded in depth and size before anyone looks at it, and whatever is wrong
-ends in one ProtocolError with the close code 1007. What goes out is packed map by map, so that several can be combined into one
-message without packing them again.
+Input is untrusted: it is decoded strictly, with limits on depth and size, and any violation raises a ProtocolError with close code 1007.
+Output is packed map by map, so that several maps can be combined into one message without packing them again.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _MIN_INT, _MAX_INT = -(1 << 63), (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """The largest message that is accepted: nesting, entries of one array, entries of one map, values altogether.
+    """Limits on one message: nesting depth, entries per array, entries per map, and values in total.
 
-    The last bounds the time that one message can take: a megabyte of empty maps would hold the event loop for most of a second.
+    The total bounds decoding time: a megabyte of empty maps would block the event loop for most of a second.
     """
 
     max_depth: int = 64
@@ -36,24 +35,24 @@ class DecodeLimits:
 
 
 class Encoding(Enum):
-    """An encoding, named as its WebSocket subprotocol."""
+    """An encoding, named by its WebSocket subprotocol."""
 
     MSGPACK = "rtlang.v1.msgpack"
     JSON = "rtlang.v1.json"
 
     @property
     def is_text(self) -> bool:
-        """Whether messages travel in text frames."""
+        """Whether messages use text frames."""
         return self is Encoding.JSON
 
     def pack(self, message: Mapping[str, Any]) -> bytes:
-        """One map. Text that no encoding has (a lone surrogate) is replaced by a question mark."""
+        """Encode one map. Lone surrogates, which UTF-8 cannot represent, are replaced by question marks."""
         if self is Encoding.MSGPACK:
             return bytes(msgpack.packb(message, unicode_errors="replace"))
         return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
 
     def combine(self, packed: Sequence[bytes]) -> bytes:
-        """One message of packed maps: the map itself where there is one, an array otherwise."""
+        """Combine packed maps into one message: a single map as it is, several as an array."""
         if len(packed) == 1:
             return packed[0]
         if self is Encoding.MSGPACK:
@@ -61,10 +60,10 @@ class Encoding(Enum):
         return b"[" + b",".join(packed) + b"]"
 
     def unpack(self, data: bytes, limits: DecodeLimits) -> Any:
-        """The value of one message: maps with text keys, lists, text, finite numbers, booleans and None, within `limits`.
+        """Decode one message within `limits`: maps with text keys, lists, text, finite numbers, booleans and None.
 
         Raises:
-            ProtocolError: anything else; the message says what is wrong, close_code is 1007.
+            ProtocolError: anything else; the message names the violation, and close_code is 1007.
         """
         try:
             value = (_unpack_msgpack if self is Encoding.MSGPACK else _unpack_json)(data, limits)
@@ -89,7 +88,7 @@ def _array_header(length: int) -> bytes:
 
 
 class _Counter:
-    """Counts maps and arrays while they are decoded, to give up as soon as there are too many."""
+    """Counts maps and arrays during decoding, to stop as soon as there are too many."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._count = limit, 0
@@ -98,7 +97,7 @@ class _Counter:
         self.array(pairs)
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise ValueError("a map has the same key twice")
+            raise ValueError("a map contains a duplicate key")
         return found
 
     def array(self, items: list[Any]) -> list[Any]:
@@ -115,7 +114,7 @@ def _unpack_msgpack(data: bytes, limits: DecodeLimits) -> Any:
         strict_map_key=True,
         object_pairs_hook=counter.map,
         list_hook=counter.array,
-        # An entry takes a byte at least: a short message cannot announce, and so reserve, a long array.
+        # Every entry takes at least one byte, so a short message cannot make the decoder reserve a long array.
         max_array_len=min(limits.max_array_entries, len(data)),
         max_map_len=min(limits.max_map_entries, len(data)),
         max_ext_len=0,
@@ -123,7 +122,7 @@ def _unpack_msgpack(data: bytes, limits: DecodeLimits) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number that is allowed")
+    raise ValueError(f"{name} is not allowed: numbers must be finite")
 
 
 def _unpack_json(data: bytes, limits: DecodeLimits) -> Any:
@@ -131,7 +130,7 @@ def _unpack_json(data: bytes, limits: DecodeLimits) -> Any:
 
 
 def _check(value: Any, limits: DecodeLimits) -> None:
-    """Bound what was decoded; level by level, so that depth costs no recursion."""
+    """Check a decoded value against the limits, level by level, so that depth needs no recursion."""
     level: list[Any] = [value]
     depth = num_values = 0
     while level:
@@ -147,26 +146,26 @@ def _check(value: Any, limits: DecodeLimits) -> None:
                     _check_text(item)
             elif kind is int:
                 if not _MIN_INT <= item <= _MAX_INT:
-                    raise _invalid("an integer beyond 64 bits")
+                    raise _invalid("integers must fit in 64 bits")
             elif kind is float:
                 if not math.isfinite(item):
-                    raise _invalid("a number that is not finite")
+                    raise _invalid("numbers must be finite")
             elif (kind is list or kind is dict) and depth > limits.max_depth:
                 raise _invalid(f"nested deeper than {limits.max_depth}")
             elif kind is list:
                 if len(item) > limits.max_array_entries:
-                    raise _invalid(f"an array of more than {limits.max_array_entries} entries")
+                    raise _invalid(f"an array has more than {limits.max_array_entries} entries")
                 below.extend(item)
             elif kind is dict:
                 if len(item) > limits.max_map_entries:
-                    raise _invalid(f"a map of more than {limits.max_map_entries} entries")
+                    raise _invalid(f"a map has more than {limits.max_map_entries} entries")
                 for key in item:
                     if type(key) is not str:
-                        raise _invalid("map keys are text")
+                        raise _invalid("map keys must be text")
                     _check_text(key)
                 below.extend(item.values())
             elif item is not None and kind is not bool:
-                raise _invalid(f"{kind.__name__} values are not part of the protocol")
+                raise _invalid(f"{kind.__name__} values are not allowed")
         level = below
 
 
@@ -174,4 +173,4 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _invalid("text holds a lone surrogate") from None
+        raise _invalid("text contains a lone surrogate") from None

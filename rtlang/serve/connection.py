@@ -1,13 +1,13 @@
-"""One server-side connection of `rtlang.v1` as a state machine: messages in, actions and messages out, no I/O, no clock.
+"""The server side of one `rtlang.v1` connection as a state machine without I/O or clock.
 
-Whoever owns the transport feeds it whole messages and carries out the actions it returns: submit a graph, extend it, close it,
-cancel it. The outcome is told back (`opened`, `refused`, `deliver`, ...), and `take_output` hands over what is to be sent. Errors
-of one stream leave the others alone; a fatal one sets `close_code`, after which nothing more is read and every graph of the
-connection that is not to last is to be cancelled. No input raises.
+The transport feeds in whole messages and carries out the returned actions: submit, attach, extend, close or cancel a graph. It reports
+outcomes back (`opened`, `refused`, `deliver`, ...) and sends the messages from `take_output`. An error of one stream leaves the other
+streams alone. A fatal error sets `close_code`; nothing is read after that, and the transport must cancel the connection's graphs except
+resumable ones. No input raises an exception.
 
-What a client may open: kind `program` with body {graph: a RequestGraph in plain form, inputs: {name: text}, open: more nodes may
-follow, priority}, and kind `generate` or `chat` with body {prompt or messages, params, constraint, name, priority}. A stream that
-is opened with a time to last can be attached by a later connection (see lasting.py).
+Kinds that `open` accepts: `program` with body {graph: a RequestGraph in plain form, inputs: {name: text}, open: whether more nodes may
+follow, priority}; `generate` and `chat` with body {prompt or messages, params, constraint, name, priority}. A stream opened with a
+resume timeout can be attached by a later connection (resumable.py).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from rtlang.protocol.serialization import DecodeLimits, Encoding
 logger = logging.getLogger(__name__)
 
 KINDS = ("program", "generate", "chat")
-# Large enough that joining costs nothing per event, small enough that a browser shows the first event of a burst at once.
+# Large enough to make the cost per event negligible, small enough for a browser to show the first event of a burst at once.
 _BATCH_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Submit `graph`, then tell `opened` or `refused`."""
+    """Submit `graph`, then call `opened` or `refused`."""
 
     stream: int
     graph: RequestGraph
@@ -67,7 +67,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The stream's graph gets no more nodes."""
+    """Close the stream's graph: it gets no more nodes."""
 
     stream: int
 
@@ -80,16 +80,16 @@ class Cancel:
 
 
 Action = Submit | AttachStream | ExtendNodes | Close | Cancel
-"""What the owner of a connection is to do. For an AttachStream: take the stream over, tell `attached`, and deliver what follows the
-messages that have arrived; or tell `refused`. For ExtendNodes: add what its nodes say to the stream's graph, close it if `closes`, then
-tell `extended` or `extend_refused` with `request`."""
+"""A task for the transport. `AttachStream`: attach to the stream, call `attached` and deliver the events after `position`, or call
+`refused`. `ExtendNodes`: add the nodes to the stream's graph, close it if `closes`, then call `extended` or `extend_refused` with
+`request`."""
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionFacts:
-    """What a server says of itself in `welcome`.
+class ServerInfo:
+    """The server's description of itself, sent in `welcome`.
 
-    `epoch` is new at every start. `models` and `limits` are plain maps.
+    `epoch` is a random id of this server process. `models` and `limits` are plain maps.
     """
 
     epoch: str
@@ -100,20 +100,20 @@ class ConnectionFacts:
 
 
 class Connection:
-    """One connection's state. Owned by its transport's thread; not thread-safe.
+    """The protocol state of one connection. Owned by its transport's thread; not thread-safe.
 
     Args:
-        encoding: negotiated.
-        facts: of the server.
-        api_key: the key that hello must present; None where there is none, or the handshake presented it already.
+        encoding: the negotiated encoding.
+        server_info: sent in `welcome`.
+        api_key: the key that `hello` must present; None if no key is needed, or if the handshake presented it.
     """
 
-    def __init__(self, encoding: Encoding, facts: ConnectionFacts, api_key: str | None = None) -> None:
+    def __init__(self, encoding: Encoding, server_info: ServerInfo, api_key: str | None = None) -> None:
         self.encoding = encoding
         self.close_code: CloseCode | int | None = None
         self.close_reason = ""
         self.has_said_hello = self.has_said_bye = False
-        self._facts, self._api_key = facts, api_key
+        self._server_info, self._api_key = server_info, api_key
         self._output: list[bytes] = []
         self._num_output_bytes = 0
         self._offsets: dict[int, Offsets] = {}  # by stream
@@ -122,33 +122,31 @@ class Connection:
 
     @property
     def streams(self) -> tuple[int, ...]:
-        """The streams that have not ended."""
+        """Ids of the streams that have not ended."""
         return tuple(self._offsets)
 
     @property
     def num_output_bytes(self) -> int:
-        """Of the messages to send."""
+        """Size in bytes of the messages waiting in `take_output`."""
         return self._num_output_bytes
 
     def take_output(self) -> list[bytes]:
-        """The messages to send, in order. They are handed over once."""
+        """Remove and return the messages to send, in order."""
         output, self._output, self._num_output_bytes = self._output, [], 0
         return output
 
     def receive(self, data: bytes, *, is_text: bool) -> list[Action]:
-        """One whole message from the client. Never raises; what is wrong with it becomes an error message."""
+        """Process one whole message from the client. Never raises; an invalid message is answered with an error message."""
         if self.close_code is not None:
             return []
         message: Any = None
         try:
             if is_text is not self.encoding.is_text:
                 expected = "text" if self.encoding.is_text else "binary"
-                raise ProtocolError(
-                    f"{self.encoding.value} travels in {expected} frames", close_code=CloseCode.PROTOCOL
-                )
-            message = self.encoding.unpack(data, self._facts.decode_limits)
+                raise ProtocolError(f"{self.encoding.value} uses {expected} frames", close_code=CloseCode.PROTOCOL)
+            message = self.encoding.unpack(data, self._server_info.decode_limits)
             if not isinstance(message, dict):
-                raise ProtocolError("a message is one map", close_code=CloseCode.PROTOCOL)
+                raise ProtocolError("a message must be a map", close_code=CloseCode.PROTOCOL)
             parsed = parse_client_message(message)
             if not self.has_said_hello:
                 self._greet(parsed)
@@ -166,37 +164,46 @@ class Connection:
         return []
 
     def opened(self, stream: int, rid: str) -> None:
-        """The graph of `stream` was accepted under the server's name `rid`."""
-        self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._facts.epoch})
+        """Acknowledge `stream`: its graph was accepted, with the server-side id `rid`."""
+        self._send({"t": "ack", "s": stream, "rid": rid, "epoch": self._server_info.epoch})
 
     def attached(
-        self, action: AttachStream, offsets: Offsets, last_answered: int, missed: Mapping[int, RtlangError]
+        self, action: AttachStream, offsets: Offsets, last_acknowledged: int, missed: Mapping[int, RtlangError]
     ) -> None:
-        """The stream is taken over, with these pieces before it.
+        """Acknowledge an attach.
 
-        `last_answered` is the last extension of it that was answered; those of `missed` were refused, and it is said again.
+        Args:
+            offsets: chunk counts before the first event to deliver.
+            last_acknowledged: the last `extend` request of the stream that was answered.
+            missed: refusals of `extend` requests that the client has not received; they are sent again.
         """
         self._offsets[action.stream] = offsets
-        ack = {"t": "ack", "s": action.stream, "rid": action.rid, "epoch": self._facts.epoch, "from": action.position}
-        self._send(ack | {"last_q": last_answered, "refused": list(missed)})
+        ack = {
+            "t": "ack",
+            "s": action.stream,
+            "rid": action.rid,
+            "epoch": self._server_info.epoch,
+            "from": action.position,
+        }
+        self._send(ack | {"last_q": last_acknowledged, "refused": list(missed)})
         for request, error in missed.items():
             self.extend_refused(action.stream, request, error)
 
     def refused(self, stream: int, error: RtlangError) -> None:
-        """The graph of `stream` was not accepted, or is another connection's now: the stream is over."""
+        """End `stream` with an error: its graph was not accepted, or another connection has attached to it."""
         self._offsets.pop(stream, None)
         self._send(error_to_wire(error, stream=stream))
 
     def extended(self, stream: int, request: int | None) -> None:
-        """The nodes of an extension were accepted."""
+        """Acknowledge an `extend`."""
         self._send({"t": "ack", "s": stream} | ({} if request is None else {"q": request}))
 
     def extend_refused(self, stream: int, request: int | None, error: RtlangError) -> None:
-        """The nodes of an extension were not accepted; the graph goes on as it was."""
+        """Refuse an `extend`; the graph continues without the nodes."""
         self._send(error_to_wire(error, stream=stream, request=request))
 
     def deliver(self, events: Iterable[tuple[int, Event]]) -> None:
-        """Events of streams, in order: as few messages as their size allows. Those of ended streams are dropped."""
+        """Queue events in order, combined into as few messages as their size allows. Events of ended streams are dropped."""
         if self.close_code is not None:
             return
         packed: list[bytes] = []
@@ -216,18 +223,18 @@ class Connection:
             self._put(self.encoding.combine(packed))
 
     def drain(self, deadline_s: float) -> None:
-        """The server ends in `deadline_s`: say so, and refuse what is opened from now on."""
+        """Announce the shutdown in `deadline_s` seconds and refuse new streams from now on."""
         self._drain_retry_s = deadline_s
         if self.has_said_hello:
             self._send({"t": "drain", "deadline_ms": int(deadline_s * 1000)})
 
     def fail(self, code: int, reason: str) -> None:
-        """End the connection: a fatal error message, then the close code."""
+        """Close the connection with a fatal error message and a close code."""
         if self.close_code is None:
             self._fail(SlowConsumerError(reason) if code == CloseCode.SLOW else ProtocolError(reason), code)
 
     def end(self, code: int, reason: str) -> None:
-        """End the connection in good order."""
+        """Close the connection without an error message."""
         if self.close_code is None:
             self.close_code, self.close_reason = code, reason
 
@@ -244,11 +251,11 @@ class Connection:
         self.close_code, self.close_reason = code, error.message
 
     def _answer(self, error: RtlangError, message: Any) -> None:
-        """An error that concerns one message; one stream where the message names one."""
+        """Answer one message with an error, addressed to its stream if the message names one."""
         assert isinstance(message, dict)
         request = message.get("q") if type(message.get("q")) is int else None
         stream = stream_of(message)
-        # An open that cannot be read still uses up its id, so that a later message on it is not taken for another's.
+        # An invalid open still uses up its stream id, so that later messages with that id are not attributed to another stream.
         if message.get("t") in ("open", "attach") and stream is not None and stream not in self._offsets:
             self._last_stream = max(self._last_stream, stream)
         status = 503 if isinstance(error, OverloadError) and self._drain_retry_s is not None else None
@@ -256,23 +263,23 @@ class Connection:
 
     def _greet(self, message: ClientMessage) -> None:
         if not isinstance(message, Hello):
-            raise ProtocolError("the first message is hello", close_code=CloseCode.BAD_FIRST_FRAME, param="t")
+            raise ProtocolError("the first message must be hello", close_code=CloseCode.BAD_FIRST_FRAME, param="t")
         if message.version != VERSION:
             raise ProtocolError(
-                f"v = {message.version}: version {VERSION} is served here", CloseCode.BAD_FIRST_FRAME, param="v"
+                f"v = {message.version}: version {VERSION} is supported", CloseCode.BAD_FIRST_FRAME, param="v"
             )
         if self._api_key is not None and not hmac.compare_digest((message.auth or "").encode(), self._api_key.encode()):
-            raise ProtocolError("the key is missing or wrong", close_code=CloseCode.KEY, param="auth")
+            raise ProtocolError("the API key is missing or wrong", close_code=CloseCode.KEY, param="auth")
         self.has_said_hello = True
         logger.debug("hello from client %r", (message.client or "")[:80])
-        facts = self._facts
+        server_info = self._server_info
         self._send(
             {
                 "t": "welcome",
                 "v": VERSION,
-                "epoch": facts.epoch,
-                "limits": dict(facts.limits) | {"max_detach_ms": MAX_DETACH_MS},
-                "models": [dict(model) for model in facts.models],
+                "epoch": server_info.epoch,
+                "limits": dict(server_info.limits) | {"max_detach_ms": MAX_DETACH_MS},
+                "models": [dict(model) for model in server_info.models],
                 "caps": [*KINDS, "attach"],
             }
         )
@@ -303,26 +310,26 @@ class Connection:
                 self.end(CloseCode.NORMAL, "bye")
                 return []
             case Hello():
-                raise ProtocolError("hello is said once", param="t")
+                raise ProtocolError("hello was already received", param="t")
 
     def _check_known(self, stream: int) -> None:
-        # A stream that has ended is no error: the client's word and the server's end may cross on the way.
+        # An ended stream is not an error: the client's message and the server's end may cross on the network.
         if stream > self._last_stream:
-            raise ProtocolError(f"stream {stream} was never opened", param="s")
+            raise ProtocolError(f"s = {stream}: this stream was never opened", param="s")
 
     def _take_id(self, stream: int) -> None:
-        """Use up the id of a stream that begins here."""
+        """Use up the id of a new stream."""
         if stream <= self._last_stream:
             raise ProtocolError(
-                f"stream ids rise and are never reused; {stream} came after {self._last_stream}",
+                f"s = {stream}: stream ids increase and are never reused; the last was {self._last_stream}",
                 close_code=CloseCode.STREAM_REUSED,
                 param="s",
             )
         self._last_stream = stream
         if self._drain_retry_s is not None:
             raise OverloadError("the server is shutting down", self._drain_retry_s)
-        if len(self._offsets) >= self._facts.max_streams:
-            raise OverloadError(f"{self._facts.max_streams} streams are open on this connection", 1.0)
+        if len(self._offsets) >= self._server_info.max_streams:
+            raise OverloadError(f"{self._server_info.max_streams} streams are open on this connection", 1.0)
 
     def _open(self, message: Open) -> Submit:
         self._take_id(message.stream)
@@ -338,7 +345,7 @@ class Connection:
                     raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; text is allowed")
         else:
             if message.kind == "chat" and "messages" not in body:
-                raise GraphError(None, "messages", "a chat needs messages")
+                raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")
             graph = generation_graph_from_plain(body)
         priority = optional(check_int, body, "priority", -MAX_PRIORITY, MAX_PRIORITY) or 0
         is_open = message.kind == "program" and body.get("open") is True

@@ -1,9 +1,9 @@
-"""Events on their way from the engine's thread to the event loop.
+"""Carries events from the engine thread to the server's event loop.
 
-The engine calls a listener for every event of every graph. Waking the loop costs a system call and a switch of threads, so the
-first event of a burst arms one flush and the rest only join a queue; whoever is to send them gets them grouped. No delay is needed
-for that: the engine's thread keeps the interpreter until its step is told (64 streams a step went out in 1.1 messages a step;
-waiting a millisecond more made it 1.0, and every token a millisecond late).
+The engine calls a listener for every event of every graph. Waking the loop costs a system call and a thread switch, so the first event
+of a burst schedules one flush, later ones only join the queue, and each sink receives its events grouped. No delay is added: the engine
+thread holds the interpreter lock until the step's events are out (with 64 streams, 1.1 messages per step; waiting a millisecond more
+made it 1.0 and every token a millisecond late).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ logger = logging.getLogger(__name__)
 
 
 class EventSink(Protocol):
-    """Takes the events of its streams."""
+    """Receives the events of its streams."""
 
     def deliver(self, events: list[tuple[int, Event]]) -> None:
-        """Events by stream, in the order in which they happened."""
+        """Send events, given as (stream id, event) in order."""
 
     def abort(self) -> None:
-        """End at once: `deliver` failed, and what it was to deliver has not been sent."""
+        """Close the connection at once, because `deliver` failed and its events are lost."""
 
 
 Route = Callable[[Event], tuple[EventSink, int] | None]
-"""Where an event goes: a sink and its stream, or None for nowhere. Called once for every event, in their order, on the loop."""
+"""Maps an event to its sink and stream id, or None to drop it. Called on the loop, once per event, in order."""
 
 
 class EventBridge:
-    """A queue into `loop`. `put` is called from any thread, everything else happens on the loop."""
+    """A queue into `loop`. Listeners may be called from any thread; everything else runs on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -42,22 +42,22 @@ class EventBridge:
         self._is_armed = False
 
     def listener(self, sink: EventSink, stream: int) -> Callable[[Event], None]:
-        """What to give a Target as the listener of `stream`."""
+        """A listener that forwards events to `sink` as `stream`."""
         place = sink, stream
         return self.routed(lambda event: place)
 
     def routed(self, route: Route) -> Callable[[Event], None]:
-        """What to give a Target as the listener of a stream whose place `route` tells, on the loop, for each event."""
+        """A listener that asks `route`, on the loop, where each event goes."""
 
         def put(event: Event) -> None:
             self._pending.append((route, event))
             if not self._is_armed:
-                # Two threads may both get here; the second flush finds nothing, which is harmless. A flush lowers the flag before
-                # it empties the queue, so an event appended after that arms another.
+                # Two threads may both get here; the second flush then finds an empty queue, which is harmless. A flush clears the
+                # flag before it empties the queue, so an event appended later schedules another flush.
                 self._is_armed = True
                 try:
                     self._loop.call_soon_threadsafe(self._flush)
-                except RuntimeError:  # the loop is closed: the server is gone and nobody is left to tell
+                except RuntimeError:  # the loop is closed: the server has stopped
                     self._pending.clear()
 
         return put
@@ -70,7 +70,7 @@ class EventBridge:
             try:
                 place = route(event)
             except Exception:
-                logger.exception("an event was lost on its way")
+                logger.exception("routing an event failed; the event is dropped")
                 continue
             if place is not None:
                 by_sink.setdefault(place[0], []).append((place[1], event))
@@ -78,6 +78,6 @@ class EventBridge:
             try:
                 sink.deliver(events)
             except Exception:
-                # A bug in one connection must not cost the others their events.
-                logger.exception("a connection failed to take %d events", len(events))
+                # A bug in one connection must not affect the others.
+                logger.exception("delivering %d events to a connection failed", len(events))
                 sink.abort()

@@ -1,7 +1,7 @@
-"""The plain HTTP routes: whether the server lives and is ready, what it counts, what it is.
+"""The HTTP routes: `/health`, `/ready`, `/metrics` and `/version`.
 
-`/health` and `/ready` answer anyone, for probes; every other route needs the key where there is one. On loopback only loopback
-names are answered (access.py).
+`/health` and `/ready` need no key, so that probes can use them; the other routes need the API key if one is configured. A server on
+loopback answers only loopback host names (access.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtlang.contract import version
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.metrics import CONTENT_TYPE
 from rtlang.protocol.messages import VERSION
-from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right
+from rtlang.serve.access import bearer_key, host_is_allowed, key_is_valid
 from rtlang.serve.service import StreamService
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
@@ -40,9 +40,9 @@ def create_app(service: StreamService) -> Starlette:
         return Response(service.metrics.render(), headers={"content-type": CONTENT_TYPE})
 
     async def version_route(request: Request) -> Response:
-        models = [dict(model) for model in service.facts.models]
+        models = [dict(model) for model in service.server_info.models]
         return JSONResponse(
-            {"version": version.VERSION, "protocol": VERSION, "epoch": service.facts.epoch, "models": models}
+            {"version": version.VERSION, "protocol": VERSION, "epoch": service.server_info.epoch, "models": models}
         )
 
     routes = [
@@ -51,11 +51,11 @@ def create_app(service: StreamService) -> Starlette:
         Route("/metrics", metrics),
         Route("/version", version_route),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Gate, config=service.config)])
+    return Starlette(routes=routes, middleware=[Middleware(AccessMiddleware, config=service.config)])
 
 
-class Gate:
-    """Refuses what access.py refuses before any route sees it."""
+class AccessMiddleware:
+    """ASGI middleware that enforces the checks of access.py before any route runs."""
 
     def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
         self.app, self.config = app, config
@@ -65,10 +65,10 @@ class Gate:
         if scope["type"] == "http":
             headers = Request(scope).headers
             if not host_is_allowed(self.config, ", ".join(headers.getlist("host"))):
-                app = PlainTextResponse("This Host is not served here.\n", status_code=403)
-            elif scope["path"] not in OPEN_PATHS and not key_is_right(
+                app = PlainTextResponse("This Host header is not allowed.\n", status_code=403)
+            elif scope["path"] not in OPEN_PATHS and not key_is_valid(
                 self.config, bearer_key(headers.get("authorization"))
             ):
-                body = {"error": {"message": "the key is missing or wrong", "code": "key"}}
+                body = {"error": {"message": "the API key is missing or wrong", "code": "key"}}
                 app = JSONResponse(body, status_code=401, headers={"www-authenticate": "Bearer"})
         await app(scope, receive, send)

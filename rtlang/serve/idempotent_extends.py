@@ -1,4 +1,4 @@
-"""What was answered to the extensions of one stream: one that is said again, on a later connection, is not done again."""
+"""Applies each `extend` of a resumable stream at most once, however often a reconnecting client sends it."""
 
 from __future__ import annotations
 
@@ -14,47 +14,51 @@ MAX_KNOWN = 256
 
 
 class ExtendLog:
-    """The last `MAX_KNOWN` of them, by their number (`q`), which rises from 1.
+    """Outcomes of the last `MAX_KNOWN` `extend` messages of a stream, by request number (`q`), which increases from 1.
 
     Attributes:
-        last_answered: the highest number so far, 0 for none.
+        last_acknowledged: the highest request number answered so far; 0 if none.
     """
 
     def __init__(self) -> None:
-        self.last_answered = 0
+        self.last_acknowledged = 0
         self._answers: dict[int, tuple[bytes, RtlangError | None]] = {}
         self._last_forgotten_refusal = 0
 
-    def once(self, said: ExtendNodes, add: Callable[[], None]) -> RtlangError | None:
-        """Call `add`, unless this was said before; why it was refused, then or now, or None.
+    def apply_once(self, message: ExtendNodes, add: Callable[[], None]) -> RtlangError | None:
+        """Call `add` unless this message was applied before.
 
+        Returns:
+            The error with which the message is (or was) refused; None if it is accepted.
         Raises:
-            ProtocolError: the number is that of another extension, or too low to be known; `param` is "q".
+            ProtocolError: the request number was used with different content, or is too old to be known; `param` is "q".
         """
-        request = said.request
+        request = message.request
         assert request is not None
-        digest = digest_of([said.nodes, said.closes])
-        if request <= self.last_answered:
+        digest = digest_of([message.nodes, message.closes])
+        if request <= self.last_acknowledged:
             if request not in self._answers:
                 raise ProtocolError(
-                    f"q = {request} came after {self.last_answered}; numbers rise, and this one is not, or no longer, known",
+                    f"q = {request}: numbers increase; the last was {self.last_acknowledged}, and this one is not (or no longer) known",
                     param="q",
                 )
             before, refusal = self._answers[request]
             if before != digest:
-                raise ProtocolError(f"something else was said as q = {request}; a new number is needed", param="q")
+                raise ProtocolError(
+                    f"q = {request} was already used with different content; use the next number", param="q"
+                )
             return refusal
         refusal = None
         try:
             add()
         except RtlangError as error:
             refusal = error
-            # What a traceback holds is in no account of memory, and the nodes are among it.
+            # A traceback would keep the nodes alive outside any memory accounting.
             refusal.__traceback__ = refusal.__context__ = refusal.__cause__ = None
         except Exception:
-            logger.exception("an extension failed")
+            logger.exception("an extend failed")
             refusal = RtlangError("internal error")
-        self.last_answered = request
+        self.last_acknowledged = request
         self._answers[request] = (digest, refusal)
         if len(self._answers) > MAX_KNOWN:
             oldest = next(iter(self._answers))
@@ -63,13 +67,15 @@ class ExtendLog:
         return refusal
 
     def refused_after(self, request: int) -> Mapping[int, RtlangError]:
-        """Those with a number above `request` that were refused.
+        """Refusals with a request number above `request`.
 
         Raises:
             GoneError: some of them are no longer known; `param` is "q".
         """
         if request < self._last_forgotten_refusal:
-            raise GoneError(f"the answers to the first {self._last_forgotten_refusal} are no longer known", param="q")
+            raise GoneError(
+                f"q = {request}: answers up to {self._last_forgotten_refusal} are no longer kept", param="q"
+            )
         return {
             number: refusal
             for number, (_, refusal) in self._answers.items()

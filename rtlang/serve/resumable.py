@@ -1,8 +1,8 @@
-"""Streams that outlive their connection: a client whose socket broke comes back and reads on where it was.
+"""Resumable streams: a client that reconnects continues reading where its previous connection broke.
 
-A stream opened with a time to last keeps what it sent in a log of bounded size, whether or not anybody listens. When its connection ends
-in any way but `bye`, its graph goes on for that time; a later connection that names it takes it over, and gets what follows its last
-message out of the log. All of it happens on the server's event loop.
+A stream opened with a resume timeout logs the events it sends, in bounded memory, whether or not a client is connected. When its
+connection ends without `bye`, its graph keeps running until the timeout; a later connection can attach to the stream and receives the
+logged events after the last message it has. Everything here runs on the server's event loop.
 """
 
 from __future__ import annotations
@@ -26,52 +26,52 @@ from rtlang.serve.idempotent_extends import ExtendLog
 
 logger = logging.getLogger(__name__)
 
-_SHARE_OF_ONE = 16  # one stream may fill this part of the memory of all logs
-_EVENT_BYTES, _NUMBER_BYTES = 200, 32  # what an event and a number in it take in memory, about
+_MAX_SHARE = 16  # one log may use at most 1/16 of the memory of all logs
+_EVENT_BYTES, _NUMBER_BYTES = 200, 32  # approximate size in memory of an event, and of a number in it
 
 
 class StreamReader(EventSink, Protocol):
     """A connection that reads a stream.
 
     Attributes:
-        number: higher than those of earlier connections.
+        number: increases with each new connection.
     """
 
     number: int
 
-    def lose(self, stream: int, error: RtlangError) -> None:
-        """Another connection has taken the stream over."""
+    def lose_stream(self, stream: int, error: RtlangError) -> None:
+        """Handle the takeover of the stream by another connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a connection that takes a stream over is told: pieces counted so far by node and choice, then what comes next."""
+    """The starting state for a newly attached connection: chunk counts by node and choice, then the events to resend."""
 
     offsets: Offsets
     events: tuple[Event, ...]
 
 
 class ResumableStream:
-    """One such stream. Made by `ResumeRegistry.begin`; `run` is set once its graph is accepted.
+    """One resumable stream. Created by `ResumeRegistry.begin`; `run` is set once its graph is accepted.
 
     Attributes:
-        rid: its name, which only those know who were told.
-        key: its client's name for it, if there is one, and what was opened: an open that is said again finds it by that.
-        run: its graph, until that has ended.
-        has_ended: its last event is in the log.
-        extensions: what was answered to those of its graph.
+        rid: random, unguessable id of the stream.
+        key: the client's idempotency key and a digest of the opened body, by which a repeated `open` finds the stream; or None.
+        run: the running graph; None after it has ended.
+        has_ended: whether the final event is in the log.
+        extends: the outcomes of the stream's `extend` messages.
     """
 
     def __init__(
-        self, owner: ResumeRegistry, holder: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None
+        self, owner: ResumeRegistry, reader: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None
     ) -> None:
         self.rid, self.key = secrets.token_hex(16), key
         self.run: GraphRun | None = None
         self.has_ended = self._is_forgotten = False
-        self.extensions = ExtendLog()
-        self._owner, self._lasts_s = owner, resume_timeout_s
-        self._place: tuple[StreamReader, int] | None = (holder, stream)
-        self._last_reader = holder.number
+        self.extends = ExtendLog()
+        self._owner, self._resume_timeout_s = owner, resume_timeout_s
+        self._place: tuple[StreamReader, int] | None = (reader, stream)
+        self._last_reader = reader.number
         self._log: deque[tuple[Event, int]] = deque()
         self._num_dropped = 0
         self._offsets_at_start: Offsets = {}
@@ -79,14 +79,14 @@ class ResumableStream:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self, event: Event) -> tuple[EventSink, int] | None:
-        """Note an event; who is to have it, and as which stream, or None for nobody."""
+        """Log an event; returns the connection and stream id to send it to, or None while detached."""
         if self._is_forgotten:
             return None
         size = _size_of(event)
         self._log.append((event, size))
         self._count(size)
         self._owner.make_room()
-        while len(self._log) > 1 and self._owner.is_too_much(self._num_bytes):
+        while len(self._log) > 1 and self._owner.exceeds_budget(self._num_bytes):
             dropped, size = self._log.popleft()
             next_offset(self._offsets_at_start, dropped)
             self._num_dropped += 1
@@ -95,32 +95,33 @@ class ResumableStream:
             self.has_ended, self.run = True, None
             self._owner.note_end(self)
             self._owner.note_reader(self)
-            self._start_timer()  # whoever missed the end has this long to ask for it
+            self._start_timer()  # a client that missed the end has this long to attach
         return self._place
 
-    def attach(self, holder: StreamReader, stream: int, position: int) -> Replay:
-        """Hand the stream to another connection, which has its first `position` messages.
+    def attach(self, reader: StreamReader, stream: int, position: int) -> Replay:
+        """Attach a connection that has received the first `position` messages of the stream.
 
         Raises:
-            GoneError: a later connection had it, and what this one had said was heard late; or what follows them is no longer known
-                (the stream ends then, unless somebody reads it), there are not that many, or nothing follows them.
+            GoneError: a newer connection has attached since (this request arrived late); or the log no longer holds the message
+                after `position` (the stream then ends, unless a connection is reading it); or `position` is beyond the last
+                message; or the stream has ended and nothing follows.
         """
-        if holder.number < self._last_reader:
-            raise GoneError("a later connection has read the stream", param="s")
+        if reader.number < self._last_reader:
+            raise GoneError("a newer connection has attached to the stream", param="s")
         skipped = position - self._num_dropped
         if not 0 <= skipped <= len(self._log):
             known = f"{self._num_dropped} to {self._num_dropped + len(self._log)}"
             if skipped < 0 and self._place is None:
-                self.end()  # whoever asks for it can no longer use it, and nobody else reads it
-            raise GoneError(f"message {position} of the stream is not kept; {known} can be asked for", param="from")
+                self.end()  # the client has lost messages for good, and no other connection reads the stream
+            raise GoneError(f"from = {position}: the log holds messages {known}", param="from")
         if self.has_ended and skipped == len(self._log):
-            raise GoneError("the stream has ended, and all of it has arrived", param="from")
+            raise GoneError(f"from = {position}: the stream has ended and has no further messages", param="from")
         if not self.has_ended:
             self._stop_timer()
             if self._place is not None:
                 before, old_stream = self._place
-                before.lose(old_stream, GoneError("another connection has taken the stream over", param="s"))
-        self._place, self._last_reader = (holder, stream), holder.number
+                before.lose_stream(old_stream, GoneError("another connection has attached to the stream", param="s"))
+        self._place, self._last_reader = (reader, stream), reader.number
         self._owner.note_reader(self)
         offsets = dict(self._offsets_at_start)
         events = [event for event, _ in self._log]
@@ -128,9 +129,9 @@ class ResumableStream:
             next_offset(offsets, event)
         return Replay(offsets, tuple(events[skipped:]))
 
-    def detach(self, holder: StreamReader) -> None:
-        """The connection has ended. The graph goes on for its time, unless another connection has it by now."""
-        if not self._is_read_by(holder):
+    def detach(self, reader: StreamReader) -> None:
+        """Handle the end of a connection: start the resume timeout, unless another connection has attached."""
+        if not self._is_read_by(reader):
             return
         self._place = None
         self._owner.note_reader(self)
@@ -139,13 +140,13 @@ class ResumableStream:
         elif not self.has_ended:
             self._start_timer()
 
-    def leave(self, holder: StreamReader) -> None:
-        """The connection has said that it is done: the stream ends, unless another connection has it by now."""
-        if self._is_read_by(holder):
+    def leave(self, reader: StreamReader) -> None:
+        """End the stream because its client said `bye`, unless another connection has attached."""
+        if self._is_read_by(reader):
             self.end()
 
     def end(self) -> None:
-        """Cancel the graph, and forget the stream."""
+        """Cancel the graph and forget the stream."""
         self._stop_timer()
         self._place, self._is_forgotten = None, True
         self._count(-self._num_bytes)
@@ -156,11 +157,11 @@ class ResumableStream:
 
     @property
     def is_detached(self) -> bool:
-        """Whether nobody reads it."""
+        """Whether no connection reads the stream."""
         return self._place is None
 
-    def _is_read_by(self, holder: StreamReader) -> bool:
-        return self._place is not None and self._place[0] is holder
+    def _is_read_by(self, reader: StreamReader) -> bool:
+        return self._place is not None and self._place[0] is reader
 
     def _count(self, num_bytes: int) -> None:
         self._num_bytes += num_bytes
@@ -168,7 +169,7 @@ class ResumableStream:
 
     def _start_timer(self) -> None:
         self._stop_timer()
-        self._timer = self._owner.loop.call_later(self._lasts_s, self.end)
+        self._timer = self._owner.loop.call_later(self._resume_timeout_s, self.end)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -177,17 +178,17 @@ class ResumableStream:
 
 
 class ResumeRegistry:
-    """All such streams of one server.
+    """All resumable streams of one server.
 
     Args:
-        loop: of the server.
-        epoch: of this start of the server; names of other starts are unknown.
-        max_bytes: for all logs together, about.
-        metrics: where streams without a connection, and the size of all logs, are told.
+        loop: the server's event loop.
+        epoch: random id of this server process; streams of another epoch are unknown.
+        max_bytes: approximate limit on the memory of all logs together.
+        metrics: receives the number of detached streams and the size of all logs.
 
     Attributes:
-        num_bytes: in all logs.
-        is_closed: the server ends; nothing lasts any more.
+        num_bytes: approximate memory of all logs.
+        is_closed: whether the server is shutting down; no stream survives its connection then.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, epoch: str, max_bytes: int, metrics: Metrics) -> None:
@@ -196,49 +197,49 @@ class ResumeRegistry:
         self.is_closed = False
         self._epoch, self._max_bytes, self._metrics = epoch, max_bytes, metrics
         self._runs: dict[str, ResumableStream] = {}
-        self._ended: dict[str, ResumableStream] = {}  # those of them, the first to end first
+        self._ended: dict[str, ResumableStream] = {}  # ended streams, oldest end first
         self._keys: dict[str, str] = {}
         self._detached: set[str] = set()
 
     def begin(
-        self, holder: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None = None
+        self, reader: StreamReader, stream: int, resume_timeout_s: float, key: OpenKey | None = None
     ) -> ResumableStream:
-        """A stream of `holder` that outlives it by `resume_timeout_s` seconds."""
-        run = ResumableStream(self, holder, stream, resume_timeout_s, key)
+        """Create a stream of `reader` that survives its connection for `resume_timeout_s` seconds."""
+        run = ResumableStream(self, reader, stream, resume_timeout_s, key)
         self._runs[run.rid] = run
         if key is not None:
             self._keys[key.name] = run.rid
         return run
 
     def opened_as(self, key: OpenKey) -> ResumableStream | None:
-        """The stream that was opened under this key, if it is still known.
+        """The stream that was opened with this idempotency key, or None if there is none.
 
         Raises:
-            ProtocolError: something else was opened under it.
+            ProtocolError: the key was used with a different kind or body.
         """
         rid = self._keys.get(key.name)
         if rid is None:
             return None
         run = self._runs[rid]
         if run.key != key:
-            raise ProtocolError("something else was opened under the same idem; a new one is needed", param="idem")
+            raise ProtocolError("idem was already used with a different kind or body; use a new key", param="idem")
         return run
 
     def find(self, rid: str, epoch: str) -> ResumableStream:
-        """The stream of that name.
+        """The stream with this id.
 
         Raises:
-            GoneError: there is none, or no longer.
+            GoneError: the stream is unknown or has expired, or the server has restarted.
         """
         run = self._runs.get(rid)
         if epoch != self._epoch:
-            raise GoneError("the server was started anew since", param="epoch")
+            raise GoneError("the server has restarted", param="epoch")
         if run is None:
-            raise GoneError("no such stream, or its time is over", param="rid")
+            raise GoneError("unknown or expired stream", param="rid")
         return run
 
     def forget(self, rid: str) -> None:
-        """`ResumableStream.end` calls it."""
+        """Remove a stream; called by `ResumableStream.end`."""
         run = self._runs.pop(rid, None)
         self._ended.pop(rid, None)
         if run is not None:
@@ -248,12 +249,12 @@ class ResumeRegistry:
             self._metrics.ws_streams_detached.set(len(self._detached))
 
     def count(self, num_bytes: int) -> None:
-        """A log has grown by so many bytes."""
+        """Account for a log that grew by `num_bytes` (negative: shrank)."""
         self.num_bytes += num_bytes
         self._metrics.ws_resume_buffer_bytes.set(self.num_bytes)
 
     def note_reader(self, run: ResumableStream) -> None:
-        """`run` has won or lost its connection, or has ended."""
+        """Update the metrics after `run` was attached, was detached or has ended."""
         if run.is_detached and not run.has_ended:
             self._detached.add(run.rid)
         else:
@@ -261,20 +262,20 @@ class ResumeRegistry:
         self._metrics.ws_streams_detached.set(len(self._detached))
 
     def note_end(self, run: ResumableStream) -> None:
-        """The graph of `run` has ended: its log is the first to go where memory is short."""
+        """Mark `run` as ended: its log is dropped first when memory runs short."""
         self._ended[run.rid] = run
 
     def make_room(self) -> None:
-        """Forget streams that have ended while all logs together are too large."""
+        """Forget ended streams while all logs together exceed `max_bytes`."""
         while self.num_bytes > self._max_bytes and self._ended:
             next(iter(self._ended.values())).end()
 
-    def is_too_much(self, num_bytes: int) -> bool:
-        """Whether a log of so many bytes has to give up its beginning."""
-        return num_bytes > self._max_bytes // _SHARE_OF_ONE or self.num_bytes > self._max_bytes
+    def exceeds_budget(self, num_bytes: int) -> bool:
+        """Whether a log of `num_bytes` must drop its oldest events."""
+        return num_bytes > self._max_bytes // _MAX_SHARE or self.num_bytes > self._max_bytes
 
     def close(self) -> None:
-        """The server ends: what nobody reads is cancelled, and nothing outlives its connection from now on."""
+        """Cancel all detached streams; from now on streams end with their connection."""
         self.is_closed = True
         for run in tuple(self._runs.values()):
             if run.is_detached:
@@ -282,7 +283,7 @@ class ResumeRegistry:
 
 
 def cancel(run: GraphRun) -> None:
-    """Cancel a graph for which nobody waits."""
+    """Cancel a graph that has no reader."""
     try:
         run.cancel()
     except RtlangError as error:
@@ -290,7 +291,7 @@ def cancel(run: GraphRun) -> None:
 
 
 def _size_of(event: Event) -> int:
-    """Bytes that an event takes in memory, about."""
+    """Approximate size of an event in memory, in bytes."""
     size = _EVENT_BYTES
     match event:
         case TextDelta():

@@ -1,8 +1,8 @@
-"""The server: one port with the WebSocket protocol `rtlang.v1` and the HTTP routes, in front of one target.
+"""The server: the WebSocket protocol `rtlang.v1` and the HTTP routes on one port, in front of one target.
 
-uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the process of its engine, on an event loop of
-its own: `run` blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs one in a thread. An end
-is always orderly: nothing new is accepted, running graphs get `drain_timeout_s` to finish, the rest is cancelled, sockets close.
+uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the engine's process, on its own event loop: `run`
+blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs a server in a thread. Shutdown is graceful:
+nothing new is accepted, running graphs get `drain_timeout_s` to finish, the rest is cancelled, and sockets are closed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import Target
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import DecodeLimits
-from rtlang.serve.connection import ConnectionFacts
+from rtlang.serve.connection import ServerInfo
 from rtlang.serve.http_routes import create_app
 from rtlang.serve.service import StreamService
 from rtlang.serve.websocket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
-_HTTP_TIMEOUT_S = 5  # for HTTP answers and closing handshakes still under way when the server ends
+_HTTP_TIMEOUT_S = 5  # for HTTP responses and closing handshakes in progress at shutdown
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerInfo:
-    """What clients are told of the model: its name, vocabulary size and longest sequence in tokens."""
+    """The model as described to clients: name, vocabulary size, and maximum sequence length in tokens."""
 
     model: str
     vocab_size: int | None = None
@@ -52,10 +52,10 @@ class Server:
     """Serves `target`.
 
     Args:
-        target: where graphs run. The server does not close it.
-        tokenizer_info: of the model behind the target; None where there is nothing to tell.
-        config: address, access and limits.
-        metrics: the target's registry; None makes one.
+        target: runs the graphs. The server does not close it.
+        tokenizer_info: describes the target's model; None if unknown.
+        config: address, access control and limits.
+        metrics: the target's registry; None creates one.
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where clients connect. The port is the real one once the server is listening."""
+        """The URL for clients. The port is final once the server is listening."""
         host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
         return f"ws://{host}:{self._port}"
 
     def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, then drain; a second signal does not wait for running graphs.
+        """Serve until SIGINT or SIGTERM, then drain; a second signal cancels running graphs.
 
         Raises:
-            ConfigError: the address cannot be listened on; names host or port.
+            ConfigError: the server cannot listen on the address; names host or port.
         """
         asyncio.run(self.serve(handle_signals=True))
 
@@ -92,19 +92,19 @@ class Server:
         """Serve until `stop`. `on_listening` is called once connections are accepted.
 
         Raises:
-            ConfigError: the address cannot be listened on; names host or port.
+            ConfigError: the server cannot listen on the address; names host or port.
         """
         listener = self._listen()
         loop = self._loop = asyncio.get_running_loop()
         stop = self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        facts = ConnectionFacts(
+        server_info = ServerInfo(
             epoch=secrets.token_hex(8),
             models=() if self._tokenizer_info is None else (asdict(self._tokenizer_info),),
             limits=self._limits(),
             max_streams=self.config.max_streams,
         )
-        service = StreamService(self._target, self.config, facts, self.metrics, loop)
+        service = StreamService(self._target, self.config, server_info, self.metrics, loop)
         http = _HttpServer(
             uvicorn.Config(
                 create_app(service),
@@ -123,7 +123,7 @@ class Server:
             serving = asyncio.create_task(http.serve(sockets=[listener]))
             try:
                 await _until(http.listening, serving)
-                logger.info("serving at %s with %s", self.url, {**facts.limits})
+                logger.info("serving at %s with %s", self.url, {**server_info.limits})
                 on_listening()
                 await _until(stop, serving)
                 await self._drain(service)
@@ -134,16 +134,16 @@ class Server:
                 listener.close()
 
     def stop(self) -> None:
-        """Begin to end: drain, then return from `serve` and `run`. From any thread; idempotent."""
+        """Start a graceful shutdown: drain, then return from `serve` and `run`. Callable from any thread; idempotent."""
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
                 loop.call_soon_threadsafe(stop.set)
 
     def _listen(self) -> socket.socket:
         host, port = self.config.host, self.config.port
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # asyncio turns Nagle's delay (40 ms on every second small write) off only where the protocol number says TCP.
+        # asyncio disables Nagle's algorithm (40 ms on every second small write) only if the protocol number is TCP.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -152,11 +152,11 @@ class Server:
         except OSError as error:
             listener.close()
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                reason = "in use" if error.errno == errno.EADDRINUSE else "not open to this user"
+                reason = "in use" if error.errno == errno.EADDRINUSE else "not permitted for this user"
                 raise ConfigError(
-                    "port", port, f"{host}:{port} is {reason}; another port, or 0 for a free one"
+                    "port", port, f"{host}:{port} is {reason}; use another port, or 0 for any free one"
                 ) from None
-            raise ConfigError("host", host, f"an address of this machine is needed ({error})") from None
+            raise ConfigError("host", host, f"not an address of this machine ({error})") from None
         listener.setblocking(False)
         self._port = listener.getsockname()[1]
         return listener
@@ -184,11 +184,11 @@ class Server:
         for task in waiting:
             task.cancel()
         if not service.idle.is_set():
-            logger.warning("graphs still running are cancelled; drain_timeout_s = %g s", timeout_s)
+            logger.warning("cancelling graphs still running after drain_timeout_s = %g s", timeout_s)
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn without its signal handlers, which end the process by the signal, and without its polling."""
+    """uvicorn without its signal handlers, which would end the process, and without its polling loop."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -204,7 +204,7 @@ class _HttpServer(uvicorn.Server):
 
 
 class _HttpProtocol(H11Protocol):
-    """uvicorn's HTTP connection, closed where its first request is not there in time."""
+    """uvicorn's HTTP connection, closed if its first request does not arrive in time."""
 
     def __init__(self, request_timeout_s: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -221,14 +221,14 @@ class _HttpProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _request_late(self) -> None:
-        # The cycle is uvicorn's word for a request; an upgraded transport has another protocol by now.
+        # uvicorn calls a request a cycle; an upgraded transport has another protocol by now.
         has_request = cast(object, self.cycle) is not None
         if not has_request and self.transport.get_protocol() is self:
             self.transport.close()
 
 
 async def _until(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
-    """Wait for `event`, or for a server that ended on its own; whoever awaits that gets its error."""
+    """Wait for `event`, or for `serving` to end on its own; its error is raised where it is awaited."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait((waiting, serving), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -254,10 +254,10 @@ def running_server(
     *,
     metrics: Metrics | None = None,
 ) -> Iterator[str]:
-    """A server in a thread of this process; gives its URL. On leaving it drains, and the thread has ended.
+    """Run a server in a thread of this process; yields its URL. On exit the server drains and the thread ends.
 
     Raises:
-        ConfigError: the address cannot be listened on; names host or port.
+        ConfigError: the server cannot listen on the address; names host or port.
     """
     server = Server(target, tokenizer_info, config or ServeConfig(port=0), metrics=metrics)
     listening = threading.Event()

@@ -1,4 +1,4 @@
-"""What the connections of one server share: the target, the limits, and the way to an orderly end."""
+"""State shared by all connections of a server: target, limits, metrics and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ from typing import Protocol
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.metrics import Metrics
 from rtlang.contract.target import Target
-from rtlang.serve.connection import ConnectionFacts
+from rtlang.serve.connection import ServerInfo
 from rtlang.serve.event_bridge import EventBridge
 from rtlang.serve.resumable import ResumeRegistry
 
 
 class StreamSocket(Protocol):
-    """A connection, as the service sees it."""
+    """The service's view of a connection."""
 
     @property
     def num_running(self) -> int:
-        """Graphs that have not ended."""
+        """Number of graphs that have not ended."""
 
     def drain(self, deadline_s: float) -> None:
-        """Tell the client that the server ends."""
+        """Tell the client that the server shuts down in `deadline_s` seconds."""
 
     def end(self, code: int, reason: str) -> None:
-        """Close in good order."""
+        """Close the connection with a close frame."""
 
 
 class StreamService:
-    """What the connections of one server share. Owned by the server's event loop.
+    """State shared by all connections of a server. Owned by the server's event loop.
 
     Args:
-        target: where graphs run.
-        config: limits and access.
-        facts: what `welcome` says.
-        metrics: where connections are counted.
-        loop: the one that owns all of this.
+        target: runs the graphs.
+        config: limits and access control.
+        server_info: sent in `welcome`.
+        metrics: receives connection counts.
+        loop: the event loop that owns this object.
     """
 
     def __init__(
         self,
         target: Target,
         config: ServeConfig,
-        facts: ConnectionFacts,
+        server_info: ServerInfo,
         metrics: Metrics,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.target, self.config, self.facts, self.metrics, self.loop = target, config, facts, metrics, loop
-        self.handover = EventBridge(loop)
-        self.lasting = ResumeRegistry(loop, facts.epoch, config.resume_buffer_bytes, metrics)
+        self.target, self.config, self.server_info, self.metrics, self.loop = target, config, server_info, metrics, loop
+        self.event_bridge = EventBridge(loop)
+        self.resumable_streams = ResumeRegistry(loop, server_info.epoch, config.resume_buffer_bytes, metrics)
         self.sockets: set[StreamSocket] = set()
         self.numbers = count(1)
         self.is_draining = False
         self.idle = asyncio.Event()
 
     def drain(self, deadline_s: float) -> None:
-        """Accept nothing more; tell every client that the server ends in `deadline_s`."""
+        """Stop accepting work and tell every client that the server shuts down in `deadline_s` seconds."""
         self.is_draining = True
-        self.lasting.close()  # nobody can come back any more
+        self.resumable_streams.close()  # no client can reconnect any more
         for socket in tuple(self.sockets):
             socket.drain(deadline_s)
         self.check_idle()
 
     def check_idle(self) -> None:
-        """Set or clear `idle`: whether no graph is running."""
+        """Set `idle` if no graph is running, clear it otherwise."""
         if not any(socket.num_running for socket in self.sockets):
             self.idle.set()
         else:
             self.idle.clear()
 
     def close_all(self, code: int, reason: str) -> None:
-        """End every connection; graphs still running are cancelled, those that were to last too."""
-        self.lasting.close()
+        """Close every connection; running graphs are cancelled, including resumable ones."""
+        self.resumable_streams.close()
         for socket in tuple(self.sockets):
             socket.end(code, reason)

@@ -1,4 +1,4 @@
-"""The graphs of one connection: what its client asks for, carried out."""
+"""The graphs of one connection: submits, extends, attaches and cancels them as its client asks."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ logger = logging.getLogger(__name__)
 
 
 class Streams:
-    """Graphs by stream, for as long as they run and are this connection's. On the server's event loop.
+    """The graphs of one connection by stream id. Used on the server's event loop.
 
     Args:
-        holder: the connection's socket, which gets their events.
+        reader: the connection's socket, which receives the events.
     """
 
-    def __init__(self, service: StreamService, holder: StreamReader) -> None:
-        self._service, self._holder = service, holder
+    def __init__(self, service: StreamService, reader: StreamReader) -> None:
+        self._service, self._reader = service, reader
         self._runs: dict[int, GraphRun] = {}
-        # Those that outlive the connection, ended ones too, for as long as they are known.
-        self._lasting: WeakValueDictionary[int, ResumableStream] = WeakValueDictionary()
+        # Resumable streams, including ended ones, for as long as the registry knows them.
+        self._resumable: WeakValueDictionary[int, ResumableStream] = WeakValueDictionary()
 
     @property
     def num_running(self) -> int:
-        """Graphs that have not ended."""
+        """Number of graphs that have not ended."""
         return len(self._runs)
 
     def note_end(self, stream: int) -> None:
-        """The graph of a stream has ended."""
+        """Forget a stream whose graph has ended."""
         self._runs.pop(stream, None)
 
     def release(self, stream: int) -> None:
-        """A stream is another connection's now."""
+        """Forget a stream that another connection has attached to."""
         self._runs.pop(stream, None)
-        self._lasting.pop(stream, None)
+        self._resumable.pop(stream, None)
 
-    def end(self, *, may_last: bool) -> None:
-        """The connection is over: cancel its graphs; with `may_last`, those that were opened to outlive it go on for their time."""
+    def end(self, *, may_resume: bool) -> None:
+        """End all streams with the connection; with `may_resume`, resumable ones are detached instead of cancelled."""
         runs, self._runs = self._runs, {}
-        for stream, lasting in tuple(self._lasting.items()):
+        for stream, resumable in tuple(self._resumable.items()):
             runs.pop(stream, None)
-            if may_last:
-                lasting.detach(self._holder)
+            if may_resume:
+                resumable.detach(self._reader)
             else:
-                lasting.leave(self._holder)
-        self._lasting.clear()
+                resumable.leave(self._reader)
+        self._resumable.clear()
         for run in runs.values():
             cancel(run)
 
     def perform(self, connection: Connection, action: Action) -> None:
-        """Do what the connection's client asked for, and tell the connection how it went."""
+        """Carry out an action and report its outcome to the connection."""
         try:
             match action:
                 case Submit():
@@ -76,78 +76,80 @@ class Streams:
         except RtlangError as error:
             self._refuse(connection, action, error)
         except Exception:
-            # A bug below must not take the other streams of this connection with it.
+            # A bug in one stream must not end the other streams of this connection.
             logger.exception("stream %d: %s failed", action.stream, type(action).__name__.lower())
             self._refuse(connection, action, RtlangError("internal error"))
 
     def _submit(self, connection: Connection, action: Submit) -> None:
         service, stream = self._service, action.stream
-        known = None if action.key is None else service.lasting.opened_as(action.key)
+        known = None if action.key is None else service.resumable_streams.opened_as(action.key)
         if known is not None:
             replay = self._take_over(stream, known, 0)
             connection.opened(stream, known.rid)
             connection.deliver([(stream, event) for event in replay.events])
             return
-        lasting = None
+        resumable = None
         if action.resume_timeout_s is not None:
-            lasting = service.lasting.begin(self._holder, stream, action.resume_timeout_s, action.key)
-        handover = service.handover
+            resumable = service.resumable_streams.begin(self._reader, stream, action.resume_timeout_s, action.key)
+        event_bridge = service.event_bridge
         try:
             run = service.target.submit(
                 action.graph,
-                handover.listener(self._holder, stream) if lasting is None else handover.routed(lasting.take),
+                event_bridge.listener(self._reader, stream)
+                if resumable is None
+                else event_bridge.routed(resumable.take),
                 inputs=action.inputs,
                 is_open=action.is_open,
                 priority=action.priority,
                 deadline_s=action.deadline_s,
             )
         except BaseException:
-            if lasting is not None:
-                lasting.end()
+            if resumable is not None:
+                resumable.end()
             raise
         self._runs[stream] = run
-        if lasting is not None:
-            lasting.run = run
-            self._lasting[stream] = lasting
-        connection.opened(stream, secrets.token_hex(8) if lasting is None else lasting.rid)
+        if resumable is not None:
+            resumable.run = run
+            self._resumable[stream] = resumable
+        connection.opened(stream, secrets.token_hex(8) if resumable is None else resumable.rid)
 
     def _attach(self, connection: Connection, action: AttachStream) -> None:
-        lasting, stream = self._service.lasting.find(action.rid, action.epoch), action.stream
-        missed = lasting.extensions.refused_after(action.request)
-        replay = self._take_over(stream, lasting, action.position)
-        connection.attached(action, replay.offsets, lasting.extensions.last_answered, missed)
+        resumable, stream = self._service.resumable_streams.find(action.rid, action.epoch), action.stream
+        missed = resumable.extends.refused_after(action.request)
+        replay = self._take_over(stream, resumable, action.position)
+        connection.attached(action, replay.offsets, resumable.extends.last_acknowledged, missed)
         connection.deliver([(stream, event) for event in replay.events])
 
-    def _take_over(self, stream: int, lasting: ResumableStream, position: int) -> Replay:
-        replay = lasting.attach(self._holder, stream, position)
-        self._lasting[stream] = lasting
-        if lasting.run is not None:
-            self._runs[stream] = lasting.run
+    def _take_over(self, stream: int, resumable: ResumableStream, position: int) -> Replay:
+        replay = resumable.attach(self._reader, stream, position)
+        self._resumable[stream] = resumable
+        if resumable.run is not None:
+            self._runs[stream] = resumable.run
         return replay
 
-    def _extend(self, connection: Connection, said: ExtendNodes) -> None:
-        stream, request, lasting = said.stream, said.request, self._lasting.get(said.stream)
-        if lasting is None or request is None:
-            self._add(said)
-        elif refusal := lasting.extensions.once(said, lambda: self._add(said)):
+    def _extend(self, connection: Connection, message: ExtendNodes) -> None:
+        stream, request, resumable = message.stream, message.request, self._resumable.get(message.stream)
+        if resumable is None or request is None:
+            self._add(message)
+        elif refusal := resumable.extends.apply_once(message, lambda: self._add(message)):
             connection.extend_refused(stream, request, refusal)
             return
         connection.extended(stream, request)
 
-    def _add(self, said: ExtendNodes) -> None:
-        nodes, run = tuple(nodes_from_plain(said.nodes)), self._runs.get(said.stream)
+    def _add(self, message: ExtendNodes) -> None:
+        nodes, run = tuple(nodes_from_plain(message.nodes)), self._runs.get(message.stream)
         if run is None:
-            raise GraphError(None, "s", f"the graph of stream {said.stream} has ended")
+            raise GraphError(None, "s", f"s = {message.stream}: the graph of this stream has ended")
         run.extend(nodes)
-        if said.closes:
+        if message.closes:
             run.close()
 
     def _refuse(self, connection: Connection, action: Action, error: RtlangError) -> None:
         match action:
             case Submit() | AttachStream():
-                lasting = self._lasting.pop(action.stream, None)
-                if lasting is not None:
-                    lasting.detach(self._holder)
+                resumable = self._resumable.pop(action.stream, None)
+                if resumable is not None:
+                    resumable.detach(self._reader)
                 self._runs.pop(action.stream, None)
                 connection.refused(action.stream, error)
             case ExtendNodes():

@@ -1,10 +1,10 @@
-"""The WebSocket shell around connection.py: sockets, timers and graph handles for one connection.
+"""The WebSocket transport of connection.py: socket, timers and graphs of one connection.
 
 uvicorn hands an upgraded socket to `StreamSocket`, which frames it with the sans-I/O `ServerProtocol` of the `websockets` library
-(without compression) and carries out what the state machine decides. It is all callbacks of the event loop: a connection owns no
-task, so it cannot leave one behind. What a client does not take is held up to `send_buffer_bytes`, besides the largest message of
-it; beyond that, or when it takes nothing for `slow_timeout_s`, it is closed with 4503. Whatever ends a connection cancels its
-graphs at that moment, but for those that were opened to last longer (lasting.py).
+(without compression) and carries out the actions of the state machine. It consists of event-loop callbacks only: a connection owns no
+task, so it cannot leak one. Output that the client has not read is buffered up to `send_buffer_bytes`, not counting the largest message;
+beyond that, or after `slow_timeout_s` without progress, the connection is closed with 4503. When a connection ends, its graphs are
+cancelled at once, except resumable ones (resumable.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rtlang.contract.errors import RtlangError
 from rtlang.contract.events import Event, GraphFailed, GraphFinished
 from rtlang.protocol.messages import CloseCode
 from rtlang.protocol.serialization import Encoding
-from rtlang.serve.access import bearer_key, host_is_allowed, key_is_right, origin_is_allowed
+from rtlang.serve.access import bearer_key, host_is_allowed, key_is_valid, origin_is_allowed
 from rtlang.serve.connection import Connection
 from rtlang.serve.service import StreamService
 from rtlang.serve.streams import Streams
@@ -44,7 +44,7 @@ _MAX_REASON_BYTES = 120  # a close frame has 125, two of them the code
 
 
 class StreamSocket(asyncio.Protocol):
-    """One WebSocket connection, from the upgrade to its end. uvicorn creates it with the keyword arguments below."""
+    """One WebSocket connection, from the upgrade to its end. Created by uvicorn with the keyword arguments below."""
 
     def __init__(
         self,
@@ -69,24 +69,24 @@ class StreamSocket(asyncio.Protocol):
         self._stall_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
         self._num_written = 0
-        self._num_taken = 0
-        # Of each large message that waits: what was written with it, and its size.
+        self._num_flushed = 0
+        # For each large pending message: the total bytes written including it, and its size.
         self._large: deque[tuple[int, int]] = deque()
-        self._has_heard = True
+        self._has_received_since_ping = True
 
     @property
     def num_running(self) -> int:
-        """Graphs that have not ended, and are owed to a client that is there."""
+        """Number of graphs of this connection that have not ended."""
         return self._streams.num_running
 
-    # What the service asks.
+    # Called by the service
 
     def deliver(self, events: list[tuple[int, Event]]) -> None:
-        """Send events of this connection's graphs; those that come after its end are dropped."""
+        """Send events of this connection's graphs; events after the end of the connection are dropped."""
         connection = self._connection
         if connection is None or connection.close_code is not None:
             return
-        if self._piles_up():
+        if self._is_backlogged():
             self._close_slow()
             return
         connection.deliver(events)
@@ -97,21 +97,21 @@ class StreamSocket(asyncio.Protocol):
         if self._service.is_draining:
             self._service.check_idle()
 
-    def lose(self, stream: int, error: RtlangError) -> None:
-        """Another connection has taken the stream over."""
+    def lose_stream(self, stream: int, error: RtlangError) -> None:
+        """Handle the takeover of the stream by another connection."""
         self._streams.release(stream)
         if self._connection is not None:
             self._connection.refused(stream, error)
             self._flush()
 
     def drain(self, deadline_s: float) -> None:
-        """Tell the client that the server ends."""
+        """Tell the client that the server shuts down in `deadline_s` seconds."""
         if self._connection is not None:
             self._connection.drain(deadline_s)
             self._flush()
 
     def end(self, code: int, reason: str) -> None:
-        """Close in good order."""
+        """Close the connection with a close frame."""
         if self._connection is not None:
             self._connection.end(code, reason)
             self._flush()
@@ -119,19 +119,19 @@ class StreamSocket(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """End without a word; its graphs are cancelled, but for those that last."""
+        """Drop the connection without a close frame; its graphs are cancelled, except resumable ones."""
         if self._transport is not None:
             self._transport.abort()
 
     def shutdown(self) -> None:
-        """uvicorn ends; called for each of its connections."""
+        """Close the connection; uvicorn calls this when it shuts down."""
         self.end(CloseCode.DRAINED, "the server is shutting down")
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        # At 0, the transport pauses us whenever the socket did not take everything: the time a client takes nothing is known.
+        # With a limit of 0 the transport pauses us whenever the socket did not accept everything, so stalls can be timed.
         self._transport.set_write_buffer_limits(high=0)
         self._service.sockets.add(self)
         # uvicorn's set names its own protocol classes; it only ever calls shutdown() on what is inside.
@@ -154,7 +154,7 @@ class StreamSocket(asyncio.Protocol):
         self._service.check_idle()
 
     def data_received(self, data: bytes) -> None:
-        self._has_heard = True
+        self._has_received_since_ping = True
         self._websocket.receive_data(data)
         self._process()
 
@@ -163,7 +163,7 @@ class StreamSocket(asyncio.Protocol):
         self._process()
 
     def pause_writing(self) -> None:
-        self._num_taken = self._count_taken()
+        self._num_flushed = self._count_flushed()
         if self._stall_timer is None:
             self._stall_timer = self._service.loop.call_later(self._service.config.slow_timeout_s, self._check_stall)
 
@@ -177,20 +177,20 @@ class StreamSocket(asyncio.Protocol):
     def _process(self) -> None:
         for event in self._websocket.events_received():
             if isinstance(event, Request):
-                self._shake_hands(event)
+                self._handshake(event)
             elif isinstance(event, Frame):
-                self._take_frame(event)
+                self._receive_frame(event)
         if self._websocket.state is not State.OPEN and self._connection is not None:
             self._connection.end(CloseCode.NORMAL, "closed by the client")
-        if self._piles_up():
+        if self._is_backlogged():
             self._close_slow()
         self._flush()
 
-    def _shake_hands(self, request: Request) -> None:
+    def _handshake(self, request: Request) -> None:
         service, headers = self._service, request.headers
         refusal = None
         if not host_is_allowed(service.config, ", ".join(headers.get_all("Host"))):
-            refusal = (HTTPStatus.FORBIDDEN, "This Host is not served here.\n")
+            refusal = (HTTPStatus.FORBIDDEN, "This Host header is not allowed.\n")
         elif request.path.partition("?")[0] != PATH:
             refusal = (HTTPStatus.NOT_FOUND, f"WebSockets are served at {PATH}.\n")
         elif service.is_draining:
@@ -207,22 +207,24 @@ class StreamSocket(asyncio.Protocol):
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             return
         key = bearer_key(", ".join(headers.get_all("Authorization")) or None)
-        # A refusal after the handshake is one that a browser can read: it hides the status of a failed one.
+        # Refuse after the handshake: browsers hide the status of a failed handshake, but show a close code.
         connection = Connection(
-            encoding or Encoding.JSON, service.facts, service.config.api_key if key is None else None
+            encoding or Encoding.JSON, service.server_info, service.config.api_key if key is None else None
         )
         self._connection = connection
         if not origin_is_allowed(service.config, ", ".join(headers.get_all("Origin")) or None):
             connection.fail(CloseCode.ORIGIN, "this origin is not allowed")
         elif encoding is None:
             names = " or ".join(encoding.value for encoding in Encoding)
-            connection.end(CloseCode.SUBPROTOCOL, f"offer the subprotocol {names}")
-        elif key is not None and not key_is_right(service.config, key):
-            connection.fail(CloseCode.KEY, "the key is wrong")
+            connection.end(CloseCode.SUBPROTOCOL, f"no supported subprotocol was offered; offer {names}")
+        elif key is not None and not key_is_valid(service.config, key):
+            connection.fail(CloseCode.KEY, "the API key is wrong")
         elif len(service.sockets) > service.config.max_connections:
-            connection.fail(CloseCode.TOO_MANY, f"{service.config.max_connections} connections are open")
+            connection.fail(
+                CloseCode.TOO_MANY, f"the server has its maximum of {service.config.max_connections} connections"
+            )
 
-    def _take_frame(self, frame: Frame) -> None:
+    def _receive_frame(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
             self._fragments = [bytes(frame.data)]
             self._fragments_are_text = frame.opcode is Opcode.TEXT
@@ -238,34 +240,34 @@ class StreamSocket(asyncio.Protocol):
             for action in connection.receive(data, is_text=self._fragments_are_text):
                 self._streams.perform(connection, action)
             if connection.num_output_bytes > self._service.config.send_buffer_bytes:
-                # Many short messages of one read may each ask for a long answer.
+                # Many short messages in one read may each cause a long answer.
                 self._flush()
-                if self._piles_up():
+                if self._is_backlogged():
                     self._close_slow()
             if connection.has_said_hello and self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
         elif len(self._fragments) > MAX_FRAGMENTS:
-            connection.fail(CloseCode.PROTOCOL, f"a message of more than {MAX_FRAGMENTS} fragments")
+            connection.fail(CloseCode.PROTOCOL, f"a message may have at most {MAX_FRAGMENTS} fragments")
 
     # Output
 
     def _num_pending(self) -> int:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    def _count_taken(self) -> int:
+    def _count_flushed(self) -> int:
         return self._num_written - self._num_pending()
 
-    def _piles_up(self) -> bool:
-        """Too much waits for the client. The largest message does not count: a result may be larger than what may wait."""
+    def _is_backlogged(self) -> bool:
+        """Whether too much output is buffered. The largest message does not count: one result may exceed the whole buffer limit."""
         num_pending, limit = self._num_pending(), self._service.config.send_buffer_bytes
         if num_pending <= limit:
             return False
-        taken = self._count_taken()
+        taken = self._count_flushed()
         return num_pending - max((min(size, end - taken) for end, size in self._large), default=0) > limit
 
     def _flush(self) -> None:
-        """Frame and write what the state machine and the library have to send; begin to close where they are done."""
+        """Frame and write all pending output, and start closing once the state machine is done."""
         connection, websocket = self._connection, self._websocket
         if connection is not None:
             is_text = connection.encoding.is_text
@@ -278,7 +280,7 @@ class StreamSocket(asyncio.Protocol):
                     reason = connection.close_reason.encode()[:_MAX_REASON_BYTES].decode(errors="ignore")
                     websocket.send_close(connection.close_code, reason)
             except InvalidState:
-                pass  # the client closed first: what was left to say has nobody to hear it
+                pass  # the client closed first; the remaining output is dropped
         self._write()
         if connection is not None and connection.close_code is not None:
             self._end_streams()
@@ -287,15 +289,15 @@ class StreamSocket(asyncio.Protocol):
             self._close_timer = self._service.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
     def _note_large(self, size: int) -> None:
-        """Remember a message that was written now, if it is large, until it is taken."""
-        taken = self._count_taken()
+        """Remember a large message that was just written until the socket has accepted it."""
+        taken = self._count_flushed()
         while self._large and self._large[0][0] <= taken:
             self._large.popleft()
         if size > self._service.config.send_buffer_bytes // 4:
             self._large.append((self._num_written, size))
 
     def _write(self) -> None:
-        """Hand what is framed to the transport."""
+        """Pass framed data to the transport."""
         transport = self._transport
         assert transport is not None
         for data in self._websocket.data_to_send():
@@ -308,38 +310,38 @@ class StreamSocket(asyncio.Protocol):
                 transport.close()
 
     def _end_streams(self) -> None:
-        self._streams.end(may_last=self._connection is not None and not self._connection.has_said_bye)
+        self._streams.end(may_resume=self._connection is not None and not self._connection.has_said_bye)
 
     # Timers
 
     def _hello_late(self) -> None:
         self._hello_timer = None
         if self._connection is not None and not self._connection.has_said_hello:
-            self._connection.fail(CloseCode.HELLO_LATE, "no hello in time")
+            self._connection.fail(CloseCode.HELLO_LATE, "no hello within the time limit")
             self._flush()
 
     def _check_stall(self) -> None:
         self._stall_timer = None
-        num_taken = self._count_taken()
-        if num_taken <= self._num_taken:
+        num_taken = self._count_flushed()
+        if num_taken <= self._num_flushed:
             self._close_slow()
         else:
-            self._num_taken = num_taken
+            self._num_flushed = num_taken
             self._stall_timer = self._service.loop.call_later(self._service.config.slow_timeout_s, self._check_stall)
 
     def _close_slow(self) -> None:
         if self._connection is not None and self._connection.close_code is None:
-            logger.warning("a connection does not take its output (%d bytes wait): closed", self._num_pending())
+            logger.warning("closing a slow connection: %d bytes of output are waiting", self._num_pending())
             self._service.metrics.ws_slow_closed.inc()
-            self._connection.fail(CloseCode.SLOW, "the connection does not take its output")
+            self._connection.fail(CloseCode.SLOW, "the client reads too slowly")
             self._flush()
 
     def _ping(self) -> None:
         assert self._transport is not None
-        if not self._has_heard:
+        if not self._has_received_since_ping:
             self._transport.abort()
             return
-        self._has_heard = False
+        self._has_received_since_ping = False
         if self._websocket.state is State.OPEN:
             self._websocket.send_ping(b"")
             self._flush()

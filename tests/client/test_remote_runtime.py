@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rtlang.client.connect import connect
-from rtlang.client.remote_run import Link
+from rtlang.client.remote_run import ServerConnection
 from rtlang.client.remote_runtime import RemoteRuntime
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.errors import (
@@ -382,7 +382,7 @@ def test_closing_ends_every_graph_once_and_is_idempotent() -> None:
             lambda: runtime.submit(RequestGraph(chain(1)), Ear()),
             lambda: runtime.generate("x"),
         ):
-            with pytest.raises(ConnectionLostError, match="closed here"):
+            with pytest.raises(ConnectionLostError, match="closed by this client"):
                 attempt()
         runs[0].cancel()
         runs[0].close()
@@ -410,7 +410,7 @@ def test_a_broken_connection_ends_every_graph_once() -> None:
         fake.hold("g0")
         ears = [Ear() for _ in range(3)]
         runs = [runtime.submit(RequestGraph(chain(1)), ear, is_open=True) for ear in ears]
-        runtime._link.websocket.socket.shutdown(2)
+        runtime._server_connection.websocket.socket.shutdown(2)
         for ear in ears:
             ear.end()
             assert [type(error) for error in finals(ear)] == [ConnectionLostError]
@@ -521,7 +521,7 @@ ACK = {"t": "ack", "s": 1, "rid": "r", "epoch": "e"}
 )
 def test_a_server_that_breaks_the_protocol_ends_the_connection(broken: dict[str, Any]) -> None:
     told = Told([ACK, broken])
-    link = Link(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
     runtime = RemoteRuntime("ws://test", lambda: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
@@ -544,7 +544,7 @@ def test_messages_of_the_future_are_passed_over() -> None:
         {"t": "error", "code": "x", "message": "m"},
     ]
     told = Told([ACK, *news, finished])
-    link = Link(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
+    link = ServerConnection(told, contextlib.ExitStack(), {})  # type: ignore[arg-type]
     runtime = RemoteRuntime("ws://test", lambda: link, TIMEOUT_S, None)
     runtime.start()
     ear = Ear()
@@ -639,6 +639,6 @@ def test_in_a_fork_a_connection_is_left_to_the_process_that_made_it() -> None:
             said = pipe.read()
         os.waitpid(child, 0)
         assert said.startswith("False")
-        assert f"process {os.getpid()}" in said
+        assert f"pid {os.getpid()}" in said
         assert runtime.is_alive
         runtime.submit(RequestGraph((Text(0, None, ("a",)),)), Ear())  # which waits for the server's word

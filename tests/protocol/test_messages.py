@@ -43,7 +43,7 @@ GOOD: list[tuple[dict[str, Any], ClientMessage]] = [
 BAD: list[tuple[dict[str, Any], str]] = [
     ({}, "t"),
     ({"t": 3}, "t"),
-    ({"t": "unheard of"}, "t"),
+    ({"t": "unacknowledged of"}, "t"),
     ({"t": "attach", "s": 1, "epoch": "e", "from": 0}, "rid"),
     ({"t": "attach", "s": 1, "rid": "r", "from": 0}, "epoch"),
     ({"t": "attach", "s": 1, "rid": "r", "epoch": "e"}, "from"),

@@ -16,10 +16,10 @@ from rtlang.contract.params import FinishReason, SamplingParams, Usage
 from rtlang.protocol.generation import generation_graph
 from rtlang.protocol.messages import ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.connection import Cancel, Close, Connection, ConnectionFacts, Submit
+from rtlang.serve.connection import Cancel, Close, Connection, ServerInfo, Submit
 
 LIMITS = DecodeLimits()
-FACTS = ConnectionFacts("epoch", ({"model": "m"},), {"max_streams": 3}, max_streams=3)
+FACTS = ServerInfo("epoch", ({"model": "m"},), {"max_streams": 3}, max_streams=3)
 GRAPH = RequestGraph((Text(0, None, ("Hi ", Arg("name"))), Generate(1, 0, "x", SamplingParams())), ("name",))
 HELLO = {"t": "hello", "v": 1}
 PROGRAM = {"graph": GRAPH.to_plain(), "inputs": {"name": "Ada"}, "open": True, "priority": 3}

@@ -36,9 +36,9 @@ def delta(number: int) -> TextDelta:
 
 def test_a_burst_is_one_delivery_for_each_connection() -> None:
     async def body() -> None:
-        handover = EventBridge(asyncio.get_running_loop())
+        event_bridge = EventBridge(asyncio.get_running_loop())
         one, other = RecordingSink(), RecordingSink()
-        listeners = [handover.listener(one, 1), handover.listener(other, 1), handover.listener(one, 2)]
+        listeners = [event_bridge.listener(one, 1), event_bridge.listener(other, 1), event_bridge.listener(one, 2)]
         for number in range(10):  # the loop does not run in between: as when an engine tells a step
             for listener in listeners:
                 listener(delta(number))
@@ -52,12 +52,12 @@ def test_a_burst_is_one_delivery_for_each_connection() -> None:
 
 def test_events_of_other_threads_arrive_all_and_in_their_order() -> None:
     async def body() -> None:
-        handover = EventBridge(asyncio.get_running_loop())
+        event_bridge = EventBridge(asyncio.get_running_loop())
         sink = RecordingSink()
         sink.expected = 4 * 2000
 
         def tell(stream: int) -> None:
-            listener = handover.listener(sink, stream)
+            listener = event_bridge.listener(sink, stream)
             for number in range(2000):
                 listener(delta(number))
 
@@ -76,26 +76,26 @@ def test_events_of_other_threads_arrive_all_and_in_their_order() -> None:
 
 def test_a_connection_that_fails_costs_no_other_its_events(caplog: pytest.LogCaptureFixture) -> None:
     async def body() -> None:
-        handover = EventBridge(asyncio.get_running_loop())
+        event_bridge = EventBridge(asyncio.get_running_loop())
         bad, good = RecordingSink(ValueError("bug")), RecordingSink()
         good.expected = 1
-        handover.listener(bad, 1)(delta(0))
-        handover.listener(good, 1)(delta(0))
+        event_bridge.listener(bad, 1)(delta(0))
+        event_bridge.listener(good, 1)(delta(0))
         await good.done.wait()
         assert bad.was_aborted
         assert not good.was_aborted
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(body())
-    assert "failed to take 1 events" in caplog.text
+    assert "delivering 1 events to a connection failed" in caplog.text
 
 
 def test_a_listener_outlives_its_loop_in_silence() -> None:
     async def body() -> EventBridge:
         return EventBridge(asyncio.get_running_loop())
 
-    handover = asyncio.run(body())
+    event_bridge = asyncio.run(body())
     sink = RecordingSink()
     for number in range(3):
-        handover.listener(sink, 1)(delta(number))
+        event_bridge.listener(sink, 1)(delta(number))
     assert sink.deliveries == []

@@ -31,48 +31,48 @@ class Adding:
 
 
 def test_what_is_said_again_is_answered_as_before_and_not_done_again() -> None:
-    extensions, adding = ExtendLog(), Adding()
+    extends, adding = ExtendLog(), Adding()
     for _ in range(2):
-        assert extensions.once(said(2, 7), adding) is None
-    assert (adding.num_done, extensions.last_answered) == (1, 2)
+        assert extends.apply_once(said(2, 7), adding) is None
+    assert (adding.num_done, extends.last_acknowledged) == (1, 2)
     for _ in range(2):
-        assert extensions.once(said(3, 8), Adding(WRONG)) is WRONG
-    assert extensions.once(said(3, 8), adding) is WRONG
-    assert extensions.once(said(2, 7), adding) is None
-    assert (adding.num_done, extensions.last_answered) == (1, 3)
-    assert extensions.refused_after(0) == {3: WRONG}
-    assert extensions.refused_after(3) == {}
+        assert extends.apply_once(said(3, 8), Adding(WRONG)) is WRONG
+    assert extends.apply_once(said(3, 8), adding) is WRONG
+    assert extends.apply_once(said(2, 7), adding) is None
+    assert (adding.num_done, extends.last_acknowledged) == (1, 3)
+    assert extends.refused_after(0) == {3: WRONG}
+    assert extends.refused_after(3) == {}
 
 
 @pytest.mark.parametrize("other", [said(5, 8), said(5), said(5, 7, closes=True), said(4, 7), said(1, 7)])
 def test_a_number_that_does_not_rise_is_refused(other: ExtendNodes) -> None:
-    extensions, adding = ExtendLog(), Adding()
-    extensions.once(said(5, 7), adding)
+    extends, adding = ExtendLog(), Adding()
+    extends.apply_once(said(5, 7), adding)
     with pytest.raises(ProtocolError) as caught:
-        extensions.once(other, adding)
+        extends.apply_once(other, adding)
     assert caught.value.param == "q"
-    assert (adding.num_done, extensions.last_answered) == (1, 5)
+    assert (adding.num_done, extends.last_acknowledged) == (1, 5)
 
 
 def test_a_bug_is_a_refusal() -> None:
-    extensions = ExtendLog()
-    refusal = extensions.once(said(1), Adding(IndexError()))
+    extends = ExtendLog()
+    refusal = extends.apply_once(said(1), Adding(IndexError()))
     assert type(refusal) is RtlangError
-    assert extensions.refused_after(0) == {1: refusal}
-    assert extensions.once(said(1), Adding()) is refusal
+    assert extends.refused_after(0) == {1: refusal}
+    assert extends.apply_once(said(1), Adding()) is refusal
 
 
 def test_answers_that_are_forgotten_are_not_made_up() -> None:
-    extensions = ExtendLog()
-    extensions.once(said(1), Adding(WRONG))
+    extends = ExtendLog()
+    extends.apply_once(said(1), Adding(WRONG))
     for request in range(2, MAX_KNOWN + 2):
-        extensions.once(said(request), Adding())
+        extends.apply_once(said(request), Adding())
     with pytest.raises(ProtocolError, match="no longer"):
-        extensions.once(said(1), Adding())
+        extends.apply_once(said(1), Adding())
     with pytest.raises(GoneError) as caught:
-        extensions.refused_after(0)
+        extends.refused_after(0)
     assert caught.value.param == "q"
-    assert extensions.refused_after(1) == {}  # the client has that answer
+    assert extends.refused_after(1) == {}  # the client has that answer
 
 
 def test_a_refusal_keeps_nothing_of_what_was_refused() -> None:
@@ -88,9 +88,9 @@ def test_a_refusal_keeps_nothing_of_what_was_refused() -> None:
             raise GraphError(None, "nodes", "wrong") from error
 
     alive: list[weakref.ref[Nodes]] = []
-    extensions = ExtendLog()
+    extends = ExtendLog()
     for _ in range(3):
-        refusal = extensions.once(said(1), refuse)
+        refusal = extends.apply_once(said(1), refuse)
     assert refusal is not None
     assert refusal.__traceback__ is None
     gc.collect()

@@ -40,12 +40,12 @@ class Reader:
         self.lost: list[tuple[int, RtlangError]] = []
 
     def deliver(self, events: list[tuple[int, Event]]) -> None:
-        raise AssertionError("the handover delivers, not the log")
+        raise AssertionError("the event_bridge delivers, not the log")
 
     def abort(self) -> None:
         raise AssertionError
 
-    def lose(self, stream: int, error: RtlangError) -> None:
+    def lose_stream(self, stream: int, error: RtlangError) -> None:
         self.lost.append((stream, error))
 
 
@@ -65,31 +65,31 @@ def on_loop(
 
 
 def begin(runs: ResumeRegistry, reader: Reader, resume_timeout_s: float = 5.0) -> tuple[ResumableStream, ScriptedRun]:
-    lasting = runs.begin(reader, 1, resume_timeout_s)
-    run = ScriptedRun(1, GRAPH, lasting.take, {}, is_open=False)
-    lasting.run = run
-    return lasting, run
+    resumable = runs.begin(reader, 1, resume_timeout_s)
+    run = ScriptedRun(1, GRAPH, resumable.take, {}, is_open=False)
+    resumable.run = run
+    return resumable, run
 
 
-def overfill(lasting: ResumableStream) -> None:
+def overfill(resumable: ResumableStream) -> None:
     """More than a log may hold where all together have 16,000 bytes."""
     for _ in range(200):
-        lasting.take(piece("x" * 100))
+        resumable.take(piece("x" * 100))
 
 
 def test_a_later_connection_gets_what_it_misses_with_offsets_that_go_on() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
-        lasting, run = begin(runs, first)
+        resumable, run = begin(runs, first)
         events = [piece("a"), piece("b"), piece("c", 1), piece("d")]
-        assert [lasting.take(event) for event in events] == [(first, 1)] * 4
-        lasting.detach(first)
-        assert lasting.take(piece("e")) is None
-        assert runs.find(lasting.rid, "epoch") is lasting
-        replay = lasting.attach(second, 7, 3)
+        assert [resumable.take(event) for event in events] == [(first, 1)] * 4
+        resumable.detach(first)
+        assert resumable.take(piece("e")) is None
+        assert runs.find(resumable.rid, "epoch") is resumable
+        replay = resumable.attach(second, 7, 3)
         assert replay.events == (piece("d"), piece("e"))
         assert replay.offsets == {(1, 0): 2, (1, 1): 1}
-        assert lasting.take(piece("f")) == (second, 7)
+        assert resumable.take(piece("f")) == (second, 7)
         assert not first.lost
         assert not run.was_cancelled
 
@@ -99,12 +99,12 @@ def test_a_later_connection_gets_what_it_misses_with_offsets_that_go_on() -> Non
 def test_all_or_nothing_can_be_missing_and_no_more_than_there_is() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
-        lasting, _ = begin(runs, reader)
-        lasting.take(piece("a"))
-        assert lasting.attach(reader, 2, 0).events == (piece("a"),)
-        assert lasting.attach(reader, 3, 1).events == ()
-        with pytest.raises(GoneError, match=r"message 2 .* 0 to 1 can be asked for") as caught:
-            lasting.attach(reader, 4, 2)
+        resumable, _ = begin(runs, reader)
+        resumable.take(piece("a"))
+        assert resumable.attach(reader, 2, 0).events == (piece("a"),)
+        assert resumable.attach(reader, 3, 1).events == ()
+        with pytest.raises(GoneError, match=r"from = 2: the log holds messages 0 to 1") as caught:
+            resumable.attach(reader, 4, 2)
         assert caught.value.param == "from"
 
     on_loop(body)
@@ -113,11 +113,11 @@ def test_all_or_nothing_can_be_missing_and_no_more_than_there_is() -> None:
 def test_who_takes_a_stream_over_takes_it_from_the_other() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
-        lasting, run = begin(runs, first)
-        lasting.attach(second, 3, 0)
+        resumable, run = begin(runs, first)
+        resumable.attach(second, 3, 0)
         assert [(stream, type(error)) for stream, error in first.lost] == [(1, GoneError)]
-        lasting.detach(first)  # its end is no longer the stream's
-        assert not lasting.is_detached
+        resumable.detach(first)  # its end is no longer the stream's
+        assert not resumable.is_detached
         assert not run.was_cancelled
 
     on_loop(body)
@@ -126,16 +126,16 @@ def test_who_takes_a_stream_over_takes_it_from_the_other() -> None:
 def test_the_graph_is_cancelled_when_nobody_came_in_time() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
-        lasting, run = begin(runs, reader, resume_timeout_s=0.01)
-        lasting.take(piece("a"))
-        lasting.detach(reader)
+        resumable, run = begin(runs, reader, resume_timeout_s=0.01)
+        resumable.take(piece("a"))
+        resumable.detach(reader)
         await asyncio.sleep(0.1)
         assert run.was_cancelled
         assert runs.num_bytes == 0
-        assert lasting.take(GraphFailed(1, AbortedError("cancelled"))) is None
+        assert resumable.take(GraphFailed(1, AbortedError("cancelled"))) is None
         assert runs.num_bytes == 0
-        with pytest.raises(GoneError, match="its time is over"):
-            runs.find(lasting.rid, "epoch")
+        with pytest.raises(GoneError, match="unknown or expired"):
+            runs.find(resumable.rid, "epoch")
 
     on_loop(body)
 
@@ -143,12 +143,12 @@ def test_the_graph_is_cancelled_when_nobody_came_in_time() -> None:
 def test_coming_back_stops_the_clock() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
-        lasting, run = begin(runs, first, resume_timeout_s=0.05)
-        lasting.detach(first)
-        lasting.attach(second, 1, 0)
+        resumable, run = begin(runs, first, resume_timeout_s=0.05)
+        resumable.detach(first)
+        resumable.attach(second, 1, 0)
         await asyncio.sleep(0.2)
         assert not run.was_cancelled
-        assert runs.find(lasting.rid, "epoch") is lasting
+        assert runs.find(resumable.rid, "epoch") is resumable
 
     on_loop(body)
 
@@ -156,15 +156,15 @@ def test_coming_back_stops_the_clock() -> None:
 def test_the_end_can_be_asked_for_as_long() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader, late = Reader(), Reader()
-        lasting, run = begin(runs, reader, resume_timeout_s=0.1)
-        lasting.take(piece("a"))
-        assert lasting.take(END) == (reader, 1)
-        lasting.detach(reader)
-        assert lasting.attach(late, 1, 1).events == (END,)
+        resumable, run = begin(runs, reader, resume_timeout_s=0.1)
+        resumable.take(piece("a"))
+        assert resumable.take(END) == (reader, 1)
+        resumable.detach(reader)
+        assert resumable.attach(late, 1, 1).events == (END,)
         await asyncio.sleep(0.3)
         assert not run.was_cancelled  # it had ended
         with pytest.raises(GoneError):
-            runs.find(lasting.rid, "epoch")
+            runs.find(resumable.rid, "epoch")
 
     on_loop(body)
 
@@ -172,10 +172,10 @@ def test_the_end_can_be_asked_for_as_long() -> None:
 def test_ended_streams_make_room_for_running_ones() -> None:
     async def body(runs: ResumeRegistry) -> None:
         ended = [begin(runs, Reader())[0] for _ in range(40)]
-        for lasting in ended:
+        for resumable in ended:
             for _ in range(5):
-                lasting.take(piece("x" * 100))
-            lasting.take(END)
+                resumable.take(piece("x" * 100))
+            resumable.take(END)
         reader = Reader()
         running, _ = begin(runs, reader)
         for number in range(10):
@@ -192,15 +192,15 @@ def test_ended_streams_make_room_for_running_ones() -> None:
 def test_a_stream_whose_missing_part_is_gone_ends() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
-        lasting, run = begin(runs, reader)
-        overfill(lasting)
+        resumable, run = begin(runs, reader)
+        overfill(resumable)
         with pytest.raises(GoneError):
-            lasting.attach(Reader(), 2, 0)
+            resumable.attach(Reader(), 2, 0)
         assert not run.was_cancelled  # somebody reads it
-        assert (reader.lost, lasting.take(piece("y"))) == ([], (reader, 1))
-        lasting.detach(reader)
+        assert (reader.lost, resumable.take(piece("y"))) == ([], (reader, 1))
+        resumable.detach(reader)
         with pytest.raises(GoneError):
-            lasting.attach(Reader(), 2, 0)
+            resumable.attach(Reader(), 2, 0)
         assert run.was_cancelled
         assert runs.num_bytes == 0
 
@@ -210,26 +210,26 @@ def test_a_stream_whose_missing_part_is_gone_ends() -> None:
 def test_a_reader_that_is_done_ends_the_stream_unless_another_has_it() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
-        lasting, run = begin(runs, first)
-        lasting.attach(second, 2, 0)
-        lasting.leave(first)
-        assert runs.find(lasting.rid, "epoch") is lasting
-        lasting.leave(second)
+        resumable, run = begin(runs, first)
+        resumable.attach(second, 2, 0)
+        resumable.leave(first)
+        assert runs.find(resumable.rid, "epoch") is resumable
+        resumable.leave(second)
         assert run.was_cancelled
         with pytest.raises(GoneError):
-            runs.find(lasting.rid, "epoch")
+            runs.find(resumable.rid, "epoch")
 
     on_loop(body)
 
 
 def test_the_graph_of_an_ended_stream_is_not_kept() -> None:
     async def body(runs: ResumeRegistry) -> None:
-        lasting, run = begin(runs, Reader())
-        lasting.take(piece("a"))
-        assert lasting.run is run
-        lasting.take(END)
-        assert lasting.run is None
-        lasting.end()
+        resumable, run = begin(runs, Reader())
+        resumable.take(piece("a"))
+        assert resumable.run is run
+        resumable.take(END)
+        assert resumable.run is None
+        resumable.end()
         assert not run.was_cancelled
 
     on_loop(body)
@@ -238,12 +238,12 @@ def test_the_graph_of_an_ended_stream_is_not_kept() -> None:
 def test_whoever_has_all_of_an_ended_stream_is_told_so() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader, other = Reader(), Reader()
-        lasting, _ = begin(runs, reader)
-        lasting.take(piece("a"))
-        lasting.take(END)
-        with pytest.raises(GoneError, match="has ended, and all of it has arrived"):
-            lasting.attach(other, 1, 2)
-        assert lasting.attach(other, 2, 1).events == (END,)
+        resumable, _ = begin(runs, reader)
+        resumable.take(piece("a"))
+        resumable.take(END)
+        with pytest.raises(GoneError, match="has ended and has no further messages"):
+            resumable.attach(other, 1, 2)
+        assert resumable.attach(other, 2, 1).events == (END,)
         assert not reader.lost  # it saw the end
 
     on_loop(body)
@@ -251,11 +251,11 @@ def test_whoever_has_all_of_an_ended_stream_is_told_so() -> None:
 
 def test_names_of_another_start_are_gone() -> None:
     async def body(runs: ResumeRegistry) -> None:
-        lasting, _ = begin(runs, Reader())
-        with pytest.raises(GoneError, match="started anew") as caught:
-            runs.find(lasting.rid, "before")
+        resumable, _ = begin(runs, Reader())
+        with pytest.raises(GoneError, match="has restarted") as caught:
+            runs.find(resumable.rid, "before")
         assert caught.value.param == "epoch"
-        with pytest.raises(GoneError, match="no such stream") as caught:
+        with pytest.raises(GoneError, match="unknown or expired stream") as caught:
             runs.find("0" * 32, "epoch")
         assert caught.value.param == "rid"
 
@@ -265,14 +265,14 @@ def test_names_of_another_start_are_gone() -> None:
 def test_a_log_gives_up_its_beginning_and_counts_on() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
-        lasting, _ = begin(runs, reader)
-        overfill(lasting)
+        resumable, _ = begin(runs, reader)
+        overfill(resumable)
         assert runs.num_bytes <= 1000
-        replay = lasting.attach(reader, 3, 199)
+        replay = resumable.attach(reader, 3, 199)
         assert replay.offsets == {(1, 0): 199}
         assert len(replay.events) == 1
-        with pytest.raises(GoneError, match="message 0 of the stream is not kept"):
-            lasting.attach(reader, 4, 0)
+        with pytest.raises(GoneError, match="from = 0: the log holds messages"):
+            resumable.attach(reader, 4, 0)
 
     on_loop(body, max_bytes=16_000)
 
@@ -281,11 +281,11 @@ def test_all_logs_together_stay_within_their_memory() -> None:
     async def body(runs: ResumeRegistry) -> None:
         all_runs = [begin(runs, Reader())[0] for _ in range(40)]
         for _ in range(50):
-            for lasting in all_runs:
-                lasting.take(piece("x" * 100))
+            for resumable in all_runs:
+                resumable.take(piece("x" * 100))
         assert runs.num_bytes <= 16_000 + 40 * 300  # each keeps its last event
-        for lasting in all_runs:
-            lasting.end()
+        for resumable in all_runs:
+            resumable.end()
         assert runs.num_bytes == 0
 
     on_loop(body, max_bytes=16_000)
@@ -293,13 +293,13 @@ def test_all_logs_together_stay_within_their_memory() -> None:
 
 def test_large_results_count_with_what_they_hold() -> None:
     async def body(runs: ResumeRegistry) -> None:
-        lasting, _ = begin(runs, Reader())
+        resumable, _ = begin(runs, Reader())
         top = tuple((i, -1.0) for i in range(20))
         done = Completion("ab", (1, 2), FinishReason.STOP, None, (TokenLogprob(1, -0.5, top),) * 100)
-        lasting.take(NodeFinished(1, 1, "x", (done,), Usage(1, 0, 2), Timing(), prompt_logprobs=done.logprobs))
+        resumable.take(NodeFinished(1, 1, "x", (done,), Usage(1, 0, 2), Timing(), prompt_logprobs=done.logprobs))
         assert runs.num_bytes > 200_000
         before = runs.num_bytes
-        lasting.take(GraphFinished(1, {"x": ["y" * 1000] * 10}, Usage(1, 0, 2)))
+        resumable.take(GraphFinished(1, {"x": ["y" * 1000] * 10}, Usage(1, 0, 2)))
         assert runs.num_bytes > before + 10_000
 
     on_loop(body, max_bytes=1 << 30)
@@ -323,18 +323,18 @@ def test_after_closing_nothing_outlives_its_connection() -> None:
 def test_what_a_broken_connection_had_said_takes_no_stream_from_the_next() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, broken, second = Reader(), Reader(), Reader()
-        lasting, _ = begin(runs, first)
-        lasting.attach(second, 2, 0)
+        resumable, _ = begin(runs, first)
+        resumable.attach(second, 2, 0)
         with pytest.raises(GoneError):
-            lasting.attach(broken, 2, 0)
+            resumable.attach(broken, 2, 0)
         assert (first.lost, broken.lost, second.lost) == (first.lost[:1], [], [])
-        assert lasting.take(piece("a")) == (second, 2)
-        lasting.detach(second)
+        assert resumable.take(piece("a")) == (second, 2)
+        resumable.detach(second)
         with pytest.raises(GoneError):
-            lasting.attach(broken, 2, 0)
-        assert lasting.take(piece("b")) is None
-        lasting.attach(second, 3, 1)
-        assert lasting.take(piece("c")) == (second, 3)
+            resumable.attach(broken, 2, 0)
+        assert resumable.take(piece("b")) is None
+        resumable.attach(second, 3, 1)
+        assert resumable.take(piece("c")) == (second, 3)
 
     on_loop(body)
 

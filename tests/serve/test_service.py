@@ -6,7 +6,7 @@ import asyncio
 
 from rtlang.contract.config import ServeConfig
 from rtlang.contract.metrics import Metrics
-from rtlang.serve.connection import ConnectionFacts
+from rtlang.serve.connection import ServerInfo
 from rtlang.serve.service import StreamService
 from tests.support.scripted_target import ScriptedTarget
 
@@ -25,7 +25,7 @@ class Socket:
 
 def create() -> StreamService:
     loop = asyncio.get_running_loop()
-    return StreamService(ScriptedTarget(), ServeConfig(), ConnectionFacts("epoch"), Metrics(), loop)
+    return StreamService(ScriptedTarget(), ServeConfig(), ServerInfo("epoch"), Metrics(), loop)
 
 
 def test_draining_tells_everyone_and_is_over_when_nothing_runs() -> None:
