@@ -46,13 +46,13 @@ def test_every_form_of_an_address_is_understood(url: str, form: str, scheme: str
     "bad",
     BAD_ADDRESSES.split(),
 )
-def test_what_is_no_address_is_a_config_error(bad: str) -> None:
+def test_an_invalid_url_is_a_config_error(bad: str) -> None:
     with pytest.raises(ConfigError, match="ws://host:port") as caught:
         connect(bad)
     assert caught.value.field == "url"
 
 
-def test_nobody_listening_is_connection_lost() -> None:
+def test_connecting_to_a_closed_port_is_connection_lost() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConnectionLostError, match=str(port)):
@@ -65,7 +65,7 @@ def test_an_unknown_host_is_connection_lost() -> None:
 
 
 @pytest.mark.parametrize("key", [None, "wrong"])
-def test_a_wrong_key_is_said_to_be_one(key: str | None) -> None:
+def test_a_wrong_key_is_reported(key: str | None) -> None:
     with serving(api_key="secret") as server:
         with pytest.raises(ConnectionLostError, match="key") as caught:
             connect(server.url, api_key=key)
@@ -96,7 +96,7 @@ def listener(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+def test_connecting_to_a_silent_server_times_out() -> None:
     over = threading.Event()
 
     def say_nothing(peer: socket.socket) -> None:
@@ -109,7 +109,7 @@ def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
-def test_something_else_that_answers_is_connection_lost(answer: bytes) -> None:
+def test_a_server_of_another_protocol_is_connection_lost(answer: bytes) -> None:
     def reply(peer: socket.socket) -> None:
         peer.recv(4096)
         peer.sendall(answer)

@@ -20,5 +20,5 @@ def test_nodes_are_split_in_order_into_an_eighth_of_a_frame(frame_bytes: int | N
     assert (len(batches) == 1) == (frame_bytes in (None, 1 << 20))
 
 
-def test_nothing_is_one_empty_part() -> None:
+def test_no_nodes_make_one_empty_batch() -> None:
     assert in_batches([], 100) == [[]]

@@ -109,7 +109,7 @@ def plain(event: Event) -> Any:
     return event
 
 
-def test_a_graph_gives_the_same_events_as_where_it_runs() -> None:
+def test_a_remote_graph_yields_the_same_events_as_a_local_one() -> None:
     script = by_name({"one": "größe 🙂", "bad": ConstraintError("no digit", "1:2"), "many": ["a", "b", "c"]})
     with remote(FakeTarget(script, chunk=1)) as (fake, runtime):
         ear = Ear()
@@ -265,7 +265,7 @@ def test_a_deadline_and_a_dead_engine_arrive_as_themselves() -> None:
             runtime.submit(RequestGraph(chain(1)), Ear())
 
 
-def test_a_graph_larger_than_a_frame_goes_in_pieces() -> None:
+def test_a_graph_larger_than_a_frame_is_sent_in_batches() -> None:
     with remote(max_frame_bytes=4096) as (fake, runtime):
         ear = Ear()
         graph = RequestGraph((*chain(200), Text(400, None, (Arg("who"),))), ("who",))
@@ -321,7 +321,7 @@ def test_a_listener_may_extend_and_submit() -> None:
         assert isinstance(second.end(), GraphFinished)
 
 
-def test_what_is_refused_to_a_listener_ends_the_graph_instead() -> None:
+def test_a_refusal_during_a_listener_ends_the_graph() -> None:
     with remote() as (fake, runtime):
         first, second, third = Ear(), Ear(), Ear()
         started = threading.Event()
@@ -345,7 +345,7 @@ def test_what_is_refused_to_a_listener_ends_the_graph_instead() -> None:
         assert len([event for event in first.events if isinstance(event, (GraphFailed, GraphFinished))]) == 1
 
 
-def test_a_listener_that_raises_costs_no_other_graph_its_events(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_raising_listener_does_not_affect_other_graphs(caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: Event) -> None:
         raise ValueError("bug in a listener")
 
@@ -478,7 +478,7 @@ class SilentRuntime(RemoteRuntime):
         pass
 
 
-def test_a_server_that_does_not_answer_is_given_up() -> None:
+def test_an_unanswered_submit_times_out() -> None:
     with FakeTarget() as fake, running_server(fake) as url, connect(url) as runtime:
         runtime.__class__ = SilentRuntime
         runtime._timeout_s = 0.05
@@ -534,7 +534,7 @@ def test_a_server_that_breaks_the_protocol_ends_the_connection(broken: dict[str,
     assert len(ear.events) == 1
 
 
-def test_messages_of_the_future_are_passed_over() -> None:
+def test_unknown_message_types_are_ignored() -> None:
     usage = {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0}
     finished: dict[str, Any] = {"t": "end", "s": 1, "values": {}, "usage": usage, "failed": []}
     news = [
@@ -588,7 +588,7 @@ def test_generate_fails_with_the_error_of_its_node_or_graph() -> None:
             future.result(TIMEOUT_S)
 
 
-def test_a_slow_reader_is_told_so_and_others_go_on() -> None:
+def test_a_slow_reader_gets_a_slow_consumer_error_and_others_continue() -> None:
     """A listener that does not return stops its own connection only."""
     released = threading.Event()
     with (
@@ -620,7 +620,7 @@ def test_a_slow_reader_is_told_so_and_others_go_on() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_in_a_fork_a_connection_is_left_to_the_process_that_made_it() -> None:
+def test_a_forked_process_cannot_use_its_parents_connection() -> None:
     with serving() as server, connect(server.url) as runtime:
         ours, theirs = os.pipe()
         child = os.fork()

@@ -46,7 +46,7 @@ def behind_a_proxy(
         yield server, proxy, runtime
 
 
-def test_graphs_go_on_where_they_were_after_every_cut() -> None:
+def test_graphs_continue_after_every_cut() -> None:
     with serving() as server, cut_proxy(server.url) as proxy:
         with connect(proxy.url, timeout_s=TIMEOUT_S, resume_s=TIMEOUT_S) as runtime:
             ears = [Ear() for _ in range(3)]
@@ -69,7 +69,7 @@ def test_graphs_go_on_where_they_were_after_every_cut() -> None:
         assert not any(run.was_cancelled for run in server.target.runs)
 
 
-def test_what_is_said_while_the_connection_is_broken_arrives() -> None:
+def test_messages_sent_while_disconnected_arrive() -> None:
     with behind_a_proxy() as (server, proxy, runtime):
         ear, other, late = Ear(), Ear(), Ear()
         run = runtime.submit(graph(1), ear, is_open=True)
@@ -148,7 +148,7 @@ def test_extensions_during_many_cuts_are_done_once() -> None:
         assert all(isinstance(ear.end(), GraphFinished) for ear in ears)
 
 
-def test_a_listener_may_submit_extend_and_cancel_while_nobody_is_there() -> None:
+def test_a_listener_may_submit_extend_and_cancel_while_disconnected() -> None:
     with behind_a_proxy() as (server, proxy, runtime):
         inner, doomed_ear = Ear(), Ear()
 
@@ -169,7 +169,7 @@ def test_a_listener_may_submit_extend_and_cancel_while_nobody_is_there() -> None
         assert isinstance(doomed_ear.end(), GraphFailed)
 
 
-def test_a_word_that_is_awaited_may_come_after_a_longer_outage() -> None:
+def test_an_awaited_answer_may_arrive_after_a_long_outage() -> None:
     with behind_a_proxy(timeout_s=0.3) as (server, proxy, runtime):
         ear = Ear()
         run = runtime.submit(graph(1), ear, is_open=True)
@@ -186,7 +186,7 @@ def test_a_word_that_is_awaited_may_come_after_a_longer_outage() -> None:
         assert isinstance(ear.end(), GraphFinished)
 
 
-def test_connections_that_break_at_once_are_tried_within_reason() -> None:
+def test_reconnects_are_delayed_when_connections_break_at_once() -> None:
     with behind_a_proxy(resume_s=1.0) as (server, proxy, runtime):
         ear = Ear()
         runtime.submit(graph(5), ear)
@@ -287,6 +287,6 @@ def test_programs_run_through_cuts_on_a_real_model() -> None:
 
 
 @pytest.mark.parametrize("resume_s", [0, -1, 601, float("nan"), True, "30"])
-def test_a_time_that_cannot_be_is_refused(resume_s: object) -> None:
+def test_an_invalid_resume_time_is_refused(resume_s: object) -> None:
     with pytest.raises(ConfigError, match="resume_s"):
         connect("ws://127.0.0.1:9", resume_s=resume_s)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def test_a_prompt_is_continued() -> None:
     assert graph.nodes == (Text(0, None, ("2 + 2 = ",)), Generate(1, 0, "text", PARAMS, REGEX))
 
 
-def test_messages_are_answered_by_an_assistant() -> None:
+def test_chat_messages_are_followed_by_an_assistant_turn() -> None:
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     graph = generation_graph(messages, PARAMS)
     graph.validate()

@@ -93,7 +93,7 @@ def key_of(**changes: Any) -> OpenKey:
     return message.key
 
 
-def test_a_key_tells_what_is_opened_from_anything_else() -> None:
+def test_an_idempotency_key_distinguishes_bodies() -> None:
     first = key_of()
     assert (first.name, len(first.digest)) == (KEY, 32)
     assert key_of(body={"c": None, "a": {"b": [1, "é"]}}, s=2, deadline_ms=7, detach_ms=9) == first
@@ -107,7 +107,7 @@ def test_a_key_tells_what_is_opened_from_anything_else() -> None:
     assert first not in others
 
 
-def test_the_stream_of_a_message_is_only_a_valid_one() -> None:
+def test_only_a_valid_stream_id_is_read_from_a_message() -> None:
     assert stream_of({"s": 4}) == 4
     for value in (None, 0, -1, 1 << 53, "4", 4.0, True):
         assert stream_of({"s": value}) is None

@@ -51,7 +51,7 @@ def test_one_map_alone_is_not_wrapped(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("encoding", Encoding)
-def test_text_that_no_encoding_has_is_replaced_on_the_way_out(encoding: Encoding) -> None:
+def test_lone_surrogates_are_replaced_when_encoding(encoding: Encoding) -> None:
     assert encoding.unpack(encoding.pack({"d": "a\ud800b"}), LIMITS) == {"d": "a?b"}
 
 

@@ -23,7 +23,7 @@ def test_loopback_answers_to_no_other_name(host: str | None) -> None:
     assert not host_is_allowed(LOOPBACK, host)
 
 
-def test_beyond_loopback_any_name_will_do() -> None:
+def test_any_host_name_is_allowed_beyond_loopback() -> None:
     assert host_is_allowed(PUBLIC, "gpu-7.example:80")
 
 

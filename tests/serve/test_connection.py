@@ -213,7 +213,7 @@ def test_extend_close_and_cancel_become_actions() -> None:
     assert peer.send({"t": "cancel", "s": 1}) == [Cancel(1)]
 
 
-def test_words_that_cross_the_end_of_a_stream_do_no_harm() -> None:
+def test_messages_that_cross_the_end_of_a_stream_are_ignored() -> None:
     peer = Peer()
     peer.open(1)
     peer.connection.deliver([(1, GraphFinished(1, {}, Usage()))])
@@ -303,7 +303,7 @@ def test_a_second_hello_is_an_error_of_its_own() -> None:
     assert peer.connection.streams == (1,)
 
 
-def test_a_draining_server_refuses_what_is_new_and_carries_what_runs() -> None:
+def test_a_draining_server_refuses_new_streams_and_finishes_running_ones() -> None:
     peer = Peer()
     peer.open(1)
     peer.connection.drain(2.0)
@@ -314,7 +314,7 @@ def test_a_draining_server_refuses_what_is_new_and_carries_what_runs() -> None:
     assert peer.messages()[0]["t"] == "end"
 
 
-def test_a_failed_connection_says_why_once() -> None:
+def test_a_failed_connection_reports_its_reason_once() -> None:
     peer = Peer()
     peer.open(1)
     peer.connection.fail(4503, "slow")

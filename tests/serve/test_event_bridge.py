@@ -34,7 +34,7 @@ def delta(number: int) -> TextDelta:
     return TextDelta(number, 0, 0, "x")
 
 
-def test_a_burst_is_one_delivery_for_each_connection() -> None:
+def test_a_burst_is_delivered_once_per_connection() -> None:
     async def body() -> None:
         event_bridge = EventBridge(asyncio.get_running_loop())
         one, other = RecordingSink(), RecordingSink()
@@ -74,7 +74,7 @@ def test_events_of_other_threads_arrive_all_and_in_their_order() -> None:
     asyncio.run(body())
 
 
-def test_a_connection_that_fails_costs_no_other_its_events(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_connection_does_not_affect_the_events_of_others(caplog: pytest.LogCaptureFixture) -> None:
     async def body() -> None:
         event_bridge = EventBridge(asyncio.get_running_loop())
         bad, good = RecordingSink(ValueError("bug")), RecordingSink()
@@ -90,7 +90,7 @@ def test_a_connection_that_fails_costs_no_other_its_events(caplog: pytest.LogCap
     assert "delivering 1 events to a connection failed" in caplog.text
 
 
-def test_a_listener_outlives_its_loop_in_silence() -> None:
+def test_a_listener_ignores_events_after_its_loop_closed() -> None:
     async def body() -> EventBridge:
         return EventBridge(asyncio.get_running_loop())
 

@@ -67,7 +67,7 @@ def test_every_other_path_needs_the_key(routes: Routes, path: str, key: str | No
     assert "secret" not in body
 
 
-def test_version_says_what_is_served(routes: Routes) -> None:
+def test_version_describes_the_server(routes: Routes) -> None:
     status, _, body = routes.get("/version", **AUTH)
     assert status == 200
     found = json.loads(body)
@@ -92,7 +92,7 @@ def test_another_host_name_is_refused(routes: Routes, path: str) -> None:
     assert routes.get(path, **AUTH, Host="rebound.example")[0] == 403
 
 
-def test_what_is_not_there_is_404_and_only_reading_is_allowed(routes: Routes) -> None:
+def test_unknown_routes_are_404_and_only_get_is_allowed(routes: Routes) -> None:
     assert routes.get("/nowhere", **AUTH)[0] == 404
     assert routes.get("/version", "POST", **AUTH)[0] == 405
     assert routes.get("/v1/stream", **AUTH)[0] == 404

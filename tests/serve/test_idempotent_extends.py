@@ -30,7 +30,7 @@ class Adding:
         self.num_done += 1
 
 
-def test_what_is_said_again_is_answered_as_before_and_not_done_again() -> None:
+def test_a_repeated_extend_gets_its_first_answer() -> None:
     extends, adding = ExtendLog(), Adding()
     for _ in range(2):
         assert extends.apply_once(said(2, 7), adding) is None
@@ -45,7 +45,7 @@ def test_what_is_said_again_is_answered_as_before_and_not_done_again() -> None:
 
 
 @pytest.mark.parametrize("other", [said(5, 8), said(5), said(5, 7, closes=True), said(4, 7), said(1, 7)])
-def test_a_number_that_does_not_rise_is_refused(other: ExtendNodes) -> None:
+def test_a_request_number_that_does_not_increase_is_refused(other: ExtendNodes) -> None:
     extends, adding = ExtendLog(), Adding()
     extends.apply_once(said(5, 7), adding)
     with pytest.raises(ProtocolError) as caught:
@@ -54,7 +54,7 @@ def test_a_number_that_does_not_rise_is_refused(other: ExtendNodes) -> None:
     assert (adding.num_done, extends.last_acknowledged) == (1, 5)
 
 
-def test_a_bug_is_a_refusal() -> None:
+def test_an_unexpected_exception_is_reported_as_a_refusal() -> None:
     extends = ExtendLog()
     refusal = extends.apply_once(said(1), Adding(IndexError()))
     assert type(refusal) is RtlangError
@@ -62,7 +62,7 @@ def test_a_bug_is_a_refusal() -> None:
     assert extends.apply_once(said(1), Adding()) is refusal
 
 
-def test_answers_that_are_forgotten_are_not_made_up() -> None:
+def test_forgotten_answers_are_reported_as_gone() -> None:
     extends = ExtendLog()
     extends.apply_once(said(1), Adding(WRONG))
     for request in range(2, MAX_KNOWN + 2):
@@ -75,7 +75,7 @@ def test_answers_that_are_forgotten_are_not_made_up() -> None:
     assert extends.refused_after(1) == {}  # the client has that answer
 
 
-def test_a_refusal_keeps_nothing_of_what_was_refused() -> None:
+def test_a_refusal_does_not_keep_the_refused_nodes_alive() -> None:
     class Nodes:
         pass
 

@@ -77,7 +77,7 @@ def overfill(resumable: ResumableStream) -> None:
         resumable.take(piece("x" * 100))
 
 
-def test_a_later_connection_gets_what_it_misses_with_offsets_that_go_on() -> None:
+def test_a_later_connection_receives_missed_events_with_continuing_offsets() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
         resumable, run = begin(runs, first)
@@ -96,7 +96,7 @@ def test_a_later_connection_gets_what_it_misses_with_offsets_that_go_on() -> Non
     on_loop(body)
 
 
-def test_all_or_nothing_can_be_missing_and_no_more_than_there_is() -> None:
+def test_attach_accepts_any_logged_position_and_no_later_one() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
         resumable, _ = begin(runs, reader)
@@ -110,7 +110,7 @@ def test_all_or_nothing_can_be_missing_and_no_more_than_there_is() -> None:
     on_loop(body)
 
 
-def test_who_takes_a_stream_over_takes_it_from_the_other() -> None:
+def test_attaching_takes_the_stream_from_its_reader() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
         resumable, run = begin(runs, first)
@@ -123,7 +123,7 @@ def test_who_takes_a_stream_over_takes_it_from_the_other() -> None:
     on_loop(body)
 
 
-def test_the_graph_is_cancelled_when_nobody_came_in_time() -> None:
+def test_the_graph_is_cancelled_after_the_resume_timeout() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
         resumable, run = begin(runs, reader, resume_timeout_s=0.01)
@@ -140,7 +140,7 @@ def test_the_graph_is_cancelled_when_nobody_came_in_time() -> None:
     on_loop(body)
 
 
-def test_coming_back_stops_the_clock() -> None:
+def test_attaching_stops_the_resume_timeout() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
         resumable, run = begin(runs, first, resume_timeout_s=0.05)
@@ -153,7 +153,7 @@ def test_coming_back_stops_the_clock() -> None:
     on_loop(body)
 
 
-def test_the_end_can_be_asked_for_as_long() -> None:
+def test_an_ended_stream_can_be_attached_until_its_timeout() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader, late = Reader(), Reader()
         resumable, run = begin(runs, reader, resume_timeout_s=0.1)
@@ -189,7 +189,7 @@ def test_ended_streams_make_room_for_running_ones() -> None:
     on_loop(body, max_bytes=64_000)
 
 
-def test_a_stream_whose_missing_part_is_gone_ends() -> None:
+def test_a_stream_with_dropped_events_cannot_be_attached() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
         resumable, run = begin(runs, reader)
@@ -207,7 +207,7 @@ def test_a_stream_whose_missing_part_is_gone_ends() -> None:
     on_loop(body, max_bytes=16_000)
 
 
-def test_a_reader_that_is_done_ends_the_stream_unless_another_has_it() -> None:
+def test_bye_ends_the_stream_unless_another_connection_has_attached() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, second = Reader(), Reader()
         resumable, run = begin(runs, first)
@@ -222,7 +222,7 @@ def test_a_reader_that_is_done_ends_the_stream_unless_another_has_it() -> None:
     on_loop(body)
 
 
-def test_the_graph_of_an_ended_stream_is_not_kept() -> None:
+def test_the_graph_of_an_ended_stream_is_released() -> None:
     async def body(runs: ResumeRegistry) -> None:
         resumable, run = begin(runs, Reader())
         resumable.take(piece("a"))
@@ -235,7 +235,7 @@ def test_the_graph_of_an_ended_stream_is_not_kept() -> None:
     on_loop(body)
 
 
-def test_whoever_has_all_of_an_ended_stream_is_told_so() -> None:
+def test_attaching_after_the_last_message_is_gone() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader, other = Reader(), Reader()
         resumable, _ = begin(runs, reader)
@@ -249,7 +249,7 @@ def test_whoever_has_all_of_an_ended_stream_is_told_so() -> None:
     on_loop(body)
 
 
-def test_names_of_another_start_are_gone() -> None:
+def test_streams_of_an_earlier_server_process_are_gone() -> None:
     async def body(runs: ResumeRegistry) -> None:
         resumable, _ = begin(runs, Reader())
         with pytest.raises(GoneError, match="has restarted") as caught:
@@ -262,7 +262,7 @@ def test_names_of_another_start_are_gone() -> None:
     on_loop(body)
 
 
-def test_a_log_gives_up_its_beginning_and_counts_on() -> None:
+def test_a_full_log_drops_its_oldest_events() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader = Reader()
         resumable, _ = begin(runs, reader)
@@ -305,7 +305,7 @@ def test_large_results_count_with_what_they_hold() -> None:
     on_loop(body, max_bytes=1 << 30)
 
 
-def test_after_closing_nothing_outlives_its_connection() -> None:
+def test_after_closing_no_stream_survives_its_connection() -> None:
     async def body(runs: ResumeRegistry) -> None:
         reader, other = Reader(), Reader()
         attached, its_run = begin(runs, reader)
@@ -320,7 +320,7 @@ def test_after_closing_nothing_outlives_its_connection() -> None:
     on_loop(body)
 
 
-def test_what_a_broken_connection_had_said_takes_no_stream_from_the_next() -> None:
+def test_late_messages_of_a_broken_connection_do_not_take_a_stream_back() -> None:
     async def body(runs: ResumeRegistry) -> None:
         first, broken, second = Reader(), Reader(), Reader()
         resumable, _ = begin(runs, first)
@@ -339,7 +339,7 @@ def test_what_a_broken_connection_had_said_takes_no_stream_from_the_next() -> No
     on_loop(body)
 
 
-def test_streams_without_a_connection_and_what_is_kept_are_counted() -> None:
+def test_metrics_count_detached_streams_and_logged_bytes() -> None:
     metrics = Metrics()
 
     def counts() -> tuple[float | None, float | None]:

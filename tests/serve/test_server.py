@@ -26,7 +26,7 @@ from tests.support.wire_client import WireClient
 ROOT = Path(__file__).parents[2]
 
 
-def test_welcome_says_what_is_served() -> None:
+def test_welcome_describes_the_server() -> None:
     config = ServeConfig(port=0, max_streams=7, max_frame_bytes=4096)
     with running_server(ScriptedTarget(), config, TokenizerInfo("m", 300, 512)) as url, WireClient(url) as client:
         welcome = client.greet()
@@ -103,7 +103,7 @@ def test_ending_waits_for_running_graphs_and_refuses_new_ones() -> None:
     assert not target.was_closed, "the target belongs to whoever made it"
 
 
-def test_what_outlasts_the_drain_is_cancelled() -> None:
+def test_graphs_that_outlast_the_drain_are_cancelled() -> None:
     target = ScriptedTarget()
     with running_server(target, ServeConfig(port=0, drain_timeout_s=0.05)) as url:
         client = WireClient(url).__enter__()
@@ -149,7 +149,7 @@ def test_a_server_leaves_no_task_and_no_thread_behind() -> None:
 @pytest.mark.parametrize(
     "beginning", [b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n"], ids=["silent", "half a request"]
 )
-def test_a_connection_without_a_request_in_time_is_closed(beginning: bytes) -> None:
+def test_a_connection_without_a_timely_request_is_closed(beginning: bytes) -> None:
     with running_server(ScriptedTarget(), ServeConfig(port=0, hello_timeout_s=0.1)) as url, WireClient(url) as client:
         client.greet()
         parts = urlsplit(url)

@@ -28,7 +28,7 @@ def create() -> StreamService:
     return StreamService(ScriptedTarget(), ServeConfig(), ServerInfo("epoch"), Metrics(), loop)
 
 
-def test_draining_tells_everyone_and_is_over_when_nothing_runs() -> None:
+def test_draining_notifies_every_client_and_ends_when_idle() -> None:
     async def body() -> None:
         service = create()
         busy, quiet = Socket(2), Socket(0)
@@ -44,7 +44,7 @@ def test_draining_tells_everyone_and_is_over_when_nothing_runs() -> None:
     asyncio.run(body())
 
 
-def test_draining_an_empty_server_is_over_at_once() -> None:
+def test_draining_an_idle_server_ends_at_once() -> None:
     async def body() -> None:
         service = create()
         service.drain(3.0)

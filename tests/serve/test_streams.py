@@ -75,7 +75,7 @@ def test_a_stream_is_read_on_from_another_connection(subprotocol: str) -> None:
         assert not server.target.runs[0].was_cancelled
 
 
-def test_a_graph_that_ended_meanwhile_tells_its_end() -> None:
+def test_a_graph_that_ended_while_detached_delivers_its_end() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -94,7 +94,7 @@ def test_a_graph_that_ended_meanwhile_tells_its_end() -> None:
             assert client.receive() == {"t": "pong", "n": 1}
 
 
-def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
+def test_an_extended_graph_continues_and_its_answers_are_not_lost() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -119,7 +119,7 @@ def test_an_extended_graph_goes_on_and_answers_are_not_lost() -> None:
             assert len(server.target.runs[0].nodes) == 4
 
 
-def test_an_extension_that_is_said_again_is_answered_and_not_done_again() -> None:
+def test_a_repeated_extend_is_answered_but_not_applied_again() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         open_program(client)
@@ -173,7 +173,7 @@ def test_nodes_that_cannot_be_read_are_refused_and_the_graph_goes_on() -> None:
         assert client.receive() == {"t": "ack", "s": 1}
 
 
-def test_an_extension_without_a_number_that_rises_is_refused() -> None:
+def test_an_extend_without_an_increasing_number_is_refused() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         open_program(client)
@@ -204,7 +204,7 @@ def test_many_opens_of_one_read_do_not_pile_up_their_answers() -> None:
         wait_until(lambda: server.count("ws_slow_closed_total") == 1)
 
 
-def test_a_stream_of_which_all_has_arrived_does_not_occupy_a_place() -> None:
+def test_a_fully_delivered_stream_does_not_count_against_the_limit() -> None:
     with serving(max_streams=1) as server, WireClient(server.url) as client:
         client.greet()
         ack = open_lasting(client, max_tokens=1)
@@ -230,7 +230,7 @@ def test_bye_forgets_what_has_ended_too() -> None:
             assert client.receive()["param"] == "rid"
 
 
-def test_what_is_not_to_last_ends_with_its_connection_and_bye_ends_all() -> None:
+def test_streams_without_resume_end_with_their_connection_and_bye_ends_all() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -248,7 +248,7 @@ def test_what_is_not_to_last_ends_with_its_connection_and_bye_ends_all() -> None
         assert not server.target.runs[0].was_cancelled
 
 
-def test_an_open_that_is_said_again_is_run_once() -> None:
+def test_a_repeated_open_runs_once() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -266,7 +266,7 @@ def test_an_open_that_is_said_again_is_run_once() -> None:
         assert len(server.target.runs) == 2
 
 
-def test_an_open_that_is_said_again_is_read_from_its_start_after_its_end_too() -> None:
+def test_a_repeated_open_replays_even_an_ended_stream() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         first = open_lasting(client, idem=KEY)
@@ -277,7 +277,7 @@ def test_an_open_that_is_said_again_is_read_from_its_start_after_its_end_too() -
         assert len(server.target.runs) == 1
 
 
-def test_an_open_under_a_key_that_is_forgotten_is_run_again() -> None:
+def test_an_open_with_a_forgotten_key_runs_again() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -290,7 +290,7 @@ def test_an_open_under_a_key_that_is_forgotten_is_run_again() -> None:
         assert len(server.target.runs) == 2
 
 
-def test_something_else_under_a_key_is_refused() -> None:
+def test_another_body_with_the_same_key_is_refused() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         open_lasting(client, idem=KEY)
@@ -304,7 +304,7 @@ def test_something_else_under_a_key_is_refused() -> None:
         assert len(server.target.runs) == 1
 
 
-def test_what_is_refused_under_a_key_may_be_tried_again() -> None:
+def test_a_refused_open_may_be_retried_with_its_key() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         server.target.refusal = OverloadError("full", 1.0)
@@ -314,7 +314,7 @@ def test_what_is_refused_under_a_key_may_be_tried_again() -> None:
         open_lasting(client, 2, idem=KEY)
 
 
-def test_a_stream_nobody_comes_back_for_is_cancelled() -> None:
+def test_a_detached_stream_is_cancelled_after_its_timeout() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()
@@ -335,7 +335,7 @@ def test_a_stream_nobody_comes_back_for_is_cancelled() -> None:
             open_lasting(client, 2)  # the connection is as good as before
 
 
-def test_a_connection_that_still_stands_loses_the_stream_to_the_next() -> None:
+def test_an_open_connection_loses_its_stream_to_a_newer_attach() -> None:
     with serving() as server, WireClient(server.url) as old, WireClient(server.url) as new:
         old.greet()
         new.greet()
@@ -354,7 +354,7 @@ def test_a_connection_that_still_stands_loses_the_stream_to_the_next() -> None:
         assert new.receive_end(1)[-1]["values"] == {"text": "abxx"}
 
 
-def test_streams_that_lasted_do_not_hold_up_the_end_of_a_server() -> None:
+def test_detached_streams_do_not_delay_shutdown() -> None:
     with serving() as server:
         with WireClient(server.url) as client:
             client.greet()

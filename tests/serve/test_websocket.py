@@ -70,7 +70,7 @@ def test_a_program_runs_over_either_encoding(subprotocol: str) -> None:
         assert messages[3]["values"] == {"x": "héy"}
 
 
-def test_several_streams_share_a_socket_and_a_cancelled_one_ends_alone() -> None:
+def test_cancelling_one_of_several_streams_leaves_the_others() -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         for stream in (1, 2, 3):
@@ -132,7 +132,7 @@ def test_a_refused_graph_is_a_typed_error(error: Exception, code: str, status: i
         assert (answer["t"], answer["s"], answer["code"], answer["status"]) == ("error", 1, code, status)
 
 
-def test_a_bug_below_fails_one_stream_and_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_the_target_fails_one_stream_and_reveals_no_details(caplog: pytest.LogCaptureFixture) -> None:
     with serving() as server, WireClient(server.url) as client:
         client.greet()
         open_generation(client, 1)
@@ -149,7 +149,7 @@ def test_a_bug_below_fails_one_stream_and_tells_nothing(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("manner", ["bye", "close", "abort", "half-close", "protocol error"])
-def test_whoever_goes_has_its_graphs_cancelled(manner: str) -> None:
+def test_a_disconnected_clients_graphs_are_cancelled(manner: str) -> None:
     with serving() as server:
         with RawSocket(server.url) as raw:
             leave(server, raw, manner)
@@ -249,7 +249,7 @@ def stream_to_one_that_does_not_read(server: Serving, piece: str, enough: Any) -
     assert server.count("ws_slow_closed_total") == 1
 
 
-def test_a_client_whose_output_piles_up_is_closed_and_others_go_on() -> None:
+def test_a_backlogged_client_is_closed_without_affecting_others() -> None:
     with serving(send_buffer_bytes=1 << 20, slow_timeout_s=3600.0) as server:
         stream_to_one_that_does_not_read(server, "x" * 50_000, lambda run: run.was_cancelled)
 
@@ -289,12 +289,12 @@ def test_a_message_larger_than_what_may_wait_reaches_a_client_that_reads_later()
             assert len(small.pieces) < 2_000
 
 
-def test_a_client_that_takes_nothing_in_time_is_closed_and_others_go_on() -> None:
+def test_a_stalled_client_is_closed_without_affecting_others() -> None:
     with serving(send_buffer_bytes=1 << 30, slow_timeout_s=0.2) as server:
         stream_to_one_that_does_not_read(server, "x" * 50_000, lambda run: run.was_cancelled)
 
 
-def test_a_client_that_only_asks_and_never_reads_is_closed() -> None:
+def test_a_client_that_sends_but_never_reads_is_closed() -> None:
     """Answers to its own messages count as well: there is no way to fill the server's memory."""
     with (
         serving(send_buffer_bytes=1 << 16, slow_timeout_s=3600.0) as server,
