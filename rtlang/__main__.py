@@ -1,7 +1,7 @@
 """The command line: `rtlang run`, `serve`, `bench`, `check` and `grammar check`.
 
-Flags for settings are made from config.py. Whatever goes wrong ends in one line on standard error and exit code 1; wrong flags end
-with code 2, as the command-line library has it. What loads torch is imported when a command needs it, so that `--help` is quick.
+Options for settings are generated from config.py. An error a user can cause prints one line to standard error and exits with code 1;
+invalid options exit with code 2. Modules that load torch are imported inside the commands that need them, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-grammar = typer.Typer(help="Look at what holds text to a form.", no_args_is_help=True, rich_markup_mode=None)
+grammar = typer.Typer(
+    help="Inspect a constraint: schema, regex or grammar.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(grammar, name="grammar")
 
-RESUME_S = 30.0  # a program on a server goes on where it was, if the connection is there again by then
+RESUME_S = 30.0  # how long `rtlang run --url` tries to reconnect
 
 
 def main() -> None:
@@ -76,7 +78,7 @@ def common(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens to standard error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log to standard error.")] = False,
 ) -> None:
     del version  # handled by its callback
     logging.basicConfig(
@@ -88,25 +90,29 @@ def common(
 @with_settings(RuntimeConfig, "settings")
 def run(
     program: Annotated[
-        str, typer.Argument(metavar="FILE:PROGRAM", help="A program in a file (or package.module:PROGRAM).")
+        str, typer.Argument(metavar="FILE:PROGRAM", help="Program to run: FILE:PROGRAM or package.module:PROGRAM.")
     ],
     settings: dict[str, Any],
     arg: Annotated[
         list[str] | None,
-        typer.Option("--arg", "-a", metavar="NAME=VALUE", help="An argument of the program; @FILE reads a file."),
+        typer.Option(
+            "--arg", "-a", metavar="NAME=VALUE", help="Argument of the program; @FILE reads the value from a file."
+        ),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// address.")] = None,
-    api_key: Annotated[str | None, typer.Option(help="Key of that server.", envvar="RTLANG_API_KEY")] = None,
-    only_values: Annotated[bool, typer.Option("--json", help="Print the values as JSON and nothing else.")] = False,
+    url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
+    api_key: Annotated[str | None, typer.Option(help="API key of that server.", envvar="RTLANG_API_KEY")] = None,
+    only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
 ) -> None:
-    """Run a program, and show its texts as they are made, its values and what they cost."""
+    """Run a program: stream its generated text, then print its values and token usage."""
     console = Console(highlight=False, markup=False, emoji=False)
     with _one_line_errors():
         loaded = load_program(program)
         arguments = read_arguments(loaded, arg or [])
         if url is not None and settings:
             given = ", ".join("--" + name.replace("_", "-") for name in settings)
-            raise CommandError(f"{given}: the server at {url} has its own settings")
+            raise CommandError(
+                f"{given}: runtime options cannot be combined with --url; the server at {url} has its own"
+            )
         target = (
             rtlang.connect(url, api_key=api_key, resume_s=RESUME_S)
             if url is not None
@@ -136,7 +142,7 @@ def run(
 @with_settings(RuntimeConfig, "settings")
 @with_settings(ServeConfig, "limits")
 def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
-    """Serve a model: the WebSocket protocol and the HTTP routes on one port."""
+    """Serve a model over WebSocket and HTTP on one port."""
     with _one_line_errors():
         config = ServeConfig(**limits)
         server_module, loader = import_module("rtlang.serve.server"), import_module("rtlang.model.loading.loader")
@@ -151,7 +157,7 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
             server = server_module.Server(runtime, info, config, metrics=runtime.metrics)
 
             def announce() -> None:
-                typer.echo(f"serving {runtime.config.model} at {server.url} (Ctrl-C ends)")
+                typer.echo(f"serving {runtime.config.model} at {server.url} (press Ctrl-C to stop)")
                 sys.stdout.flush()
 
             asyncio.run(server.serve(handle_signals=True, on_listening=announce))
@@ -162,29 +168,31 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
 def bench(
     settings: dict[str, Any],
     workload: Annotated[
-        str, typer.Option(help=f"Comma-separated, in this order; there are {', '.join(MAKERS)}.", metavar="NAMES")
+        str, typer.Option(help=f"Comma-separated workloads to run, in order, of {', '.join(MAKERS)}.", metavar="NAMES")
     ] = ",".join(USUAL),
-    quick: Annotated[bool, typer.Option(help="Fewer requests and runs: about three minutes on two cores.")] = False,
+    quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
     repeats: Annotated[
-        int | None, typer.Option(min=1, help="Pairs of runs of each workload; default: 3, or what fits with --quick.")
+        int | None,
+        typer.Option(min=1, help="Paired runs of each workload; default: 3, or as many as fit with --quick."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of texts and lengths.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated texts and lengths.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", help="Write all figures to this file; with --device cuda an object per line."),
+        typer.Option("--json", help="Write all figures to this file as JSON; with --device cuda, one object per line."),
     ] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as markdown.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="With --device cuda: also write what is printed to this file.")
+        Path | None, typer.Option(help="With --device cuda: also write the printed output to this file.")
     ] = None,
     budget_s: Annotated[
-        float, typer.Option(min=1, help="With --device cuda: begin nothing new after so many seconds.")
+        float, typer.Option(min=1, help="With --device cuda: start no new measurement after this many seconds.")
     ] = 480.0,
 ) -> None:
-    """Measure against static batching with transformers, on the same weights in the same process.
+    """Compare throughput with static batching in transformers, on the same weights in one process.
 
-    With --device cuda: check the GPU's texts against the CPU's, then measure its kernels and the decoding of an 8B-shaped random model.
+    With --device cuda: check the GPU's output against the CPU's, then measure its kernels and the decoding of a random model with the
+    shape of an 8B Llama.
     """
     if settings.get("device", "cpu") != "cpu":
         _bench_device(settings, quick, json_file, out, budget_s)
@@ -194,9 +202,9 @@ def bench(
         console.width = PIPED_WIDTH
     with _one_line_errors():
         if out is not None:
-            raise CommandError(f"--out {out}: it needs --device cuda")
+            raise CommandError(f"--out {out}: requires --device cuda")
         if json_file is not None and not json_file.absolute().parent.is_dir():
-            raise CommandError(f"--json {json_file}: there is no such folder")
+            raise CommandError(f"--json {json_file}: the parent folder does not exist")
         compare = import_module("rtlang.bench.compare")
         options = compare.BenchOptions(
             workloads=tuple(name.strip() for name in workload.split(",") if name.strip()),
@@ -225,7 +233,9 @@ def bench(
         if json_file is not None:
             json_file.write_text(to_json(report.to_plain()) + "\n", encoding="utf-8")
         if not report.is_sound:
-            raise CommandError("float32 greedy tokens differ between the sides: these figures compare different work")
+            raise CommandError(
+                "greedy float32 tokens differ between the two systems: the figures compare different work"
+            )
 
 
 def _bench_device(
@@ -234,14 +244,14 @@ def _bench_device(
     with _one_line_errors():
         config = RuntimeConfig(**settings)
         if config.device != "cuda":
-            raise CommandError("--device interpreter: figures of interpreted kernels would mean nothing")
+            raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; cuda is allowed")
         if not math.isfinite(budget_s):
-            raise CommandError(f"--budget-s {budget_s}: a finite number of seconds is allowed")
+            raise CommandError(f"--budget-s {budget_s}: must be finite")
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
         if missing:
-            raise CommandError(f"not installed, and needed for --device cuda: {', '.join(missing)}")
+            raise CommandError(f"--device cuda requires packages that are not installed: {', '.join(missing)}")
         device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels.bench_output")
-        device.accelerator_for(config.device)  # before what an earlier run wrote is lost
+        device.accelerator_for(config.device)  # fails before the output of an earlier run is overwritten
         try:
             output = written.Output(out, json_file)
         except (OSError, ValueError) as error:
@@ -249,13 +259,13 @@ def _bench_device(
         with output, written.watchdog(output, budget_s), output.part("run"):
             device.run(config, output, is_quick=quick, budget_s=budget_s)
         if output.num_failed:
-            raise CommandError(f"{output.num_failed} parts failed; they are named above")
+            raise CommandError(f"{output.num_failed} parts failed, listed above")
 
 
 @app.command()
 @with_settings(RuntimeConfig, "settings")
 def check(settings: dict[str, Any]) -> None:
-    """Say what is installed and found, and try one small constrained generation."""
+    """Check the installation: versions, model, memory, compiled code, and one constrained generation."""
     import jsonschema
 
     with _one_line_errors():
@@ -267,18 +277,18 @@ def check(settings: dict[str, Any]) -> None:
                 missing.append(name)
         typer.echo(f"processor   {this_machine()}")
         if missing:
-            raise CommandError(f"not installed: {', '.join(missing)}")
+            raise CommandError(f"required packages are not installed: {', '.join(missing)}")
         config = RuntimeConfig(**settings)
         loader = import_module("rtlang.model.loading.loader")
         directory = loader.model_directory(config.model)
         typer.echo(f"model       {config.model} in {directory}")
         needed, free = loader.weight_bytes(config), system_resources.free_bytes()
         typer.echo(
-            f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} are free"
+            f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} available"
         )
         if config.grammar_backend == "rtlang":
             seconds = import_module("rtlang_grammars.warm_up").warm_up()
-            typer.echo(f"grammars    own engine, code ready in {seconds:.1f} s (compiled once, then kept on disk)")
+            typer.echo(f"grammars    native backend, code compiled in {seconds:.1f} s (cached on disk)")
         with _started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")
             threads = config.num_threads or this_machine().num_cores
@@ -291,27 +301,29 @@ def check(settings: dict[str, Any]) -> None:
             value = json.loads(text)
             jsonschema.validate(value, CHECK_SCHEMA)
         except (ValueError, jsonschema.ValidationError) as error:
-            raise CommandError(f"the constrained generation gave {text!r}, which does not fit its schema") from error
+            raise CommandError(
+                f"the constrained generation returned {text!r}, which does not match its schema"
+            ) from error
         typer.echo(f"generated   {json.dumps(value)}")
-        typer.echo("all is well")
+        typer.echo("all checks passed")
 
 
 @grammar.command("check")
 @with_settings(RuntimeConfig, "settings")
 def check_grammar(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema, pattern or grammar.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schema, regex or grammar.")],
     settings: dict[str, Any],
     kind: Annotated[
         ConstraintKind | None,
-        typer.Option(help="What FILE holds; default: what its name says (.json, .lark, .gbnf...)."),
+        typer.Option(help="Kind of constraint in FILE; default: by its extension (.json, .lark, .gbnf...)."),
     ] = None,
-    whitespace: Annotated[Whitespace, typer.Option(help="How values of schemas are spaced.")] = Whitespace.FREE,
-    order: Annotated[PropertyOrder, typer.Option(help="In which order properties come.")] = PropertyOrder.ANY,
-    samples: Annotated[int, typer.Option(min=0, max=1000, help="Texts to make.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of those texts.")] = 0,
-    shows_all: Annotated[bool, typer.Option("--all", help="Show every keyword of the report.")] = False,
+    whitespace: Annotated[Whitespace, typer.Option(help="Whitespace in JSON values.")] = Whitespace.FREE,
+    order: Annotated[PropertyOrder, typer.Option(help="Order of object properties.")] = PropertyOrder.ANY,
+    samples: Annotated[int, typer.Option(min=0, max=1000, help="Number of sample texts.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the sample texts.")] = 0,
+    shows_all: Annotated[bool, typer.Option("--all", help="Show the report of every keyword.")] = False,
 ) -> None:
-    """Compile a schema, pattern or grammar: what is enforced, texts it allows, and what its masks cost."""
+    """Compile a schema, regex or grammar; show what is enforced, sample texts, sizes and mask costs."""
     with _one_line_errors():
         config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order)
         for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):
@@ -319,7 +331,7 @@ def check_grammar(
 
 
 def _started(config: RuntimeConfig) -> rtlang.Runtime:
-    """A runtime with its model loaded; a terminal sees how far loading is."""
+    """A started runtime; shows loading progress on a terminal."""
     with show_loading(Console(stderr=True)), import_module("rtlang_grammars.process").loading():
         import_module("rtlang.runtime.precompile").begin(config)
         return rtlang.Runtime(config=config).start()
@@ -339,7 +351,7 @@ def _stream(
 
 
 def _raise(error: BaseException, program: Program) -> None:
-    """What ended a program, as one line: our errors by their message, those of its body with their place."""
+    """Re-raise the error of a program; errors from its body become one line with their location."""
     if isinstance(error, RtlangError):
         raise error
     function = getattr(program, "__wrapped__", None)
@@ -349,7 +361,7 @@ def _raise(error: BaseException, program: Program) -> None:
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """End the process with code 1 and one line for what a user can cause."""
+    """Turn errors that a user can cause into one line on standard error and exit code 1."""
     try:
         yield
     except (RtlangError, CommandError) as error:

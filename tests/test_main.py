@@ -132,18 +132,21 @@ def test_run_with_json_prints_the_values_alone(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["{}/missing.py:portrait"], "there is no file"),
+        (["{}/missing.py:portrait"], "file not found"),
         (["{}/programs.py:nobody"], "no program 'nobody'; it has portrait, too_long, broken"),
         (["{}/programs.py:plain"], "is not a program"),
-        (["{}/programs.py:portrait"], "portrait needs name"),
-        (["{}/programs.py:portrait", "--arg", "name"], "name=value is wanted"),
-        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "size=3"], "there is no such argument"),
-        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "count=many"], "int is wanted"),
+        (["{}/programs.py:portrait"], "portrait requires name"),
+        (["{}/programs.py:portrait", "--arg", "name"], "expected name=value"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "size=3"], "unknown argument"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "count=many"], "expected int"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--model", "{}/nowhere"], "cannot load the model at"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--dtype", "int3"], "dtype = 'int3': allowed are"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--page-size", "0"], "page_size = 0"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--url", "ftp://x"], "url = 'ftp://x'"),
-        (["{}/programs.py:portrait", "--arg", "name=a", "--url", "ws://x", "--dtype", "auto"], "--dtype: the server"),
+        (
+            ["{}/programs.py:portrait", "--arg", "name=a", "--url", "ws://x", "--dtype", "auto"],
+            "--dtype: runtime options",
+        ),
         (["{}/programs.py:too_long"], "the model takes 512"),
         (["{}/programs.py:broken"], "programs.py:25: ZeroDivisionError"),
     ],
@@ -180,10 +183,10 @@ def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> 
         "torch",
         "llguidance",
         "processor",
-        "grammars    own engine",
+        "grammars    native backend",
         str(folder / "model"),
         "1 threads",
-        "all is well",
+        "all checks passed",
     ):
         assert fact in output
     generated = next(line.split(None, 1)[1] for line in output.splitlines() if line.startswith("generated"))
@@ -193,7 +196,7 @@ def test_check_lists_what_is_there_and_generates_a_valid_value(folder: Path) -> 
 def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
     code, output, errors = invoke(folder, "check", "--model", str(folder / "nowhere"))
     assert code == 1
-    assert "all is well" not in output
+    assert "all checks passed" not in output
     assert "nowhere" in errors
 
 
@@ -202,12 +205,12 @@ def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
     [
         (["--workload", "chess"], "workload = 'chess': allowed are shared, tree, mixed, json"),
         (["--workload", ","], "allowed are shared"),
-        (["--json", "{}/no/such/folder.json"], "no such folder"),
+        (["--json", "{}/no/such/folder.json"], "the parent folder does not exist"),
         (["--model", "{}/nowhere"], "cannot load the model"),
         (["--dtype", "int3"], "dtype = 'int3'"),
         (["--dtype", "int3", "--device", "cuda"], "dtype = 'int3'"),
-        (["--out", "{}/figures"], "it needs --device cuda"),
-        (["--budget-s", "inf", "--device", "cuda"], "a finite number of seconds"),
+        (["--out", "{}/figures"], "requires --device cuda"),
+        (["--budget-s", "inf", "--device", "cuda"], "must be finite"),
     ],
 )
 def test_bench_refuses_what_it_cannot_measure(folder: Path, arguments: list[str], told: str) -> None:

@@ -1,1 +1,1 @@
-"""The command line's parts: flags from settings, programs from files, and output for people."""
+"""Parts of the command line: options from settings, programs from files, and terminal output."""

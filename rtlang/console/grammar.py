@@ -1,4 +1,4 @@
-"""`rtlang grammar check`: what a constraint in a file allows, as text."""
+"""`rtlang grammar check`: reports what a constraint in a file allows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonS
 from rtlang_grammars.vocabulary import Vocabulary
 
 MAX_LINES = 40
-"""Lines of a report that are shown without being asked for more."""
+"""Report lines shown by default."""
 MAX_LETTERS = 2000
-"""Characters of a text that are shown."""
+"""Characters shown of a sample text."""
 
 
 def check_grammar(
@@ -27,19 +27,17 @@ def check_grammar(
     seed: int,
     shows_all: bool,
 ) -> Iterator[str]:
-    """Lines about the constraint in `file`, with the vocabulary of the model of `config`.
+    """Describe the constraint in `file`, line by line, with the vocabulary of the model of `config`.
 
     Raises:
-        CommandError: the file cannot be read, or the constraint cannot be compiled; says where.
+        CommandError: the file cannot be read or the constraint cannot be compiled; gives the location.
         RtlangError: the model's tokenizer cannot be loaded.
     """
     inspection = import_module("rtlang_grammars.inspection")
     try:
         found = inspection.read_constraint(file, kind)
         constraint = Constraint(found.kind, found.source, style)
-        inspection.check(
-            constraint
-        )  # what is wrong is told before the model's tokenizer is loaded, which takes seconds
+        inspection.check(constraint)  # report mistakes before loading the tokenizer, which takes seconds
         vocabulary = _vocabulary(config)
         seen = inspection.inspect(constraint, vocabulary, num_samples=num_samples, seed=seed)
     except GrammarError as error:
@@ -49,7 +47,7 @@ def check_grammar(
     yield f"compiled    in {seen.compile_ms:.1f} ms: {seen.num_states} states, {seen.num_rows} rows, {seen.size_bytes >> 10} KiB"
     if seen.report is not None:
         yield from _report_lines(seen.report, shows_all)
-    yield "shortest    " + ("none was found" if seen.shortest is None else _shown(seen.shortest))
+    yield "shortest    " + ("not found" if seen.shortest is None else _shown(seen.shortest))
     for text in seen.samples:
         yield f"sample      {_shown(text)}"
     if seen.masks is not None:
@@ -66,16 +64,16 @@ def _report_lines(report: object, shows_all: bool) -> Iterator[str]:
     entries = list(report.entries)  # type: ignore[attr-defined]
     counts = {each: sum(entry.status is each for entry in entries) for each in status}
     yield f"keywords    {report.dialect}: " + ", ".join(f"{count} {each}" for each, count in counts.items())  # type: ignore[attr-defined]
-    entries.sort(key=lambda entry: entry.status is status.ENFORCED and not entry.reason)  # what matters first
+    entries.sort(key=lambda entry: entry.status is status.ENFORCED and not entry.reason)  # unenforced keywords first
     for entry in entries if shows_all else entries[:MAX_LINES]:
         reason = f": {entry.reason}" if entry.reason else ""
         yield f"  {entry.status:<9} {entry.pointer} {entry.keyword}{reason}"
     if len(entries) > MAX_LINES and not shows_all:
-        yield f"  and {len(entries) - MAX_LINES} more (--all shows them)"
+        yield f"  {len(entries) - MAX_LINES} more (use --all)"
 
 
 def _shown(text: str) -> str:
-    """One line, and the beginning of a long one."""
+    """The text on one line, truncated if it is long."""
     if len(text) > MAX_LETTERS:
         return f"{_shown(text[:MAX_LETTERS])}... ({len(text)} characters)"
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

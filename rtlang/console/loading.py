@@ -1,7 +1,6 @@
-"""A progress bar while a model's weights are read, where that takes long and someone sees it.
+"""A progress bar for loading model weights, on terminals and for slow loads only.
 
-The loader tells its log how far it is, from whatever thread it runs on; here its records become a bar on the terminal, for the time of
-a `with`.
+The loader reports progress in its log records, from any thread; `show_loading` turns them into a bar on the terminal.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 LOADER = "rtlang.model.loading.loader"
-"""By name: importing it would load torch before there is anything to show."""
+"""Logger name; importing the module would load torch first."""
 
 
 @contextmanager
 def show_loading(console: Console) -> Iterator[None]:
-    """Show on `console` how far loading is; nothing where it is no terminal, or where loading is quick.
+    """Show loading progress on `console`, unless it is no terminal or loading is fast.
 
-    The loader's own lines still go where they went before (with `--verbose`), and nowhere else.
+    The loader's log lines are still handled as configured (shown with `--verbose` only).
     """
     if not console.is_terminal:
         yield
@@ -45,7 +44,7 @@ def show_loading(console: Console) -> Iterator[None]:
 
 
 class _Bar(logging.Handler):
-    """Moves the bar to the `fraction` of each record that has one; it appears with the first."""
+    """Moves the bar to the `fraction` of each log record that has one; the first one shows the bar."""
 
     def __init__(self, bar: Progress) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Flags from settings: every field of a config class becomes an option, with the field's help and default.
+"""Command-line options from settings: each field of a config class becomes an option, with the field's help and default.
 
     @with_settings(RuntimeConfig, "runtime")
     def run(program: str, runtime: dict[str, Any]) -> None: ...
 
-The command receives only what was given on the command line, so that defaults stay in config.py alone.
+The command receives only the options given on the command line, so that config.py remains the only place of defaults.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _SHORTER = {"num_threads": ("--threads",)}
 
 
 def with_settings(config: type, parameter: str) -> Callable[[_Command], _Command]:
-    """Decorate a command: its parameter `parameter` becomes one flag per field of the dataclass `config`.
+    """Decorator that replaces a command's parameter by one option per field of the dataclass `config`.
 
     Args:
-        parameter: receives a dict of the fields that were given, by name.
+        parameter: name of the parameter, which receives a dict of the given fields.
     """
 
     def decorate(command: _Command) -> _Command:

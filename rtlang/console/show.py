@@ -1,8 +1,8 @@
-"""What `rtlang run` prints: texts as they are made, then the values and what they cost.
+"""Output of `rtlang run`: streamed text, then values and token usage.
 
-Several variables may be generated at once, but a terminal has one cursor. So one of them is in the foreground and appears as it is
-made; the others are kept and printed when their turn comes, whole if they have ended by then. Texts of one name (forks) are
-numbered in the order of the program, as in the list that the program itself sees.
+Several variables may be generated at once, but a terminal has one cursor. One variable is in the foreground and streams; the others are
+buffered and printed when their turn comes. Variables of the same name (from forks) are numbered in program order, as in the list that
+the program sees.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, Text
 STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 UNNAMED = "(unnamed)"
 Key = tuple[int, int]
-"""Node id and choice: one text."""
+"""(node id, choice) of one generated text."""
 
 
 class Labels:
-    """A target that passes graphs on to another, and remembers the names of their nodes for labels. For one program at a time."""
+    """A target that forwards graphs to another one and records node names for labels. Serves one program at a time."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -62,18 +62,18 @@ class Labels:
         return _LabelledRun(run, self)
 
     def close(self) -> None:
-        """Close the target behind."""
+        """Close the wrapped target."""
         self._target.close()
 
     def note(self, nodes: Sequence[Node]) -> None:
-        """Remember nodes that are about to run."""
+        """Record the names of submitted nodes."""
         for node in nodes:
             if not isinstance(node, TextNode):
                 self._nodes_by_name.setdefault(node.name or UNNAMED, []).append(node.node_id)
                 self._num_choices[node.node_id] = choices_of(node)
 
     def label(self, name: str | None, key: Key) -> str:
-        """The name of a text, with its place where nodes share the name or a node has several texts."""
+        """The label of a text: its name, with indices if nodes share the name or the node has several choices."""
         node_id, choice = key
         name = name or UNNAMED
         namesakes = self._nodes_by_name.get(name, [])
@@ -82,7 +82,7 @@ class Labels:
 
 
 class _LabelledRun:
-    """A graph run whose later nodes are remembered too."""
+    """A graph run that records the names of added nodes."""
 
     def __init__(self, run: GraphRun, labels: Labels) -> None:
         self._run, self._labels = run, labels
@@ -104,7 +104,7 @@ class _LabelledRun:
 
 @dataclass(slots=True)
 class _Span:
-    """One text: what has come, and how much of it is printed."""
+    """One generated text: the part received, and how much of it is printed."""
 
     label: str
     style: str
@@ -115,8 +115,8 @@ class _Span:
 
 
 @dataclass(slots=True)
-class Shower:
-    """Prints the events of one program to `console`. Colours only where the console has them."""
+class EventPrinter:
+    """Prints the events of one program to `console`, in color if the console supports it."""
 
     console: Console
     labels: Labels
@@ -125,7 +125,7 @@ class Shower:
     _front: Key | None = None
 
     def show(self, event: StreamEvent) -> None:
-        """Take one event, in order."""
+        """Process one event; events must arrive in order."""
         match event:
             case TextEvent():
                 self._span(event.name, (event.node_id, event.choice)).text += event.text
@@ -149,7 +149,7 @@ class Shower:
         return span
 
     def _print_front(self) -> None:
-        """Go on with the foreground text; when it has ended, bring the next one forward."""
+        """Print new foreground text; when it has ended, continue with the next text."""
         while self._spans:
             if self._front is None:
                 self._front = min(self._spans)  # in the order of the program
@@ -169,17 +169,17 @@ class Shower:
 
 
 def run_and_show(events: Iterable[StreamEvent], console: Console | None, labels: Labels) -> tuple[Result, float]:
-    """Take all events of a program that runs on `labels`, shown on `console` if there is one.
+    """Process all events of a program that runs on `labels`, and print them to `console` if given.
 
     Returns:
-        The result, and the seconds it took.
+        The result and the elapsed time in seconds.
     """
     started = perf_counter()
-    shower = None if console is None else Shower(console, labels)
+    printer = None if console is None else EventPrinter(console, labels)
     result: Result | None = None
     for event in events:
-        if shower is not None:
-            shower.show(event)
+        if printer is not None:
+            printer.show(event)
         if isinstance(event, EndEvent):
             result = event.result
     assert result is not None, "a stream ends with an EndEvent"
@@ -187,7 +187,7 @@ def run_and_show(events: Iterable[StreamEvent], console: Console | None, labels:
 
 
 def values_of(result: Result) -> tuple[dict[str, Any], list[str]]:
-    """Every variable that has a value, in plain data for JSON, and what is wrong with values that have no such form."""
+    """All variables that have a value, as JSON-compatible data, and a message for each value that JSON cannot represent."""
     values, problems = {}, []
     for name in result.names:
         try:
@@ -195,17 +195,17 @@ def values_of(result: Result) -> tuple[dict[str, Any], list[str]]:
         except CommandError as error:
             problems.append(str(error))
         except RtlangError:
-            continue  # it failed; the result's error says so
+            continue  # failed; reported by the result's error
         except RecursionError:
             problems.append(f"the value of {name} contains itself, or is nested too deeply")
     return values, problems
 
 
 def plain(value: Any, what: str) -> Any:
-    """A value in maps, lists and scalars: models, dataclasses, enums, dates and the like become what JSON has for them.
+    """Convert a value to JSON-compatible data; handles models, dataclasses, enums, dates and similar types.
 
     Raises:
-        CommandError: it has no such form; calls it `what`.
+        CommandError: the value has no JSON form; the message calls it `what`.
     """
     import pydantic_core
 
@@ -218,17 +218,17 @@ def plain(value: Any, what: str) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
-    """Plain data as JSON, in letters of any language where UTF-8 has them."""
+    """Format plain data as JSON, with non-ASCII characters unescaped if UTF-8 can encode them."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, as escapes may write it
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(value, indent=indent)
     return text
 
 
 def usage_line(usage: Usage, seconds: float) -> str:
-    """Tokens and speed of a run in one line."""
+    """Token counts and speed of a run, in one line."""
     rate = usage.completion_tokens / seconds if seconds > 0 else 0.0
     return (
         f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached), {usage.completion_tokens} generated in "

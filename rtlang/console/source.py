@@ -1,8 +1,8 @@
-"""From what stands on a command line to a program with its arguments.
+"""Loads the program named on the command line and parses its arguments.
 
-A program is named `FILE:PROGRAM` or `package.module:PROGRAM`; the part after the colon may be left out where the file defines one
-program only. Arguments are text, converted to what the program's parameters are annotated with. Every mistake is a `CommandError`
-with one line that says what was given and what there is.
+A program is given as `FILE:PROGRAM` or `package.module:PROGRAM`; the name may be omitted if the file defines only one program. Arguments
+are text, converted to the annotated types of the program's parameters. Every mistake raises a `CommandError` with a one-line message that
+states what was given and what is allowed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rtlang.lang.program import Program
 
 
 class CommandError(Exception):
-    """A mistake on the command line, or what a command cannot go on after; the message is one line."""
+    """A command-line mistake, or a failure that ends a command. The message is one line."""
 
 
 def load_program(spec: str) -> Program:
-    """The program that `spec` names. Its file is executed, with its folder first on the module path, as Python runs a script.
+    """Load the program named by `spec`. Its file is executed like a script, with its folder first on the module path.
 
     Raises:
-        CommandError: no such file or module, the file raises when it is executed, or it has no such program.
+        CommandError: the file or module does not exist or raises an exception, or it has no such program.
     """
     place, _, name = spec.rpartition(":")
     if not place or "/" in name or "\\" in name:
@@ -41,18 +41,20 @@ def load_program(spec: str) -> Program:
         if found is None:
             raise CommandError(f"{place} has no program {name!r}; it has {known}")
         if not isinstance(found, Program):
-            raise CommandError(f"{name!r} in {place} is not a program (no @rt.program); the programs there are {known}")
+            raise CommandError(
+                f"{name!r} in {place} is not a program (decorated with @rt.program); programs in this file: {known}"
+            )
         return found
     if len(programs) != 1:
-        raise CommandError(f"say which program of {place} to run, as {place}:NAME; it has {known}")
+        raise CommandError(f"{place} has {len(programs) or 'no'} programs ({known}): name one as {place}:NAME")
     return next(iter(programs.values()))
 
 
 def read_arguments(program: Program, given: Sequence[str]) -> dict[str, Any]:
-    """Arguments of `program` from `name=value` strings. `value` may be `@FILE`, the text of a file; `@@` stands for a plain `@`.
+    """Parse `name=value` strings into arguments of `program`. The value `@FILE` reads a file; `@@` escapes a leading `@`.
 
     Raises:
-        CommandError: one is malformed, unknown, given twice, missing, or cannot be read as what the parameter is annotated with.
+        CommandError: an argument is malformed, unknown, duplicate, missing, or does not convert to its annotated type.
     """
     parameters = _parameters(program)
     is_open = any(item.kind is item.VAR_KEYWORD for item in parameters.values())
@@ -64,22 +66,22 @@ def read_arguments(program: Program, given: Sequence[str]) -> dict[str, Any]:
     for text in given:
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise CommandError(f"--arg {text!r}: name=value is wanted; {usage}")
+            raise CommandError(f"--arg {text!r}: expected name=value; {usage}")
         if name in values:
-            raise CommandError(f"--arg {name} is given twice")
+            raise CommandError(f"--arg {name}: given twice")
         if name not in named and not is_open:
-            raise CommandError(f"--arg {name}: there is no such argument; {usage}")
+            raise CommandError(f"--arg {name}: unknown argument; {usage}")
         annotation = named[name].annotation if name in named else inspect.Parameter.empty
         values[name] = _convert(name, _text(name, value), annotation)
     missing = [name for name, item in named.items() if item.default is item.empty and name not in values]
     if missing:
         wanted = " ".join(f"--arg {name}=..." for name in missing)
-        raise CommandError(f"{program.name} needs {', '.join(missing)}: give {wanted}")
+        raise CommandError(f"{program.name} requires {', '.join(missing)}: pass {wanted}")
     return values
 
 
 def describe(error: BaseException, file: str | None = None) -> str:
-    """One line for an exception of a user's code: where in `file` it arose (if there), its type and its message."""
+    """Describe an exception from user code in one line: its location in `file` (if any), type and message."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if file is not None and frame.filename == file
     ]
@@ -103,17 +105,17 @@ def _load_module(place: str) -> ModuleType:
         or "\\" in place
         or not all(part.isidentifier() for part in place.split("."))
     ):
-        raise CommandError(f"there is no file {place}")
+        raise CommandError(f"file not found: {place}")
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
     try:
         return import_module(place)
     except ModuleNotFoundError as error:
         if error.name is not None and (place == error.name or place.startswith(error.name + ".")):
-            raise CommandError(f"there is no file and no module {place}") from None
-        raise CommandError(f"{place} cannot be imported: {describe(error)}") from error
+            raise CommandError(f"no file or module named {place}") from None
+        raise CommandError(f"importing {place} failed: {describe(error)}") from error
     except Exception as error:
-        raise CommandError(f"{place} cannot be imported: {describe(error)}") from error
+        raise CommandError(f"importing {place} failed: {describe(error)}") from error
 
 
 def _execute(path: Path) -> ModuleType:
@@ -122,22 +124,22 @@ def _execute(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise CommandError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # annotations of dataclasses and models are looked up there
+    sys.modules[name] = module  # needed to resolve annotations of dataclasses and models
     if (folder := str(path.parent)) not in sys.path:
         sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise CommandError(f"{path.name} cannot be run: {describe(error, str(path))}") from error
+        raise CommandError(f"running {path.name} failed: {describe(error, str(path))}") from error
     return module
 
 
 def _parameters(program: Program) -> dict[str, inspect.Parameter]:
-    """Parameters of the function after the state, with annotations as objects where they can be resolved."""
+    """Parameters of the program after the state, with annotations resolved if possible."""
     try:
         signature = inspect.signature(program, eval_str=True)
-    except Exception:  # whatever an annotation raises; it is only needed for conversion
+    except Exception:  # an annotation failed to evaluate; it is only needed for conversion
         signature = inspect.signature(program)
     return dict(list(signature.parameters.items())[1:])
 
@@ -150,12 +152,12 @@ def _text(name: str, value: str) -> str:
     try:
         return Path(value[1:]).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise CommandError(f"--arg {name}: {value[1:]} cannot be read: {reason}") from None
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise CommandError(f"--arg {name}: cannot read {value[1:]}: {reason}") from None
 
 
 def _convert(name: str, text: str, annotation: Any) -> Any:
-    """`text` as `annotation` says; as it is where that says nothing that pydantic could check."""
+    """Convert `text` to the type of `annotation`; unchanged if pydantic cannot validate the annotation."""
     import pydantic
 
     if annotation in (inspect.Parameter.empty, str, Any) or isinstance(annotation, str):
@@ -177,9 +179,9 @@ def _convert(name: str, text: str, annotation: Any) -> Any:
         except pydantic.ValidationError as error:
             reason = reason or error.errors()[0]["msg"]
     what = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else str(annotation)
-    raise CommandError(f"--arg {name}={text[:80]}: {what} is wanted: {reason}")
+    raise CommandError(f"--arg {name}={text[:80]}: expected {what}: {reason}")
 
 
 def _is_list(annotation: Any) -> bool:
-    """Whether an annotation is, or allows, a list or a like."""
+    """Whether an annotation is or contains a list, tuple or set type."""
     return any((get_origin(part) or part) in (list, tuple, set) for part in (annotation, *get_args(annotation)))

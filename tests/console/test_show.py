@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import rtlang as rt
-from rtlang.console.show import Labels, Shower, plain, run_and_show, to_json, usage_line, values_of
+from rtlang.console.show import Labels, EventPrinter, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError
 from rtlang.contract.errors import ConstraintError, RtlangError
 from rtlang.contract.graph import Generate, RequestGraph, Text
@@ -95,7 +95,7 @@ def test_long_lines_are_not_broken_and_markup_is_text() -> None:
 
 def test_the_foreground_text_appears_as_it_comes_and_others_wait_for_their_turn() -> None:
     output = StringIO()
-    shower = Shower(Console(file=output, width=60), labels_for("a", "b"))
+    shower = EventPrinter(Console(file=output, width=60), labels_for("a", "b"))
     shower.show(TextEvent("b", "one ", 2))
     assert output.getvalue() == "b: one "
     shower.show(TextEvent("a", "other", 1))

@@ -96,13 +96,13 @@ def test_the_only_program_needs_no_name(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("missing.py:first", "no file missing.py"),
-        ("some/where/missing:first", "no file some/where/missing"),
-        ("no_such_module_here:first", "no module no_such_module_here"),
+        ("missing.py:first", "file not found: missing.py"),
+        ("some/where/missing:first", "file not found: some/where/missing"),
+        ("no_such_module_here:first", "no file or module named no_such_module_here"),
         ("{}/programs.py:third", "no program 'third'; it has first, second"),
         ("{}/programs.py:number", "'number' in"),
-        ("{}/programs.py", "it has first, second"),
-        ("{}/helper.py", "it has none"),
+        ("{}/programs.py", r"has 2 programs \(first, second\)"),
+        ("{}/helper.py", r"has no programs \(none\)"),
         ("{}/helper.py:GREETING", "not a program"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_run_says_where_and_why(folder: Path, source: str,
 def test_a_module_that_fails_inside_is_not_called_missing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / "package" / "broken.py").write_text("import no_such_module_either\n")
-    with pytest.raises(CommandError, match=r"cannot be imported.*no_such_module_either"):
+    with pytest.raises(CommandError, match=r"importing .* failed.*no_such_module_either"):
         load_program("package.broken:x")
 
 
@@ -180,16 +180,16 @@ def test_a_program_may_take_any_names() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["name=Ada"], "needs untyped: give --arg untyped="),
-        ([], "needs name, untyped"),
-        (["name"], "'name': name=value is wanted"),
-        (["=3"], "name=value is wanted"),
-        (["nome=Ada"], "nome: there is no such argument; typed takes name, untyped"),
+        (["name=Ada"], "requires untyped: pass --arg untyped="),
+        ([], "requires name, untyped"),
+        (["name"], "'name': expected name=value"),
+        (["=3"], "expected name=value"),
+        (["nome=Ada"], "nome: unknown argument; typed takes name, untyped"),
         (["name=a", "name=b"], "given twice"),
-        (["name=a", "untyped=", "age=old"], "age=old: int is wanted"),
+        (["name=a", "untyped=", "age=old"], "age=old: expected int"),
         (["name=a", "untyped=", "numbers=1,x"], "numbers=1,x"),
-        (["name=a", "untyped=", "colour=green"], "Colour is wanted"),
-        (["name=@no/such/file", "untyped="], "no/such/file cannot be read: No such file"),
+        (["name=a", "untyped=", "colour=green"], "expected Colour"),
+        (["name=@no/such/file", "untyped="], "cannot read no/such/file: No such file"),
     ],
 )
 def test_a_wrong_argument_says_what_is_wanted(given: list[str], told: str) -> None:
