@@ -1,4 +1,4 @@
-"""What of the machine this process may use: cores, and memory (or that of its control group, where that is less)."""
+"""Resources available to this process: CPU cores and memory, limited by its control group."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def num_cores() -> int:
-    """How many cores this process may use."""
+    """Number of cores this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def total_bytes() -> int:
-    """Memory that this process may have in all."""
+    """Memory limit of this process, in bytes."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [limit for group in _groups() if (limit := group.limit()) is not None]
     return min(physical, *limits) if limits else physical
 
 
 def free_bytes() -> int:
-    """Memory that could still be taken without swapping, as far as the system says."""
+    """Memory that can be allocated without swapping, in bytes, as reported by the system."""
     available = total_bytes()
     if _MEMINFO.is_file():
         for line in _MEMINFO.read_text(encoding="ascii").splitlines():
@@ -40,7 +40,7 @@ def free_bytes() -> int:
 
 
 def show_bytes(count: int) -> str:
-    """A number of bytes for people: three digits and a unit."""
+    """Format a byte count with three digits and a unit."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if size < 1000:
@@ -50,7 +50,7 @@ def show_bytes(count: int) -> str:
 
 
 def _groups() -> list[_Group]:
-    """The control groups of this process that hold its memory: its own, and those above it."""
+    """Control groups that limit the memory of this process: its own and all ancestors."""
     found = [_Group(_CGROUP, is_first_version=False)]
     try:
         lines = _OWN_GROUPS.read_text(encoding="utf-8").splitlines()
@@ -68,7 +68,7 @@ def _groups() -> list[_Group]:
 
 @dataclass(frozen=True)
 class _Group:
-    """One control group, of the second version of the interface or the first, whose files have other names."""
+    """One control group, of cgroup v2 or v1 (which differ in file names)."""
 
     path: Path
     is_first_version: bool
@@ -80,7 +80,7 @@ class _Group:
         return self._number("memory.usage_in_bytes" if self.is_first_version else "memory.current")
 
     def reclaimable(self) -> int:
-        """Page cache counted as used by the group, which the kernel gives back when asked."""
+        """Page cache counted as used by the group that the kernel can reclaim, in bytes."""
         try:
             lines = (self.path / "memory.stat").read_text(encoding="ascii").splitlines()
         except OSError:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import rtlang as rt
-from rtlang.console.show import Labels, EventPrinter, plain, run_and_show, to_json, usage_line, values_of
+from rtlang.console.show import EventPrinter, Labels, plain, run_and_show, to_json, usage_line, values_of
 from rtlang.console.source import CommandError
 from rtlang.contract.errors import ConstraintError, RtlangError
 from rtlang.contract.graph import Generate, RequestGraph, Text

@@ -1,8 +1,8 @@
-"""Attention over pages, for both decoders: the KV memory, one plan per step, one call per layer.
+"""Paged attention for both decoders: the KV memory, one plan per step, one call per layer.
 
-`PagedKV` holds K and V of all layers; layers of equal head geometry share one pool, and a page id means the same page in all of
-them. `StepAttention` lives for one step: it plans once per head geometry and runs each layer, writing the step's K and V
-first, so that rows of one step may read each other's shared pages.
+`PagedKV` holds K and V of all layers; layers of equal head geometry share one pool, and a page id refers to the same page in all pools.
+`StepAttention` covers one step: it plans once per head geometry and runs each layer. A layer writes the step's K and V before attention,
+so rows of the same step can read each other's shared pages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rtlang_kernels import ops
 from rtlang_kernels.plan import AttentionPlan
 
 Window = tuple[int | None, int | None]
-"""Sliding window and chunk size of a layer, None where it has none."""
+"""(sliding window, chunk size) of a layer in tokens; None if not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class HeadGeometry:
 
     @property
     def kv_shape(self) -> tuple[int, int, int]:
-        """What decides the shape of the layer's pages."""
+        """(num_kv_heads, head_dim, v_head_dim), which determine the shape of the layer's pages."""
         return self.num_kv_heads, self.head_dim, self.v_head_dim
 
 
@@ -52,8 +52,8 @@ class PagedKV:
         """Allocate `num_pages` pages of `page_size` tokens for one layer per entry of `geometries`.
 
         Args:
-            dtype: of queries, keys and values as layers compute them.
-            kv_dtype: as they are held; default: the same.
+            dtype: dtype in which layers compute queries, keys and values.
+            kv_dtype: dtype in which pages store keys and values; default: `dtype`.
         """
         self.num_pages, self.page_size, self.dtype = num_pages, page_size, dtype
         self.device = torch.device(device)
@@ -81,15 +81,15 @@ class PagedKV:
 
     @staticmethod
     def bytes_per_page(geometries: Sequence[HeadGeometry], page_size: int, dtype: torch.dtype) -> int:
-        """Bytes of one page over all layers."""
+        """Bytes of one page, summed over all layers."""
         return sum(KVPool.bytes_per_page(1, page_size, *geometry.kv_shape, dtype) for geometry in geometries)
 
 
 class StepAttention:
-    """Attention of one step over `kv`, which it writes. Plans are made at first use and kept for the other layers.
+    """Attention of one step over `kv`, which it writes. Plans are made on first use and shared by all layers with equal heads.
 
     Attributes:
-        input_ids: int64 [num_tokens], the batch's unless others are given.
+        input_ids: int64 [num_tokens]; defaults to the batch's.
     """
 
     __slots__ = ("_has_surplus", "_plans", "batch", "input_ids", "kv")
@@ -101,7 +101,7 @@ class StepAttention:
         plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
         input_ids: Tensor | None = None,
     ) -> None:
-        """Args: plans: kept ones, of all kinds of heads; rows of the batch may be beyond their step, and of no meaning."""
+        """Args: plans: precomputed plans for all head geometries; the batch may then contain padding rows after those of the step."""
         self.batch, self.kv = batch, kv
         self._has_surplus = bool(plans)
         self.input_ids = batch.input_ids if input_ids is None else input_ids
@@ -144,16 +144,16 @@ class StepAttention:
         Args:
             q: [T, num_q_heads, head_dim], dtype of the pages.
             scale: factor of the scores.
-            sliding_window: a key is seen if its position is over the query's minus this.
-            chunk_size: a key is seen if position // chunk_size agrees.
-            soft_cap: scores become soft_cap * tanh(score / soft_cap).
-            sinks: [num_q_heads], a logit per head that takes weight and gives no value.
+            sliding_window: a key is visible if key position > query position - sliding_window.
+            chunk_size: a key is visible if position // chunk_size equals that of the query.
+            soft_cap: replaces scores by soft_cap * tanh(score / soft_cap).
+            sinks: [num_q_heads], a logit per head that receives weight but contributes no value.
         Returns:
             [T, num_q_heads, v_head_dim], dtype of q.
         """
         k_pool, v_pool = self.kv.k[layer], self.kv.v[layer]
         ops.write_kv(k, v, k_pool, v_pool, self.batch.slot_mapping)
-        # Rows beyond the step are never written; zeros keep what layers compute of them finite.
+        # Padding rows are never written; zeros keep later computations on them finite.
         out = q.new_zeros((*q.shape[:2], v_pool.shape[2])) if self._has_surplus else None
         return ops.paged_attention(
             q,

@@ -1,8 +1,8 @@
-"""Falcon over our pages, although its code in `transformers` does not ask the attention interface.
+"""Paged attention for Falcon, whose `transformers` code bypasses the library's attention interface.
 
-Its attention modules compute attention themselves. Here the forward of each is replaced by one that takes the same projections,
-heads and rotation from the module and hands the attention to a function of the interface's signature. The self-check of the
-transformers decoder compares the result with the stock model, as for any other.
+The forward method of each attention module is replaced by one that reuses the module's projections, heads and rotation and passes the
+attention itself to a function with the interface's signature. The self-check of the transformers decoder compares the result with the
+stock model.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from torch import Tensor
 
 Attend = Callable[..., tuple[Tensor, None]]
-"""As the attention interface has it: module, query [1, Hq, T, D], key and value [1, Hk, T, D], mask, scaling=... -> [1, T, Hq, D]."""
+"""Signature of the attention interface: module, query [1, Hq, T, D], key and value [1, Hk, T, D], mask, scaling=... -> [1, T, Hq, D]."""
 
 
 def replace_attention(model: Any, attend: Attend) -> str | None:
-    """Let every attention module of a Falcon model use `attend`.
+    """Make every attention module of a Falcon model call `attend`.
 
     Returns:
-        Why that cannot be done, None if it is done.
+        The reason if the model is not supported, else None.
     """
     if model.config.alibi:
         return "its ALiBi position biases are not supported"
@@ -32,7 +32,7 @@ def replace_attention(model: Any, attend: Attend) -> str | None:
 def _forward_of(module: Any, attend: Attend) -> Callable[..., tuple[Tensor, None]]:
     from transformers.models.falcon.modeling_falcon import apply_rotary_pos_emb
 
-    # The new architecture repeats keys and values for each query head of a group; one of each group is enough.
+    # The new architecture repeats keys and values for each query head of a group; keep one per group.
     group = module.num_heads // module.num_kv_heads if module.new_decoder_architecture else 1
 
     def forward(hidden_states: Tensor, *_: Any, position_embeddings: tuple[Tensor, Tensor], **__: Any) -> Any:

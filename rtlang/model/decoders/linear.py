@@ -1,8 +1,8 @@
-"""Linear layers whose weights are laid out once for the CPU's matrix units.
+"""Linear layers with weights packed once for the CPU's matrix units.
 
-oneDNN reorders a weight into the blocks that its kernels read; done once at load, decode in bfloat16 is 1.3 to 2.5 times as fast
-as `torch.nn.functional.linear`. The operators are private to torch, so a probe decides at load whether they are there and right,
-and a plain weight is used otherwise. A layer holds one copy of its weight: the plain one is given up after packing.
+oneDNN reorders a weight into the blocks that its kernels read. With packing at load time, decoding in bfloat16 is 1.3 to 2.5 times as
+fast as `torch.nn.functional.linear`. The operators are private to torch, so a probe at load time checks that they exist and are correct;
+otherwise plain weights are used. A layer holds one copy of its weight: the plain one is dropped after packing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from torch.nn import functional
 
 logger = logging.getLogger(__name__)
 
-# Rows that the packed layout is chosen for. One layout serves every batch size: 32 was within 5% of the best hint from 1 to 1024
-# rows, where a hint of 1 costs fp32 up to 1.8x from 2 rows on.
+# Batch size hint for the packed layout, used for every batch size: 32 was within 5% of the best hint from 1 to 1024 rows, while a hint
+# of 1 slows float32 down by up to 1.8x from 2 rows on.
 _PACK_ROWS = 32
-# float32 weights up to so many elements stay plain: the call is 3 us instead of 14 us, which is more than packing gains.
+# Smaller float32 weights stay plain: their call takes 3 us instead of 14 us, more than packing gains.
 _PLAIN_FLOAT32_ELEMENTS = 1 << 17
 
 
@@ -27,8 +27,8 @@ class Linear:
     """y = x @ weight.T + bias, for x [num_rows, in_features] of the weight's dtype.
 
     Attributes:
-        in_features, out_features: of the layer.
-        is_packed: whether the weight is held in the blocked layout.
+        in_features, out_features: sizes of the layer.
+        is_packed: whether the weight is stored in the blocked layout.
     """
 
     __slots__ = ("_apply", "bias", "in_features", "is_packed", "out_features", "weight")
@@ -37,7 +37,7 @@ class Linear:
         """Take over `weight` [out_features, in_features] and `bias` [out_features], float32 or bfloat16, on the CPU or not.
 
         Args:
-            pack: lay the weight out in blocks where that pays and works; False keeps it as it is.
+            pack: pack the weight if that is faster and supported; False keeps it plain.
         """
         self.out_features, self.in_features = weight.shape
         self.bias = own_memory(bias.contiguous()) if bias is not None else None
@@ -56,7 +56,7 @@ class Linear:
 class PackedModule(torch.nn.Module):
     """Stands in for a `torch.nn.Linear` of a model of `transformers`; accepts any number of leading dimensions.
 
-    `weight` is an empty tensor of the right dtype and device, for code that asks a layer for these; whoever computes with it fails.
+    `weight` is an empty tensor with the right dtype and device, for code that reads these; computing with it fails.
     """
 
     weight: Tensor
@@ -75,29 +75,28 @@ class PackedModule(torch.nn.Module):
 
 
 def own_memory(tensor: Tensor) -> Tensor:
-    """The tensor itself, or a copy of it if its memory is that of a file.
+    """Return the tensor, or a copy if its memory is a mapped file.
 
-    A tensor read from safetensors is the mapped file until it is copied: whoever overwrites the file in place would change the model,
-    or end the process with a bus error.
+    A tensor read from safetensors is backed by the file until it is copied: overwriting the file in place would change the model, or kill
+    the process with a bus error.
     """
     return tensor if tensor.untyped_storage().resizable() else tensor.clone()
 
 
 def can_pack(dtype: torch.dtype) -> bool:
-    """Whether packed linears of this dtype exist here and agree with plain ones; probed once per dtype."""
+    """Whether packed linear layers of this dtype work on this machine; probed once per dtype."""
     if dtype not in _PROBED:
         _PROBED[dtype] = _probe(dtype)
         if not _PROBED[dtype]:
-            logger.warning("packed linear layers are not available for %s here; plain ones are used", dtype)
+            logger.warning("packed linear layers are not available for %s; using plain ones", dtype)
     return _PROBED[dtype]
 
 
 def pack_linears(module: torch.nn.Module) -> int:
-    """Replace every `torch.nn.Linear` inside `module` by a packed one, in place; returns how many.
+    """Replace every `torch.nn.Linear` inside `module` by a packed one, in place; returns the number of replacements.
 
-    Only exact `torch.nn.Linear` are replaced (a subclass may compute something else), and only those whose weight is reached
-    through that one module or is an embedding's: the weight of a tied head is packed as a copy, the embedding keeps its own.
-    Modules that look at `.weight` of a replaced linear afterwards would fail; the load-time self-check finds these.
+    Subclasses of `torch.nn.Linear` are not replaced, since they may compute something else. The weight of a tied head is packed as a copy;
+    the embedding keeps its own. Modules that use `.weight` of a replaced layer fail, which the self-check at load time detects.
     """
     count = 0
     for parent in list(module.modules()):
@@ -112,7 +111,7 @@ def pack_linears(module: torch.nn.Module) -> int:
     return count
 
 
-_PROBED: dict[torch.dtype, bool] = {}  # a cache of facts about the installed torch, not a setting
+_PROBED: dict[torch.dtype, bool] = {}  # cached properties of the installed torch, not a setting
 
 
 def _pack(weight: Tensor) -> Tensor:

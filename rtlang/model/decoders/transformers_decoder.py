@@ -27,36 +27,36 @@ from rtlang.model.batch import Batch, moved
 from rtlang.model.decoders import falcon
 from rtlang.model.decoders.attention import HeadGeometry, PagedKV, StepAttention, Window
 from rtlang.model.decoders.linear import own_memory, pack_linears
-from rtlang.model.loading.transformers_loading import load_model, quiet, read_config, refuse_known, watched
+from rtlang.model.loading.transformers_loading import load_model, progress_reported, quiet, read_config, refuse_known
 
 logger = logging.getLogger(__name__)
 
 _CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
-_CHECK_CUTS = (9, 12)  # how many of them its first step computes
+_CHECK_CUTS = (9, 12)  # tokens of them computed in the first step
 _CHECK_PAGE_SIZE = 4
-_DEVICE_PAGE_SIZE = 16  # the default of the settings: a GPU's kernels are compiled anew for another one
+_DEVICE_PAGE_SIZE = 16  # the default page size: GPU kernels would be recompiled for another one
 _FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMask:
-    """Stands where a model would get a mask: attention is local, `size` positions back or in chunks of `size`."""
+    """Placeholder for an attention mask: attention to the last `size` positions, or within chunks of `size`."""
 
     size: int
     is_chunked: bool
 
 
 class TransformersDecoder:
-    """A model of `transformers` as a `Decoder`. Construct with `TransformersDecoder.load`."""
+    """A `transformers` model as a `Decoder`. Constructed by `TransformersDecoder.load`."""
 
     def __init__(self, model: Any, path: str, dtype: torch.dtype, device: torch.device | None = None) -> None:
         self.model, self.path, self.dtype, self.device = model, path, dtype, device or torch.device("cpu")
         self.geometries: tuple[HeadGeometry, ...] = ()
-        self._window_of: dict[int, Window] = {}  # by layer, as its masks said in the self-check
-        self._has_masks = True  # whether the library still asks for masks
+        self._window_of: dict[int, Window] = {}  # by layer, learned from the masks of the self-check
+        self._has_masks = True  # whether the library still builds masks
         self._step: StepAttention | None = None  # set during forward
-        self._called: list[int] = []  # layers that came through the interface in this forward
+        self._called: list[int] = []  # layers that called the interface in this forward pass
         self._probed: dict[int, HeadGeometry] = {}
 
     @classmethod
@@ -71,19 +71,19 @@ class TransformersDecoder:
         on_progress: Callable[[float], None] = lambda fraction: None,
         device: torch.device | None = None,
     ) -> TransformersDecoder:
-        """Load a checkpoint (or make seeded noise of its shape, with `dummy_seed`), take over its attention, and check it.
+        """Load a checkpoint (or seeded noise of its shape, with `dummy_seed`), replace its attention, and check the result.
 
         Args:
-            files: the checkpoint's weights; none with `dummy_seed`.
+            files: weight files of the checkpoint; empty with `dummy_seed`.
             max_len: longest sequence in tokens that will be computed.
-            on_progress: called with the fraction of the tensors that was read.
-            device: where the model is moved to once it is read; default: it stays on the CPU.
+            on_progress: called with the fraction of tensors read so far.
+            device: device to move the model to; default: the CPU.
         Raises:
-            ModelLoadError: transformers cannot load it, or it fails the self-check; names the model type.
+            ModelLoadError: transformers cannot load the model, or it fails the self-check; names the model type.
         """
         config = read_config(directory)
         refuse_known(config, str(directory), max_len)
-        with quiet(), watched(on_progress):
+        with quiet(), progress_reported(on_progress):
             model = load_model(directory, files, config, dtype, dummy_seed)
         decoder = cls(model.eval().requires_grad_(False).to(device or "cpu"), str(directory), dtype, device)
         with torch.inference_mode():
@@ -91,7 +91,7 @@ class TransformersDecoder:
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
-        """See `Decoder`; the rows returned are logits already: the heads of these models differ too much to call apart."""
+        """See `Decoder`. Returns logits directly, because the output heads of these models differ too much to call separately."""
         batch = attention.batch
         self._step, self._called = attention, []
         try:
@@ -109,7 +109,7 @@ class TransformersDecoder:
         return tuple(self._window_of[layer] for layer in range(len(self.geometries)))
 
     def reserve(self, longest: int) -> None:
-        """See `Decoder`. Nothing here grows: the library's modules make their rotations in every step."""
+        """See `Decoder`. Does nothing: the library computes its rotations in every step."""
 
     def _call_model(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
         """Logits [len(keep), vocab_size] of one flattened forward pass."""
@@ -125,10 +125,10 @@ class TransformersDecoder:
     def _attend(self, module: Any, query: Tensor, key: Tensor, value: Tensor, mask: object, options: Any) -> Tensor:
         """The attention of one layer: query [1, Hq, T, D], key [1, Hk, T, D], value [1, Hk, T, Dv] -> [1, T, Hq, Dv]."""
         if mask is not None and not isinstance(mask, LocalMask):
-            raise self._refusal("it makes attention masks of its own")
+            raise self._refusal("it builds its own attention masks")
         layer = getattr(module, "layer_idx", None)
         if not isinstance(layer, int):
-            raise self._refusal("its attention layers have no number")
+            raise self._refusal("its attention layers have no layer_idx")
         self._called.append(layer)
         q, k, v = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)  # [T, H, D]
         if self._step is None:
@@ -151,39 +151,39 @@ class TransformersDecoder:
         return out.to(query.dtype)[None]
 
     def _window(self, layer: int, mask: LocalMask | None, given: int | None) -> Window:
-        """What a layer sees of the keys before it."""
+        """Sliding window and chunk size of a layer, checked to be constant."""
         if not self._has_masks:
             return self._window_of[layer]
         window: Window = (given or None, None)
         if mask is not None:
             window = (given or None, mask.size) if mask.is_chunked else (mask.size, None)
         if self._window_of.setdefault(layer, window) != window:
-            raise self._refusal(f"layer {layer} has the window {self._window_of[layer]} and then {window}")
+            raise self._refusal(f"the window of layer {layer} changes from {self._window_of[layer]} to {window}")
         return window
 
     def _take_over(self) -> None:
-        """Point the model at our attention, learn its heads, pack its linears, and compare with the stock model."""
+        """Replace the model's attention, record its head geometry, pack its linear layers, and compare with the stock model."""
         parameters = inspect.signature(self.model.forward).parameters
         if not {"position_ids", "logits_to_keep"} <= set(parameters):
-            raise self._refusal("it takes no positions from outside")
+            raise self._refusal("its forward method does not accept position_ids and logits_to_keep")
         vocab = int(self.model.config.get_text_config().vocab_size)
         generator = torch.Generator().manual_seed(0)
         sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]
         stock = [self._stock_logits(sequence) for sequence in sequences]
         self._replace_attention()
-        self._ask_nothing_of_tokens()
+        self._disable_padding_check()
         self._called = []
         self._guarded(torch.tensor(sequences[0][:1]), torch.zeros(1, dtype=torch.int64), torch.tensor([0]))
         self._check_calls()
         self.geometries = tuple(self._probed[layer] for layer in range(len(self._probed)))
         if any(geometry.num_q_heads % geometry.num_kv_heads for geometry in self.geometries):
-            raise self._refusal("its query heads are no multiple of its KV heads")
+            raise self._refusal("its number of query heads is not a multiple of its number of KV heads")
         num_packed = pack_linears(self.model) if self.device.type == "cpu" else 0
         for parameter in self.model.parameters():
             parameter.data = own_memory(parameter.data)
         for module in self.model.modules():
             for name, buffer in list(module.named_buffers(recurse=False)):
-                setattr(module, name, own_memory(buffer))  # its `data` alone would leave it a view of the file
+                setattr(module, name, own_memory(buffer))  # assigning `data` alone would leave it a view of the file
         logger.debug("packed %d linear layers", num_packed)
         self._check_logits(sequences, stock)
 
@@ -195,24 +195,22 @@ class TransformersDecoder:
             obstacle = falcon.replace_attention(self.model, ALL_ATTENTION_FUNCTIONS[name])
             if obstacle is not None:
                 raise self._refusal(obstacle)
-            self.model.config._attn_implementation = name  # what its masks are made for
+            self.model.config._attn_implementation = name  # selects the mask function
             return
         with quiet():
             self.model.set_attn_implementation(name)
         if self.model.config._attn_implementation != name:
             raise self._refusal("its attention cannot be replaced")
 
-    def _ask_nothing_of_tokens(self) -> None:
-        """Keep the library from looking for padding among the tokens (to warn of it), which would wait for the device in every step."""
+    def _disable_padding_check(self) -> None:
+        """Stop the library from searching the tokens for padding, which would synchronise with the device in every step."""
         for config in (self.model.config, self.model.config.get_text_config()):
-            object.__setattr__(
-                config, "pad_token_id", None
-            )  # some configurations check that it is a number when it is set
+            object.__setattr__(config, "pad_token_id", None)  # bypasses validation that some configurations do
 
-    def _leave_masks(self) -> None:
-        """Let the library make no masks from here on: it would look at the positions for them, and wait for the device in every step.
+    def _disable_masks(self) -> None:
+        """Stop the library from building masks, which would read positions and so synchronise with the device in every step.
 
-        What they said is known by now.
+        The windows of all layers are known by now.
         """
         from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
@@ -224,12 +222,12 @@ class TransformersDecoder:
         return self._guarded(torch.tensor(sequence), positions, positions).float()  # [len(sequence), vocab_size]
 
     def _guarded(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
-        """A forward pass of the self-check; whatever the model's code raises becomes a refusal."""
+        """Run a forward pass of the self-check; any exception of the model's code becomes a refusal."""
         try:
             return self._call_model(input_ids, positions, keep)
         except ModelLoadError:
             raise
-        except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
+        except Exception as error:  # third-party code of any model type may raise anything
             raise self._refusal(f"its code fails on a flattened batch: {error!r}") from error
 
     def _check_calls(self) -> None:
@@ -237,15 +235,15 @@ class TransformersDecoder:
         if sorted(self._called) != list(range(num_layers)):
             raise self._refusal(
                 f"{len(set(self._called))} of its {num_layers} layers use the attention interface, in {len(self._called)} calls; "
-                "all must, once each"
+                "every layer must use it exactly once"
             )
 
     def _check_logits(self, sequences: list[list[int]], stock: list[Tensor]) -> None:
-        """Two sequences in two chunks each must give the stock model's logits."""
+        """Check that two sequences, in two chunks each, give the stock model's logits."""
         page_size = _CHECK_PAGE_SIZE if self.device.type == "cpu" else _DEVICE_PAGE_SIZE
         per_row = [-(-len(sequence) // page_size) for sequence in sequences]
         kv = PagedKV(self.geometries, sum(per_row) + 1, page_size, self.dtype, self.device)
-        pages = iter(range(sum(per_row), 0, -1))  # in falling order: nothing may rely on rising ones
+        pages = iter(range(sum(per_row), 0, -1))  # in descending order: nothing may depend on ascending page ids
         page_ids = [tuple(itertools.islice(pages, count)) for count in per_row]
         errors = []
         for cuts in (tuple((0, cut) for cut in _CHECK_CUTS), tuple(zip(_CHECK_CUTS, _CHECK_LENGTHS, strict=True))):
@@ -258,7 +256,9 @@ class TransformersDecoder:
                     num_shared_tokens=0,
                     samples=False,
                     params=SamplingParams(),
-                    score_token_ids=sequences[index][start:stop],  # any token: it asks for the logits of all positions
+                    score_token_ids=sequences[index][
+                        start:stop
+                    ],  # requests logits at all positions; the token ids are irrelevant
                 )
                 for index, (start, stop) in enumerate(cuts)
             )
@@ -269,23 +269,25 @@ class TransformersDecoder:
             finally:
                 self._step = None
             self._check_calls()
-            self._leave_masks()  # the second step is computed as all that follow
+            self._disable_masks()  # the second step runs like all later ones
             expected = torch.cat([stock[index][start:stop] for index, (start, stop) in enumerate(cuts)])
             spread = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp_min(1e-6)
             errors.append((logits - expected).norm(dim=-1) / spread)
         error = torch.cat(errors)  # one per token
-        # In bfloat16 a router of experts may tip over on single tokens without being wrong: there the median decides.
+        # In bfloat16 an expert router may flip on single tokens without being wrong, so the median decides.
         is_float32 = self.dtype is torch.float32
         worst = float(error.max() if is_float32 else error.median())
         if not worst <= (_FLOAT32_TOLERANCE if is_float32 else _BFLOAT16_TOLERANCE) or not bool(error.isfinite().all()):
-            raise self._refusal(f"over our pages its logits differ from the stock model's (relative error {worst:.2g})")
+            raise self._refusal(
+                f"with paged attention its logits differ from the stock model's (relative error {worst:.2g})"
+            )
 
     def _refusal(self, reason: str) -> ModelLoadError:
         return ModelLoadError(self.path, f"model type {self.model.config.model_type!r} is not supported: {reason}")
 
 
 def _register(decoder: TransformersDecoder) -> str:
-    """Put this decoder's attention and mask functions into the interfaces; they leave with the decoder."""
+    """Register this decoder's attention and mask functions with the library; they are removed with the decoder."""
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 

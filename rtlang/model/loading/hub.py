@@ -1,8 +1,8 @@
-"""A checkpoint named as on a model hub (`owner/name`) to a directory on this machine.
+"""Downloads checkpoints named `owner/name` from a model hub.
 
-The hub's own client does the work, with its cache, its environment variables (HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE) and its
-progress bars. Only what a checkpoint can be served from is fetched: safetensors, configuration, tokenizer and chat template; never
-pickles, never code. What is in the cache is used where no hub is reachable.
+Uses the `huggingface_hub` client with its cache, environment variables (HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE) and progress
+bars. Downloads safetensors, configuration, tokenizer and chat template only; never pickles or code. If no hub is reachable, the cache is
+used.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _FILES = [
     "spiece.model",
     "merges.txt",
 ]
-_NOT_FILES = ["*/*"]  # other precisions and formats lie in folders
+_NOT_FILES = ["*/*"]  # subfolders hold other precisions and formats
 
 
 def is_hub_name(model: str) -> bool:
-    """Whether `model` could be a name on a hub and is no directory here."""
+    """Whether `model` looks like a hub name and is not a local path."""
     return _NAME.fullmatch(model) is not None and not Path(model).exists()
 
 
 def hub_directory(name: str) -> Path:
-    """Fetch what is not in the cache yet, and return the directory of the checkpoint `name`.
+    """Download the missing files of the checkpoint `name` and return its local directory.
 
     Raises:
-        ModelLoadError: no hub is reachable and the cache has not all of it, or the hub does not give it; says which.
+        ModelLoadError: no hub is reachable and the cache is incomplete, or the hub refuses the download.
     """
     from huggingface_hub import constants, model_info, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    is_silent = False  # a hub that takes the connection and never answers; the client itself would wait for ever
+    is_silent = False  # the hub accepts the connection but never answers; the client itself would wait forever
     try:
         model_info(name, timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    except Exception as error:  # of whatever HTTP library the client uses; all but this one come again below
+    except Exception as error:  # the exception type depends on the HTTP library; other errors occur again below
         is_silent = "Timeout" in type(error).__name__
     try:
         return Path(
@@ -50,20 +50,18 @@ def hub_directory(name: str) -> Path:
         )
     except LocalEntryNotFoundError as error:
         cause = f" ({_first_line(error.__cause__)})" if error.__cause__ is not None else ""
-        cause = " (it does not answer)" if is_silent else cause
+        cause = " (no answer)" if is_silent else cause
         raise ModelLoadError(
             name,
-            f"there is no such directory, no model hub can be reached{cause}, and the hub's cache does not hold all of it; "
-            "fetch it where a hub is reachable and give its directory",
+            f"no such directory, no model hub is reachable{cause}, and the hub cache does not contain the whole model; "
+            "download it on a machine with access and pass its directory",
         ) from None
     except HfHubHTTPError as error:
         raise ModelLoadError(
-            name, f"there is no such directory, and the model hub does not give it: {_first_line(error)}"
+            name, f"no such directory, and the model hub refused the download: {_first_line(error)}"
         ) from None
-    except Exception as error:  # as above, and a name or a cache folder that the client does not take
-        raise ModelLoadError(
-            name, f"there is no such directory, and fetching it failed: {_first_line(error)}"
-        ) from None
+    except Exception as error:  # as above, or the client rejects the name or the cache folder
+        raise ModelLoadError(name, f"no such directory, and the download failed: {_first_line(error)}") from None
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,9 +1,8 @@
-"""From a model directory to a decoder in memory.
+"""Loads a model directory into a decoder.
 
-Only safetensors are read: a pickle can run code, and so could a checkpoint's own Python, which is never imported. "dummy" weights
-are seeded noise in the shapes that config.json implies, for tests and benchmarks. Whatever cannot be loaded ends in a
-`ModelLoadError` that says which part is missing or unsupported. What is being loaded, and how far it is, is told through this
-module's logger: records at INFO, with a `fraction` where it takes long.
+Only safetensors are read: pickles and a checkpoint's own Python can run code and are never loaded. "dummy" weights are seeded noise in
+the shapes that config.json implies, for tests and benchmarks. Everything that cannot be loaded raises a `ModelLoadError` that names the
+missing or unsupported part. Progress is logged at INFO, with a `fraction` attribute for slow loads.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ logger = logging.getLogger(__name__)
 
 _INDEX = "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_LONG_BYTES = 256 << 20  # weights of less are there within a second
+_LONG_BYTES = 256 << 20  # smaller weights load within a second
 _PROGRESS_STEP = 0.05
 _DUMMY_RANGE = 0.02 * 3**0.5  # uniform with standard deviation 0.02
 _IGNORED = re.compile(r"\.rotary_emb\.inv_freq$")
 
 
 def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) -> tuple[Decoder, ModelConfig, Tokenizer]:
-    """Load what `config.model` names, as `config` says; onto a device, if there is one.
+    """Load the model of `config`, onto the accelerator if one is given.
 
     Raises:
         ModelLoadError: the directory, its config, weights or tokenizer are missing, damaged, unsupported or too large.
@@ -65,11 +64,11 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     read = _weight_bytes(config, directory, model_config, files)
     needed = read + (fused_bytes(model_config, dtype, device) if is_native else 0)
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
-    told = f"the weights need {system_resources.show_bytes(needed)} of memory, {system_resources.show_bytes(free)} are free"
+    summary = f"the weights need {system_resources.show_bytes(needed)} of memory, {system_resources.show_bytes(free)} are free"
     if needed > free:
-        raise ModelLoadError(str(directory), told)
-    logger.info("loading %s as %s: %s", directory, dtype, told)
-    progress = _Progress(read, told)
+        raise ModelLoadError(str(directory), summary)
+    logger.info("loading %s as %s: %s", directory, dtype, summary)
+    progress = _Progress(read, summary)
     decoder: Decoder
     if is_native:
         source = (
@@ -86,7 +85,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
             dtype,
             dummy_seed=config.weights_seed if is_dummy else None,
             max_len=config.max_model_len or model_config.max_position_embeddings,
-            on_progress=progress.tell,
+            on_progress=progress.report,
             device=device,
         )
     logger.info("loaded %s as %s with the %s decoder", directory, dtype, "native" if is_native else "transformers")
@@ -94,10 +93,10 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
 
 
 def weight_bytes(config: RuntimeConfig) -> int:
-    """Memory that the weights of `config.model` take at least, once loaded.
+    """Minimum memory in bytes of the loaded weights of `config.model`.
 
     Raises:
-        ModelLoadError: its config or weights are missing or damaged.
+        ModelLoadError: the config or weights are missing or damaged.
     """
     directory = model_directory(config.model)
     model_config = ModelConfig.from_pretrained(directory)
@@ -115,40 +114,40 @@ def _weight_bytes(config: RuntimeConfig, directory: Path, model_config: ModelCon
 
 
 class _Progress:
-    """Tells the log how much of the weights is there, where loading takes long. Owned by one `load_model`."""
+    """Logs loading progress of large weights. Owned by one `load_model` call."""
 
-    def __init__(self, total_bytes: int, told: str) -> None:
-        self._total, self._told, self._done, self._shown = total_bytes, told, 0, 0.0
+    def __init__(self, total_bytes: int, summary: str) -> None:
+        self._total, self._summary, self._done, self._shown = total_bytes, summary, 0, 0.0
 
     def add(self, num_bytes: int) -> None:
-        """So many more bytes of the weights were read."""
+        """Account for `num_bytes` more bytes of weights."""
         self._done += num_bytes
-        self.tell(self._done / self._total)
+        self.report(self._done / self._total)
 
-    def tell(self, fraction: float) -> None:
-        """So much of the weights was read in all, 0 to 1."""
+    def report(self, fraction: float) -> None:
+        """Log that `fraction` of the weights (0 to 1) has been read."""
         fraction = min(fraction, 1.0)
         if self._total >= _LONG_BYTES and fraction >= self._shown + _PROGRESS_STEP:
             self._shown = fraction
-            logger.info("%d%% loaded: %s", round(100 * fraction), self._told, extra={"fraction": fraction})
+            logger.info("%d%% loaded: %s", round(100 * fraction), self._summary, extra={"fraction": fraction})
 
 
 def model_directory(model: str) -> Path:
-    """The directory behind `RuntimeConfig.model`. For a name on a model hub it is fetched, unless it is in the hub's cache.
+    """The directory of `RuntimeConfig.model`. A name on a model hub is downloaded unless it is in the hub cache.
 
     Raises:
-        ModelLoadError: `model` is a name on a hub (and no directory), and it cannot be fetched; or no such path can be.
+        ModelLoadError: `model` is a hub name that cannot be downloaded, or an invalid path.
     """
     if model == EMBEDDED_MODEL:
         return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
     try:
         return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
-    except (RuntimeError, OSError) as error:  # "~" of a user who is not here, a name too long
-        raise ModelLoadError(model, f"there is no such directory: {error}") from None
+    except (RuntimeError, OSError) as error:  # "~" of an unknown user, or a name that is too long
+        raise ModelLoadError(model, f"no such directory: {error}") from None
 
 
 def pick_dtype(name: str, device: str = "cpu") -> torch.dtype:
-    """The dtype that a `RuntimeConfig.dtype` means on a `RuntimeConfig.device`: auto is bfloat16 where that is multiplied natively."""
+    """The torch dtype for `RuntimeConfig.dtype` and `.device`; "auto" is bfloat16 if the hardware multiplies it natively, else float32."""
     if name == "auto":
         return torch.bfloat16 if device == "cuda" or (device == "cpu" and _has_native_bfloat16()) else torch.float32
     return {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}[name]
@@ -158,7 +157,7 @@ def weight_files(directory: Path) -> list[Path]:
     """The safetensors files of a checkpoint, in shard order.
 
     Raises:
-        ModelLoadError: there are none, only pickled ones, or shards are missing; names them.
+        ModelLoadError: there are none, they are pickled, or shards are missing; names the files.
     """
     index_path = directory / _INDEX
     if _is_file(index_path):
@@ -182,14 +181,14 @@ def weight_files(directory: Path) -> list[Path]:
     if len(found) == 1:
         return found
     if found:
-        raise ModelLoadError(str(directory), f"{len(found)} safetensors files but no {_INDEX} that says which to read")
+        raise ModelLoadError(str(directory), f"{len(found)} safetensors files but no {_INDEX} to select from them")
     pickles = sorted(path.name for pattern in _PICKLES for path in directory.glob(pattern))
     if pickles:
         raise ModelLoadError(
             str(directory),
-            f"the weights are pickled ({pickles[0]}), which can run code when opened; convert them to safetensors",
+            f"the weights are pickled ({pickles[0]}), and unpickling can run code; convert them to safetensors",
         )
-    raise ModelLoadError(str(directory), "there are no weights: model.safetensors is missing")
+    raise ModelLoadError(str(directory), "no weights found: model.safetensors is missing")
 
 
 class SafetensorsSource:
@@ -205,10 +204,10 @@ class SafetensorsSource:
         *,
         is_quantized: bool = False,
     ) -> None:
-        """Open the files. Raises ModelLoadError where one is not a safetensors file.
+        """Open the files. Raises ModelLoadError if one is not a readable safetensors file.
 
         Args:
-            is_quantized: int8 with scales is multiplied out; else it is refused.
+            is_quantized: whether int8 weights with scales are dequantized; otherwise they are refused.
         """
         self._directory, self._dtype, self._progress, self._device = directory, dtype, progress, device
         self._is_quantized = is_quantized
@@ -231,7 +230,7 @@ class SafetensorsSource:
         """See `WeightSource`."""
         reader = self._reader_of.get(name)
         if reader is None:
-            raise ModelLoadError(str(self._directory), f"the weights have no tensor {name}")
+            raise ModelLoadError(str(self._directory), f"the weights do not contain tensor {name}")
         found = tuple(reader.get_slice(name).get_shape())
         if found != shape:
             raise ModelLoadError(
@@ -243,17 +242,17 @@ class SafetensorsSource:
             self._used.add(name + SCALE_SUFFIX)
         try:
             tensor = float_tensor(reader, name, self._dtype, scale_reader).to(self._device)
-        except ValueError as error:  # a number format that torch does not have, or that is no weight
+        except ValueError as error:  # a number format that torch lacks or that is not a weight format
             raise ModelLoadError(str(self._directory), f"tensor {name} {error}") from None
         if self._progress is not None:
             self._progress.add(tensor.nbytes)
         return tensor
 
     def check_unused(self, config: ModelConfig) -> None:
-        """Refuse a checkpoint with tensors in the model's layers that were not used: the model is not what its config says.
+        """Refuse a checkpoint with unused tensors in the model's layers: its architecture differs from its config.
 
         Raises:
-            ModelLoadError: names one such tensor.
+            ModelLoadError: names one unused tensor.
         """
         left = sorted(name for name in self._reader_of if name not in self._used and not _IGNORED.search(name))
         layers = tuple(f"model.layers.{layer}." for layer in range(config.num_layers))

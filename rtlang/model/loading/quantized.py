@@ -41,9 +41,9 @@ def quantization_obstacle(config: object) -> str | None:
         return "the checkpoint asks for a quantized KV cache (kv_cache_scheme); set kv_dtype instead"
     transforms, sparsity = config.get("transform_config"), config.get("sparsity_config")
     if transforms and not (isinstance(transforms, Mapping) and not transforms.get("config_groups")):
-        return "the checkpoint asks for rotations of its activations (transform_config), which are not supported"
+        return "transform_config: rotations of activations are not supported"
     if sparsity and not (isinstance(sparsity, Mapping) and sparsity.get("format") == "dense"):
-        return "the weights are stored as sparse (sparsity_config), which is not supported"
+        return "sparsity_config: sparse weights are not supported; dense is"
     groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         return "quantization_config has no config_groups"
@@ -51,21 +51,19 @@ def quantization_obstacle(config: object) -> str | None:
         group = group if isinstance(group, Mapping) else {}
         weights = group.get("weights")
         if not isinstance(weights, Mapping):
-            return f"quantization_config.config_groups.{name} says nothing of weights"
+            return f"quantization_config.config_groups.{name} has no weights entry"
         is_plain = (weights.get("num_bits"), weights.get("type"), weights.get("symmetric")) == (8, "int", True)
         if not is_plain or weights.get("strategy") not in ("channel", "group", "tensor"):
-            return f"config_groups.{name} has weights that are not symmetric int8 by channel, group or tensor"
+            return f"config_groups.{name}: weights must be symmetric int8 with strategy channel, group or tensor"
         if weights.get("actorder") not in (None, False, "weight", "static"):
-            return (
-                f"config_groups.{name} has columns in another order (actorder); none, weight and static are supported"
-            )
+            return f"config_groups.{name}: actorder must be absent, weight or static"
         if group.get("input_activations") or group.get("output_activations"):
-            return f"config_groups.{name} quantizes activations; only weights may be quantized"
+            return f"config_groups.{name}: quantized activations are not supported, only weights"
     return None
 
 
 def int8_config() -> dict[str, Any]:
-    """The `quantization_config` of a checkpoint whose linear layers are `quantized`."""
+    """The `quantization_config` for linear layers written by `quantized`."""
     weights = {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel", "dynamic": False}
     group = {"targets": ["Linear"], "weights": weights, "input_activations": None, "output_activations": None}
     return {
@@ -79,16 +77,16 @@ def int8_config() -> dict[str, Any]:
 
 
 def quantized(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The int8 matrix and the float32 scales [out, 1] that stand for a matrix [out, in] within half a scale."""
+    """Quantize a matrix [out, in] to int8 with float32 scales [out, 1]; the error is at most half a scale."""
     scale = weight.float().abs().amax(1, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny) / _LARGEST
     return (weight.float() / scale).round().to(torch.int8), scale
 
 
 def dequantized(weight: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
-    """The matrix [out, in] that int8 values and their scales stand for.
+    """Dequantize int8 values [out, in] with their scales.
 
     Raises:
-        ValueError: the scales fit neither the rows, nor groups of their columns, nor the whole.
+        ValueError: the shape of the scales matches neither rows, groups of columns, nor the whole matrix.
     """
     rows, columns = weight.shape
     if scale.numel() == 1:
@@ -102,15 +100,15 @@ def dequantized(weight: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
 def float_tensor(
     reader: Any, name: str, dtype: torch.dtype, scale_reader: Any, *, keeps_floats: bool = False
 ) -> Tensor:
-    """A tensor of a safetensors file as floats, multiplied out where it is quantized.
+    """Read a tensor of a safetensors file as floats, dequantized if necessary.
 
     Args:
         reader: the open file that holds `name`.
-        scale_reader: the open file that holds `name + SCALE_SUFFIX`; None where no file does, or none is to be used.
-        keeps_floats: a tensor of floats stays as it is stored.
+        scale_reader: the open file that holds `name + SCALE_SUFFIX`; None if there is none or it should not be used.
+        keeps_floats: leave float tensors in their stored dtype.
 
     Raises:
-        ValueError: it is no float and has no fitting scales, is float and has scales, or is of a kind that torch does not know; says so.
+        ValueError: the dtype is unsupported, int8 lacks matching scales, or floats have scales.
     """
     try:
         tensor: Tensor = reader.get_tensor(name)
@@ -129,10 +127,10 @@ def float_tensor(
 
 
 def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:
-    """All tensors of safetensors files as floats, without the scales: those that were quantized as `dtype`, others as they are stored.
+    """Read all tensors of safetensors files as floats: quantized ones as `dtype`, others in their stored dtype; scales are left out.
 
     Raises:
-        ValueError: one cannot be read; names it.
+        ValueError: a tensor cannot be read; names the tensor.
     """
     reader_of: dict[str, Any] = {}
     for path in files:

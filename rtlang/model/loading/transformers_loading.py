@@ -1,7 +1,6 @@
-"""Models of `transformers` as they come: their configuration, refusals by name, loading with progress.
+"""Loads models with `transformers`: configuration, refusal of unsupported model types, weights with progress.
 
-Nothing of a checkpoint is run: its own code is never imported, its weights are safetensors. What the library says while it loads
-(advice, progress bars) is kept from the terminal.
+No code of a checkpoint is run, and weights are safetensors only. The library's progress bars and advice are kept off the terminal.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from rtlang.model.loading.quantized import float_state, is_beside_a_weight, quan
 
 logger = logging.getLogger(__name__)
 
-# Wrong in ways that a short check does not reach, or may only reach by chance.
+# Incorrect in ways that a short self-check cannot detect reliably.
 _REFUSED = {
-    "falcon_h1": "its layers keep a state that pages cannot hold",
-    "llama4": "its chunked attention counts positions in its own way",
-    "llama4_text": "its chunked attention counts positions in its own way",
+    "falcon_h1": "its layers keep a recurrent state, which KV pages cannot hold",
+    "llama4": "its chunked attention numbers positions differently",
+    "llama4_text": "its chunked attention numbers positions differently",
     "phimoe": "its rotary embedding depends on the longest sequence of the batch",
 }
 _ATTENTION_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
@@ -34,7 +33,7 @@ def transformers_bytes(directory: Path, dtype: torch.dtype) -> int:
     """Bytes of the parameters that config.json implies.
 
     Raises:
-        ModelLoadError: transformers does not know the model type or cannot make the model.
+        ModelLoadError: transformers does not know the model type or cannot construct the model.
     """
     with torch.device("meta"), quiet():
         model = load_model(directory, (), read_config(directory), dtype, 0)
@@ -42,19 +41,19 @@ def transformers_bytes(directory: Path, dtype: torch.dtype) -> int:
 
 
 def read_config(directory: Path) -> Any:
-    """The library's configuration of a checkpoint.
+    """Read the `transformers` configuration of a checkpoint.
 
     Raises:
-        ModelLoadError: it does not know the model type, or the configuration makes no sense to it.
+        ModelLoadError: the model type is unknown, or the configuration is invalid.
     """
     from transformers import CONFIG_MAPPING, AutoConfig
 
     try:
         with quiet():
             return AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
-    except Exception as error:  # foreign code of any model type; none of its errors may pass for ours
+    except Exception as error:  # third-party code of any model type may raise anything
         raw = json.loads((directory / "config.json").read_text(encoding="utf-8"))
-        reason = "it comes with code of its own, which is never run" if "auto_map" in raw else _first_line(error)
+        reason = "it requires remote code, which is never run" if "auto_map" in raw else _first_line(error)
         is_known = "auto_map" not in raw and raw.get("model_type") in CONFIG_MAPPING
         what = "cannot read the config.json of" if is_known else "does not know"
         raise ModelLoadError(
@@ -63,12 +62,12 @@ def read_config(directory: Path) -> Any:
 
 
 def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch.dtype, dummy_seed: int | None) -> Any:
-    """The library's model with its own attention, from the checkpoint or, with `dummy_seed`, of seeded noise.
+    """Construct the `transformers` model with its stock attention, from the checkpoint or, with `dummy_seed`, from seeded noise.
 
-    The library reads a checkpoint of floats itself; one of int8 is given to it as floats, read from `files`.
+    The library reads float checkpoints itself; int8 checkpoints are dequantized from `files` first.
 
     Raises:
-        ModelLoadError: the library cannot load it, or the checkpoint has not all of its tensors.
+        ModelLoadError: the library cannot load the model, or the checkpoint lacks tensors.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
@@ -79,7 +78,7 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
             del config.quantization_config
         if dummy_seed is None:
             options["output_loading_info"] = True
-            if is_quantized:  # the Auto class takes no weights without a place
+            if is_quantized:  # the Auto class does not accept a state dict
                 loader: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
                 state = float_state(files, dtype)
                 model, found = loader.from_pretrained(None, config=config, state_dict=state, **options)
@@ -93,35 +92,35 @@ def load_model(directory: Path, files: Sequence[Path], config: Any, dtype: torch
             return AutoModelForCausalLM.from_config(config, **options)
     except ModelLoadError:
         raise
-    except Exception as error:  # foreign code, as above
+    except Exception as error:  # third-party code, as above
         raise ModelLoadError(
             str(directory), f"transformers cannot load model type {config.model_type!r}: {_first_line(error)}"
         ) from error
 
 
 def _check_found(directory: Path, found: dict[str, Any]) -> None:
-    """Refuse a checkpoint that lacks tensors, where the library would go on with noise, or whose weights are not what they seem; mention
-    tensors that have no place."""
+    """Refuse a checkpoint with missing tensors (the library would use noise) or with tensors that modify weights in unknown ways; log
+    other unused tensors."""
     missing = sorted(found["missing_keys"])
     if missing:
         raise ModelLoadError(
             str(directory),
-            f"the weights have no tensor {missing[0]}; {len(missing)} that config.json implies are missing",
+            f"the weights lack {len(missing)} tensors that config.json implies, such as {missing[0]}",
         )
     left = sorted(found["unexpected_keys"])
     for name in filter(is_beside_a_weight, left):
-        raise ModelLoadError(str(directory), f"tensor {name} has no place: config.json does not say how to use it")
+        raise ModelLoadError(str(directory), f"tensor {name} is unexpected: config.json does not describe its use")
     if left:
-        logger.warning("%d tensors of %s are not used, %s among them", len(left), directory, left[0])
+        logger.warning("%d tensors of %s are unused, such as %s", len(left), directory, left[0])
 
 
 def refuse_known(config: Any, path: str, max_len: int) -> None:
-    """Refuse what its configuration shows to be unfit, before weights are read.
+    """Refuse models that their configuration shows to be unsupported, before reading weights.
 
     Args:
-        max_len: longest sequence in tokens that will be computed.
+        max_len: maximum sequence length in tokens.
     Raises:
-        ModelLoadError: names the model type or the field.
+        ModelLoadError: names the model type or the configuration field.
     """
     model_type = str(config.model_type)
     if model_type in _REFUSED:
@@ -136,7 +135,7 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
             raise ModelLoadError(
                 path,
                 f"model type {model_type!r} is not supported: "
-                f"layers of kind {kind!r} are not attention over all keys, a window or a chunk",
+                f"layers of type {kind!r} are not full, sliding-window or chunked attention",
             )
     rope = getattr(text, "rope_parameters", None) or {}
     for entries in (rope, *(value for value in rope.values() if isinstance(value, dict))):
@@ -156,7 +155,7 @@ def refuse_known(config: Any, path: str, max_len: int) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no advice from the library while it loads."""
+    """Suppress progress bars and advice of `transformers`."""
     from transformers.utils import logging as library_logging
 
     had_bars, verbosity = library_logging.is_progress_bar_enabled(), library_logging.get_verbosity()
@@ -171,8 +170,8 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def watched(on_progress: Callable[[float], None]) -> Iterator[None]:
-    """Tell how far the library is with the weights, by what it would show as a progress bar."""
+def progress_reported(on_progress: Callable[[float], None]) -> Iterator[None]:
+    """Report loading progress by intercepting the progress bars of `transformers`."""
     from transformers.utils import logging as library_logging
 
     if not hasattr(library_logging, "set_tqdm_hook"):  # since 5.2
@@ -182,7 +181,7 @@ def watched(on_progress: Callable[[float], None]) -> Iterator[None]:
     def watch(make: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         bar = make(*arguments, **options)
         items = arguments[0] if arguments else options.get("iterable")
-        return _Watched(bar, len(items), on_progress) if isinstance(items, Sized) else bar
+        return _ReportingBar(bar, len(items), on_progress) if isinstance(items, Sized) else bar
 
     before = library_logging.set_tqdm_hook(watch)
     try:
@@ -191,8 +190,8 @@ def watched(on_progress: Callable[[float], None]) -> Iterator[None]:
         library_logging.set_tqdm_hook(before)
 
 
-class _Watched:
-    """A progress bar whose iteration is told to `on_progress`; all else is the bar's."""
+class _ReportingBar:
+    """Wraps a progress bar and reports its iteration to `on_progress`."""
 
     def __init__(self, bar: Any, total: int, on_progress: Callable[[float], None]) -> None:
         self._bar, self._total, self._on_progress = bar, total, on_progress
