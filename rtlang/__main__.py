@@ -332,8 +332,8 @@ def check_grammar(
 
 def _started(config: RuntimeConfig) -> rtlang.Runtime:
     """A started runtime; shows loading progress on a terminal."""
-    with show_loading(Console(stderr=True)), import_module("rtlang_grammars.process").loading():
-        import_module("rtlang.runtime.precompile").begin(config)
+    with show_loading(Console(stderr=True)), import_module("rtlang.runtime.process_settings").loading():
+        import_module("rtlang.runtime.precompile").start_background_compile(config)
         return rtlang.Runtime(config=config).start()
 
 

@@ -30,6 +30,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/engine/test_scheduler.py",
         "plain data; what is in a step is the scheduler's doing",
     ),
+    "rtlang/model/runner.py": ("tests/model/test_host_runner.py", "a protocol; its implementations are tested"),
     "rtlang/engine/constraints/cache.py": (
         "tests/engine/constraints/test_compiler.py",
         "plain data of the compiler, which is tested there",

@@ -317,7 +317,9 @@ def run(
     output.write(environment)
     output.write(held)
     output.figure({"kind": "environment", "device": environment, "held": held})
-    precompile.begin(config)  # half a minute's work on a machine that never ran it, beside the first checks
+    precompile.start_background_compile(
+        config
+    )  # half a minute's work on a machine that never ran it, beside the first checks
     with output.part("kernels"):
         check_process.run(output, accelerator.device, is_after(FAMILIES_SHARE))
     is_right = False

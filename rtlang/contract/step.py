@@ -1,4 +1,4 @@
-"""One forward pass in plain integers: the contract between deciding (engine) and computing (model)."""
+"""One forward pass in plain integers: the contract between the engine, which schedules, and the model, which computes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from rtlang.contract.params import SamplingParams
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request's part in a step.
+    """One request's row in a step.
 
     Attributes:
-        request_id: whose row this is.
-        token_ids: tokens to compute now; at least one.
-        num_computed_tokens: how many tokens of the sequence came before; the position of token_ids[0].
-        page_ids: pages of the whole sequence so far, these tokens included. Token t lies in page_ids[t // page_size].
-        num_shared_tokens: leading tokens, in whole pages, whose pages are the same as the previous row's. Rows come in tree order,
-            so this describes sharing at every depth.
-        samples: whether a token is drawn from the logits of the last token.
-        params: the request's options.
-        seed, choice, num_output_tokens: together the key of the noise of the token drawn now.
-        mask_row: row of the step's bitmask, None where every token is allowed.
-        banned_token_ids: tokens that must not be drawn now (end tokens below min_tokens).
-        prompt_token_ids, output_token_ids: history for penalties; empty where no penalty needs it.
-        score_offset, score_token_ids: the logits of token_ids[score_offset + i] are to be scored against score_token_ids[i].
-        num_score_top: report that many likeliest tokens beside each score.
-        input_is_pending: token_ids[-1] is not known yet: it is what the request drew in the step launched before. Only where steps overlap.
+        request_id: id of the request.
+        token_ids: tokens to compute in this step; at least one.
+        num_computed_tokens: number of tokens already computed; the position of token_ids[0].
+        page_ids: pages of the sequence up to and including these tokens. Token t is stored in page_ids[t // page_size].
+        num_shared_tokens: number of leading tokens, in whole pages, shared with the previous row. Rows come in tree order, so this
+            describes sharing at every depth.
+        needs_sample: whether a token is sampled from the logits of the last token.
+        params: the sampling parameters.
+        seed, choice, num_output_tokens: the noise key of the sampled token.
+        mask_row: row of the step's bitmask; None if every token is allowed.
+        banned_token_ids: tokens that must not be sampled (end tokens before min_tokens).
+        prompt_token_ids, output_token_ids: history for penalties; empty if no penalty is set.
+        score_offset, score_token_ids: score_token_ids[i] is scored under the logits of token_ids[score_offset + i].
+        num_score_top: number of most likely tokens to report beside each score.
+        input_is_pending: token_ids[-1] is not known yet: it is the token that the previously launched step samples for this request.
     """
 
     request_id: int
@@ -36,7 +36,7 @@ class Row:
     num_computed_tokens: int
     page_ids: Sequence[int]
     num_shared_tokens: int
-    samples: bool
+    needs_sample: bool
     params: SamplingParams
     seed: int = 0
     choice: int = 0
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One pass: first `copies` (source page, destination page) are done, then all rows are computed together."""
+    """One forward pass: `copies` (source page, destination page) come first, then all rows are computed together."""
 
     step_id: int
     rows: tuple[Row, ...]
@@ -63,13 +63,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SampledRow:
-    """What a step gave for one row, at the same index as the row.
+    """The result of a row; same index as the row.
 
     Attributes:
-        token_id: the drawn token; None where the row does not sample or `is_finite` is False.
-        logprob: its log-probability (with `top` as many as params.logprobs), where params.logprobs is not None.
+        token_id: the sampled token; None if the row needs no sample or `is_finite` is False.
+        logprob: its log-probability with params.logprobs top entries; None if params.logprobs is None.
         scores: one entry per score_token_ids.
-        is_finite: False where the row's logits held NaN, or no allowed finite value; fails that request alone.
+        is_finite: False if the logits contain NaN or no allowed token has a finite logit; fails that request alone.
     """
 
     token_id: int | None = None
@@ -80,7 +80,7 @@ class SampledRow:
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """The outputs of a step's rows, in row order."""
+    """The results of a step's rows, in row order."""
 
     step_id: int
     rows: tuple[SampledRow, ...] = field(default=())

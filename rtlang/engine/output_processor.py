@@ -1,6 +1,6 @@
-"""What a drawn token means for its request: accepted, text shown, ended or not.
+"""Applies a sampled token to its request: constraint, stop conditions, detokenization, end of generation.
 
-Everything here concerns one request. Whatever it raises fails that request alone.
+Everything here concerns one request; an exception fails that request alone.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from rtlang.engine.request import Request, RequestOutput
 
 
 def advance(request: Request, output: SampledRow) -> RequestOutput | None:
-    """Take in what a step gave for a request; None where there is nothing to tell.
+    """Apply the result of a row to its request; returns the new output, or None if there is none.
 
     Raises:
-        NumericsError: the logits were not finite.
-        RtlangError: whatever the constraint or the stop patterns raise.
+        NumericsError: the logits are not finite, or no token is allowed.
+        RtlangError: raised by the constraint or a stop regex.
     """
     if not output.is_finite:
         raise NumericsError(f"the logits of token {len(request.token_ids)} are not finite, or no token is allowed")
     request.scores.extend(output.scores)
-    if not request.generates:
+    if request.score_only:
         done = request.num_computed_tokens - request.num_in_flight_tokens >= request.num_target_tokens
         return RequestOutput(request, finish_reason=FinishReason.STOP) if done else None
     if output.token_id is None:
@@ -33,13 +33,13 @@ def advance(request: Request, output: SampledRow) -> RequestOutput | None:
 def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> RequestOutput:
     session = request.session
     if session is not None:
-        drawn = token_id
-        if drawn not in session.end_token_ids:
-            token_id = session.accept(drawn, request.max_tokens - request.num_output_tokens)
+        sampled = token_id
+        if sampled not in session.end_token_ids:
+            token_id = session.accept(sampled, request.max_tokens - request.num_output_tokens)
         if token_id in session.end_token_ids:
             return _end(request, FinishReason.STOP, None)
-        if token_id != drawn and logprob is not None:
-            # Steered to close in time: its log-probability is known only if it is among the likeliest that were reported.
+        if token_id != sampled and logprob is not None:
+            # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)
     elif token_id in request.stop_ids and request.num_output_tokens >= request.params.min_tokens:
         return _end(request, FinishReason.STOP, None if token_id in request.eos_ids else token_id)

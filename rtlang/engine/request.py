@@ -1,8 +1,8 @@
-"""One running sequence: what was asked, how far it is, and what it holds.
+"""One sequence in the engine: its parameters, progress and pages.
 
-A request is a number of computed tokens catching up with a number of tokens; whether it is "in prefill" or "in decode" is not a state.
-Computed tokens, pages and the place in the tree are written by the scheduler alone; the engine sets the session and appends what a step
-gave (token ids, scores, log-probabilities).
+The number of computed tokens of a request catches up with its number of tokens; prefill and decode are not separate states. The scheduler
+alone writes computed tokens, pages and the position in the tree; the engine sets the session and appends results (token ids, scores,
+log-probabilities).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rtlang.engine.detokenizer import IncrementalDetokenizer
 
 
 class RequestStatus(Enum):
-    """Where a request stands."""
+    """The state of a request."""
 
-    COMPILING = auto()  # its constraint is being compiled; not yet in the queue
+    COMPILING = auto()  # its constraint is being compiled; not queued yet
     WAITING = auto()
     RUNNING = auto()
-    PREEMPTED = auto()  # waiting again; what it generated is kept
+    PREEMPTED = auto()  # queued again, with its generated tokens
     FINISHED = auto()
 
 
 @dataclass(slots=True)
 class RequestOutput:
-    """What one step brought for one request. The last one has a finish reason, and an error where the request failed."""
+    """New output of a request. The last one has a finish reason, and an error if the request failed."""
 
     request: Request
     text: str = ""
@@ -46,20 +46,20 @@ class RequestOutput:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A sequence to be continued, or (score_from set) one whose tokens are to be scored and nothing generated.
+    """A sequence to continue, or (`score_only`) to score.
 
     Attributes:
-        token_ids: prompt, then output; grows by sampled tokens.
-        program_time, arrival_time: when its program and itself came, in seconds of the engine's clock.
-        listener: gets every RequestOutput, the last one included; called from the thread that steps the engine.
-        score_from: index of the first token whose log-probability is wanted; only the prompt is ever scored.
-        generates: False for pure scoring.
-        num_computed_tokens: tokens whose K and V are in pages.
-        num_cached_tokens: of the prompt, taken from the prefix cache at first admission.
-        num_pending_tokens, num_pending_scores: what launched steps will give and the host has not seen; 0 unless steps overlap.
-        num_in_flight_tokens: of the computed tokens, those of launched steps whose results the host has not seen; likewise.
-        node, num_tree_tokens: the deepest tree node this request holds a lock on, and how many tokens lie on its path.
-        stop_ids: tokens that end the text.
+        token_ids: prompt followed by output; grows by sampled tokens.
+        program_time, arrival_time: arrival of its program and of itself, in seconds of the engine's clock.
+        listener: receives every RequestOutput, including the last; called on the engine thread.
+        score_from: index of the first prompt token to score; None for no scores.
+        score_only: whether only prompt tokens are scored and nothing is generated.
+        num_computed_tokens: number of tokens whose K and V are in pages.
+        num_cached_tokens: prompt tokens taken from the prefix cache at first admission.
+        num_pending_tokens, num_pending_scores: results of launched steps that the host has not seen; 0 between steps on the host.
+        num_in_flight_tokens: computed tokens of launched steps whose results the host has not seen.
+        node, num_tree_tokens: the deepest tree node this request locks, and the number of tokens on the path to it.
+        stop_ids: tokens that end generation.
     """
 
     request_id: int
@@ -74,7 +74,7 @@ class Request:
     program_time: float = 0.0
     arrival_time: float = 0.0
     score_from: int | None = None
-    generates: bool = True
+    score_only: bool = False
     stop_ids: frozenset[int] = frozenset()
     eos_ids: frozenset[int] = frozenset()
     max_tokens: int = 0
@@ -110,12 +110,12 @@ class Request:
 
     @property
     def num_target_tokens(self) -> int:
-        """How many tokens need K and V before the next token (or the last score) is there."""
-        return len(self.token_ids) + self.num_pending_tokens if self.generates else len(self.token_ids) - 1
+        """Number of tokens that need K and V before the next token (or the last score) is available."""
+        return len(self.token_ids) - 1 if self.score_only else len(self.token_ids) + self.num_pending_tokens
 
     @property
     def next_score(self) -> int | None:
-        """Index of the next prompt token to be scored; None when none is left."""
+        """Index of the next prompt token to score; None if none is left."""
         if self.score_from is None:
             return None
         index = self.score_from + len(self.scores) + self.num_pending_scores
@@ -123,17 +123,17 @@ class Request:
 
     @property
     def is_ending(self) -> bool:
-        """The last token that it may have is drawn, and the host has not seen it."""
+        """Whether its last token is sampled but not yet seen by the host."""
         return self.num_pending_tokens > 0 and self.num_output_tokens + self.num_pending_tokens >= self.max_tokens
 
     @property
-    def is_held(self) -> bool:
-        """Its next mask is being made out of the steps: it takes part in none until then."""
+    def is_awaiting_mask(self) -> bool:
+        """Whether its next mask is being made outside the steps; the request sits out steps until then."""
         return self.session is not None and self.session.is_preparing
 
     @property
     def match_limit(self) -> int:
-        """How many tokens may come from the cache: logits are needed after the others."""
+        """Maximum number of tokens taken from the cache; the rest must be computed for their logits."""
         index = self.next_score
         return min(len(self.token_ids), index if index is not None else len(self.token_ids)) - 1
 
@@ -144,7 +144,7 @@ class Request:
 
     @property
     def banned_token_ids(self) -> tuple[int, ...]:
-        """Tokens that must not be drawn next: those that would end the text before min_tokens."""
+        """Tokens that must not be sampled next, because they would end the text before min_tokens."""
         if self.num_output_tokens + self.num_pending_tokens < self.params.min_tokens:
             return tuple(self.stop_ids)
         return ()

@@ -1,12 +1,13 @@
-"""Which tokens of which requests are computed next.
+"""The scheduler: decides how many tokens of which requests each step computes.
 
-A step lets every request's computed tokens catch up with its tokens, within one token budget: running requests first (those that only
-need one token before those still in their prompt), then waiting ones in policy order. Three rules keep the cache honest and useful:
+Each step lets the computed tokens of requests catch up with their tokens, within one token budget: running requests first (decoding before
+prefill), then waiting ones in policy order. Three rules govern the cache:
 
-- whole pages enter the tree when they are *scheduled*, so requests of the same step already share them (a layer appends before it
-  attends), and `commit` or `discard_pending` tells the cache how the step went;
-- a waiting request whose next page is just being computed by a running one waits for it instead of computing it again;
-- when no page is left, unlocked cache goes first, then the policy's victim, whose pages stay in the tree until they are needed.
+- Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
+  attends). `commit` or `discard_pending` tells the cache whether the step succeeded.
+- A waiting request whose next page a running request is about to compute waits for it instead of computing it again.
+- When no page is free, unlocked cached pages are evicted first, then the policy's victim is preempted; its pages stay in the tree until
+  they are needed.
 
 The scheduler knows no tensors, no clock and no text.
 """
@@ -15,26 +16,27 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rtlang.cache.prefix_cache import PrefixCache
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Step
 from rtlang.engine import policy
+from rtlang.engine.batch_layout import BatchLayout
 from rtlang.engine.request import Request, RequestStatus
 
 logger = logging.getLogger(__name__)
 
 MAX_SKIPPED = 256
-"""How many requests that wait for a neighbour's prefix are passed over in one step."""
+"""Maximum number of requests skipped in one step because they wait for a prefix that another one computes."""
 
 _Entry = tuple[policy.Key, int, Request]
 
 
 class Scheduler:
-    """Queue of waiting requests and set of running ones. Owner of every request's pages.
+    """The queue of waiting requests and the set of running ones. Owns the pages of every request.
 
     Args:
-        cache: the account of the pool's pages.
+        cache: the prefix cache, which accounts for all pages.
         policy_name: a key of `policy.KEYS`.
         max_rows, max_step_tokens: limits of one step.
     """
@@ -51,20 +53,18 @@ class Scheduler:
         self._num_added = 0
         self._num_waiting = 0
         self._step_id = 0
-        self._scheduled: dict[Request, int] = {}  # request -> tokens in the step being built or computed
+        self._scheduled: dict[Request, int] = {}  # number of tokens in the current step, by request
         self._copies: list[tuple[int, int]] = []
-        self._order: list[Request] = []  # running requests in tree order
-        self._shared: dict[Request, int] = {}
-        self._is_order_stale = True
-        self._by_id: dict[int, Request] = {}  # the requests of the step being computed
+        self._layout = BatchLayout(cache.page_size)
+        self._step_requests: tuple[Request, ...] = ()  # of the step scheduled last, in row order
 
     @property
     def num_waiting(self) -> int:
-        """Requests in the queue, preempted ones included."""
+        """Number of queued requests, including preempted ones."""
         return self._num_waiting
 
     def add(self, request: Request) -> None:
-        """Put a request into the queue."""
+        """Add a request to the queue."""
         if request.status is not RequestStatus.PREEMPTED:
             request.status = RequestStatus.WAITING
         self._num_added += 1
@@ -72,15 +72,15 @@ class Scheduler:
         self._num_waiting += 1
 
     def remove(self, request: Request) -> None:
-        """Forget a request, wherever it is, and give its pages back; what it computed stays in the cache."""
+        """Remove a request in any state and release its pages; computed pages stay cached."""
         if request.status in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
-            self._num_waiting -= 1  # its heap entry is skipped when it comes up
+            self._num_waiting -= 1  # its heap entry is skipped when popped
         elif request.status is RequestStatus.RUNNING:
             self._leave(request)
         request.status = RequestStatus.FINISHED
 
     def schedule(self, now: float) -> Step | None:
-        """Build the next step; None where nothing can be computed."""
+        """Build the next step; None if there is nothing to compute."""
         self._scheduled.clear()
         self._copies.clear()
         budget = self._schedule_running(self._max_step_tokens)
@@ -88,32 +88,38 @@ class Scheduler:
         if not self._scheduled:
             return None
         self._step_id += 1
-        rows, num_masks = self._rows()
-        return Step(self._step_id, rows, tuple(self._copies), num_masks)
+        layout = self._layout.lay_out(self.running, self._scheduled)
+        self._step_requests = layout.requests
+        return Step(self._step_id, layout.rows, tuple(self._copies), layout.num_mask_rows)
+
+    def requests_of(self, step: Step) -> list[Request]:
+        """Requests of the step scheduled last, in row order."""
+        assert len(step.rows) == len(self._step_requests)
+        return list(self._step_requests)
 
     def computed(self, step: Step) -> list[Request]:
-        """The step went well: account for it. Returns its requests in row order."""
+        """Account for a computed step. Returns its requests in row order."""
         self.cache.commit()
-        requests = [self._by_id[row.request_id] for row in step.rows]
+        requests = self.requests_of(step)
         for request, row in zip(requests, step.rows, strict=True):
             request.num_computed_tokens += len(row.token_ids)
         return requests
 
     def launched(self, step: Step) -> list[Request]:
-        """The step is on its way, and whatever comes after it finds its pages written. Returns its requests in row order."""
+        """Account for a launched step: later steps find its pages written. Returns its requests in row order."""
         requests = self.computed(step)
         for request, row in zip(requests, step.rows, strict=True):
             request.num_in_flight_tokens += len(row.token_ids)
-            request.num_pending_tokens += row.samples
+            request.num_pending_tokens += row.needs_sample
             request.num_pending_scores += len(row.score_token_ids)
         return requests
 
     def fail_step(self, step: Step) -> list[Request]:
-        """The step raised: its requests leave without a trace in the cache. Returns them."""
-        return self.fail([self._by_id[row.request_id] for row in step.rows])
+        """Remove the requests of a failed step, together with their pages in the cache. Returns the requests."""
+        return self.fail(self.requests_of(step))
 
     def fail(self, requests: list[Request]) -> list[Request]:
-        """What these requests computed is lost: they leave, and what they began in the cache. Returns them."""
+        """Remove requests whose results were lost, together with their pending pages in the cache. Returns the requests."""
         self.cache.discard_pending()
         for request in requests:
             if request.status is RequestStatus.RUNNING:
@@ -122,11 +128,11 @@ class Scheduler:
                 self.cache.abandon(request.node, request.page_ids[request.num_tree_tokens // self._page_size :])
                 self._reset(request)
                 request.status = RequestStatus.FINISHED
-        self._is_order_stale = True
+        self._layout.invalidate()
         return requests
 
     def check(self) -> None:
-        """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG."""
+        """Verify the accounting of pages and locks; for tests and RTLANG_DEBUG=1."""
         self.cache.check()
         for request in self.running:
             assert request.num_computed_tokens <= len(request.token_ids) + request.num_pending_tokens
@@ -141,9 +147,9 @@ class Scheduler:
     def _schedule_running(self, budget: int) -> int:
         ordered = sorted(self.running, key=lambda r: (r.num_target_tokens - r.num_computed_tokens > 1, self._key(r)))
         for request in ordered:
-            if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted for one before it
+            if request.status is not RequestStatus.RUNNING or request.is_ending:  # preempted by an earlier one
                 continue
-            if request.is_held:
+            if request.is_awaiting_mask:
                 continue
             num_tokens = min(request.num_target_tokens - request.num_computed_tokens, budget)
             if num_tokens <= 0 or not self._reserve(request, request.num_computed_tokens + num_tokens):
@@ -153,7 +159,7 @@ class Scheduler:
         return budget
 
     def _reserve(self, request: Request, num_tokens: int) -> bool:
-        """Give the request pages for its first `num_tokens` tokens, preempting others if need be; False if it was preempted itself."""
+        """Allocate pages for the first `num_tokens` tokens, preempting other requests if needed; False if it was preempted itself."""
         missing = -(-num_tokens // self._page_size) - len(request.page_ids)
         if missing <= 0:
             return True
@@ -167,7 +173,7 @@ class Scheduler:
         return True
 
     def _preempt(self, request: Request) -> None:
-        logger.debug("request %d is preempted after %d tokens", request.request_id, request.num_computed_tokens)
+        logger.debug("preempting request %d after %d tokens", request.request_id, request.num_computed_tokens)
         self._leave(request)
         request.status = RequestStatus.PREEMPTED
         request.num_preemptions += 1
@@ -178,7 +184,7 @@ class Scheduler:
 
     def _schedule_waiting(self, budget: int, now: float) -> None:
         skipped: list[_Entry] = []
-        held: list[_Entry] = []
+        awaiting_mask: list[_Entry] = []
         prefills = self._prefill_frontiers()
         if self._reorders:
             self._reorder_head()
@@ -187,10 +193,10 @@ class Scheduler:
             request = entry[-1]
             if request.status not in (RequestStatus.WAITING, RequestStatus.PREEMPTED):
                 continue
-            if request.is_held:
-                held.append(entry)
+            if request.is_awaiting_mask:
+                awaiting_mask.append(entry)
                 continue
-            # Waited for: the token it drew in a launched step, or another request that is computing what it needs.
+            # Skip it while a launched step computes its token, or another request computes its prefix.
             verdict = None if request.num_in_flight_tokens else self._admit(request, prefills)
             if verdict is None:
                 skipped.append(entry)
@@ -207,17 +213,17 @@ class Scheduler:
             budget -= num_tokens
             if request.num_computed_tokens + num_tokens < request.num_target_tokens:
                 prefills.setdefault(id(request.node), []).append(request)
-        for entry in (*skipped, *held):
+        for entry in (*skipped, *awaiting_mask):
             heapq.heappush(self._waiting, entry)
 
     def _admit(self, request: Request, prefills: dict[int, list[Request]]) -> bool | None:
-        """Match, lock and reserve. True: running; False: no pages now; None: better wait for a running neighbour."""
+        """Match, lock and reserve pages. True: running; False: no free pages; None: wait for another request's prefix."""
         match = self.cache.match(request.token_ids, request.match_limit)
         if self._is_being_computed(request, match.num_tokens, prefills.get(id(match.node), ())):
             return None
         self.cache.lock(match.node)
         needed = -(-request.num_target_tokens // self._page_size) - len(match.page_ids)
-        spare = len(self.running)  # a page of growth for each running request
+        spare = len(self.running)  # one page of growth per running request
         pages = self.cache.allocate(needed) if needed + spare <= self.cache.num_available else None
         if pages is None:
             self.cache.unlock(match.node)
@@ -230,11 +236,11 @@ class Scheduler:
             request.num_computed_tokens += match.num_tail_tokens
         request.status = RequestStatus.RUNNING
         self.running.append(request)
-        self._is_order_stale = True
+        self._layout.invalidate()
         return True
 
     def _prefill_frontiers(self) -> dict[int, list[Request]]:
-        """Requests that will still be computing their prompt after this step, by the tree node their computed pages end in."""
+        """Requests still in prefill after this step, by the tree node that ends their computed pages."""
         frontiers: dict[int, list[Request]] = {}
         for request in self.running:
             after = request.num_computed_tokens + self._scheduled.get(request, 0)
@@ -243,7 +249,7 @@ class Scheduler:
         return frontiers
 
     def _is_being_computed(self, request: Request, start: int, others: Iterable[Request]) -> bool:
-        """Whether a running request is about to compute the page of this one that begins at token `start`."""
+        """Whether a running request is about to compute the page of this request that begins at token `start`."""
         end = start + self._page_size
         wanted = request.token_ids[start:end]
         if not self.cache.sharing or end > request.match_limit:
@@ -265,11 +271,11 @@ class Scheduler:
     # -- pages
 
     def _take(self, request: Request, num_tokens: int) -> None:
-        """Schedule tokens of a running request; the whole pages they fill enter the tree."""
+        """Schedule tokens of a running request; the pages they fill enter the tree."""
         self._scheduled[request] = num_tokens
         if not self.cache.sharing:
             return
-        # A token that the host has not seen has no place in the tree: its page enters it a step later.
+        # A token the host has not seen cannot enter the tree; its page enters one step later.
         end = min(request.num_computed_tokens + num_tokens, len(request.token_ids))
         end = end // self._page_size * self._page_size
         start = request.num_tree_tokens
@@ -283,10 +289,10 @@ class Scheduler:
             request.num_tree_tokens = end
 
     def _leave(self, request: Request) -> None:
-        """Stop running: what is computed stays in the cache, the pages are given back."""
+        """Stop running: release the pages; computed ones stay cached."""
         assert request.node is not None
         self.running.remove(request)
-        # What a step in flight computes may be for another token than the one that was kept: a constraint replaces drawn ones.
+        # A step in flight may have been computed from a token that the constraint replaces.
         known = request.num_computed_tokens - request.num_in_flight_tokens
         start = request.num_tree_tokens
         end = max(start, min(known, len(request.token_ids)))
@@ -296,83 +302,4 @@ class Scheduler:
     def _reset(self, request: Request) -> None:
         request.node, request.page_ids, request.num_tree_tokens, request.num_computed_tokens = None, [], 0, 0
         self._scheduled.pop(request, None)
-        self._is_order_stale = True
-
-    # -- rows
-
-    def _rows(self) -> tuple[tuple[Row, ...], int]:
-        if self._is_order_stale:
-            self._order_running()
-        rows: list[Row] = []
-        self._by_id = {}
-        num_masks, num_skipped_shared = 0, None
-        for request in self._order:
-            shared = self._shared[request]
-            num_tokens = self._scheduled.get(request)
-            if num_tokens is None:
-                # Not in this step: the next row shares with the one before at most what both share with it.
-                num_skipped_shared = shared if num_skipped_shared is None else min(num_skipped_shared, shared)
-                continue
-            if num_skipped_shared is not None:
-                shared, num_skipped_shared = min(shared, num_skipped_shared), None
-            row = self._row(request, num_tokens, shared if rows else 0, num_masks)
-            num_masks += row.mask_row is not None
-            rows.append(row)
-            self._by_id[request.request_id] = request
-        return tuple(rows), num_masks
-
-    def _row(self, request: Request, num_tokens: int, num_shared: int, num_masks: int) -> Row:
-        start = request.num_computed_tokens
-        end = start + num_tokens
-        samples = request.generates and end == request.num_target_tokens
-        input_is_pending = end > len(request.token_ids)
-        score_offset, score_ids = 0, tuple[int, ...]()
-        if (index := request.next_score) is not None and end >= index:
-            score_offset = index - 1 - start
-            score_ids = tuple(request.token_ids[index : min(end + 1, request.num_prompt_tokens)])
-        has_history = samples and request.needs_history
-        return Row(
-            request_id=request.request_id,
-            token_ids=[0] if input_is_pending else request.token_ids[start:end],
-            num_computed_tokens=start,
-            page_ids=request.page_ids,
-            num_shared_tokens=num_shared,
-            samples=samples,
-            params=request.params,
-            seed=request.seed,
-            choice=request.choice,
-            num_output_tokens=request.num_output_tokens + request.num_pending_tokens,
-            mask_row=num_masks if samples and request.session is not None else None,
-            banned_token_ids=request.banned_token_ids if samples else (),
-            prompt_token_ids=request.token_ids[: request.num_prompt_tokens] if has_history else (),
-            output_token_ids=request.output_token_ids if has_history else (),
-            score_offset=score_offset,
-            score_token_ids=score_ids,
-            num_score_top=request.params.prompt_logprobs or 0,
-            input_is_pending=input_is_pending,
-        )
-
-    def _order_running(self) -> None:
-        """Sort by page ids, which is a depth-first order of the tree, and note what neighbours share.
-
-        Redone only when requests join or leave: pages that were shared stay shared while both run.
-        """
-        self._order = sorted(self.running, key=lambda request: request.page_ids)
-        self._shared = {}
-        before: Sequence[int] = ()
-        for request in self._order:
-            pages = request.page_ids[: request.num_tree_tokens // self._page_size]
-            self._shared[request] = _num_common(before, pages) * self._page_size
-            before = pages
-        self._is_order_stale = False
-
-
-def _num_common(a: Sequence[int], b: Sequence[int]) -> int:
-    low, high = 0, min(len(a), len(b))
-    while low < high:  # longest equal prefix by bisection on slices, which compare at C speed
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        self._layout.invalidate()

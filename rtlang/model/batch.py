@@ -78,7 +78,7 @@ class Batch:
             positions = np.arange(num_tokens, dtype=np.int32) + np.repeat(computed - cu_seqlens_q[:-1], lengths)
             input_ids = np.concatenate([np.asarray(row.token_ids, dtype=np.int64) for row in rows])
         pages = page_table[row_of_token, positions // page_size].astype(np.int64)
-        sampling = tuple(index for index, row in enumerate(rows) if row.samples)
+        sampling = tuple(index for index, row in enumerate(rows) if row.needs_sample)
         scoring = tuple(index for index, row in enumerate(rows) if len(row.score_token_ids))
         last = cu_seqlens_q[1:][list(sampling)] - 1
         scored = [_scored_tokens(rows[index], int(cu_seqlens_q[index])) for index in scoring]

@@ -1,15 +1,17 @@
-"""The model and its KV memory as one machine: a `Step` goes in, a `StepOutput` comes out.
+"""Runs steps on the CPU.
 
-`launch` does all that needs no mask: page copies, the forward pass, the logits of the rows that sample, the scores. `collect` does
-the rest. Between the two the engine may fill the step's bitmask on other threads. Rows that neither sample nor score cost no
-logits; wide logits exist for a bounded number of scored tokens at a time.
+`launch` computes everything that needs no mask: page copies, the forward pass, logits of the rows that need a sample, scores. Meanwhile the
+engine may fill the step's bitmask on other threads. `sample` samples the tokens. Rows that need neither a sample nor scores cost no
+logits, and only a bounded number of scored tokens have logits at a time.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -27,8 +29,9 @@ from rtlang.model.decoders.attention import PagedKV, StepAttention
 from rtlang.model.decoders.native_decoder import Decoder
 from rtlang.model.loading.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang.model.sampler import sample_tokens, token_logprobs
+from rtlang.model.sampler import Sample, sample_tokens, token_logprobs
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars.machine.export import Walk
 
 logger = logging.getLogger(__name__)
 
@@ -36,27 +39,33 @@ _LARGEST_DEFAULT_CACHE_BYTES = 2 << 30
 _SCORE_CHUNK_BYTES = 64 << 20  # logits of scored tokens held at a time
 
 
-@dataclass(frozen=True, slots=True)
-class InFlight:
-    """A launched step. `logits` are those of the batch's sampling rows; `scores` by row, None where they were not finite."""
+@dataclass(slots=True)
+class HostFlight:
+    """A launched step.
+
+    Attributes:
+        logits: [num_sampling_rows, vocab_size]; None if no row needs a sample.
+        scores: by row; None if its logits were not finite.
+        samples: one per sampling row, once `sample` was called.
+    """
 
     step: Step
     batch: Batch
     logits: Tensor | None
     scores: dict[int, tuple[TokenLogprob, ...] | None]
+    samples: list[Sample] = field(default_factory=list)
 
 
 class HostRunner:
-    """Owns the decoder and the KV pages. Used by one thread at a time; `load` first.
+    """The `Runner` of the host. Computes each step at once.
 
     Attributes (after `load`):
-        model_config, tokenizer: of the loaded model.
-        decoder: the model itself.
+        model_config, tokenizer: the loaded model's.
+        decoder: the model.
         kv: the pages.
     """
 
-    overlaps: Literal[False] = False
-    """Steps are launched and collected one after the other; `DeviceRunner` differs."""
+    is_pipelined: ClassVar[bool] = False
 
     model_config: ModelConfig
     tokenizer: Tokenizer
@@ -65,6 +74,7 @@ class HostRunner:
 
     def __init__(self, config: RuntimeConfig) -> None:
         self.config = config
+        self.num_replayed = self.num_eager = 0
 
     @property
     def num_pages(self) -> int:
@@ -73,34 +83,37 @@ class HostRunner:
 
     @property
     def max_model_len(self) -> int:
-        """Longest sequence in tokens: the setting, else what the checkpoint says."""
+        """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
     def load(self) -> None:
         """Load the model and allocate the KV pool.
 
         Raises:
-            ModelLoadError: see `load_model`.
-            ConfigError: max_model_len is over what the checkpoint takes, or the pool cannot hold two pages or does not fit.
+            ModelLoadError: as `load_model`.
+            ConfigError: max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit or holds less than two pages.
         """
         torch.set_num_threads(self.config.num_threads or system_resources.num_cores())
         with torch.inference_mode():
             self.decoder, self.model_config, self.tokenizer = load_model(self.config)
         longest = self.model_config.max_position_embeddings
         if self.config.max_model_len is not None and self.config.max_model_len > longest:
-            raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint takes at most {longest}")
+            raise ConfigError("max_model_len", self.config.max_model_len, f"the checkpoint supports at most {longest}")
         geometries, dtype = self.decoder.geometries, self.decoder.dtype
         num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, self.config.page_size, dtype))
         self.kv = PagedKV(geometries, num_pages, self.config.page_size, dtype)
         self._warm_up()
         logger.info("KV pool of %d pages of %d tokens", num_pages, self.config.page_size)
 
-    def launch(self, step: Step) -> InFlight:
-        """Do the step's page copies and its forward pass.
+    def close(self) -> None:
+        """See `Runner`; there is nothing to free."""
 
-        Raises:
-            ValueError: the step is malformed (a bug of the caller); nothing was computed.
-        """
+    def can_follow(self, walk: Walk) -> bool:
+        """See `Runner`; the host makes masks itself."""
+        return False
+
+    def launch(self, step: Step) -> HostFlight:
+        """See `Runner`; computes the step's page copies and forward pass."""
         batch = Batch.from_step(step, self.config.page_size)
         with torch.inference_mode():
             self.kv.copy_pages(step.copies)
@@ -108,23 +121,27 @@ class HostRunner:
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
             scores = self._score(step, batch, states[num_sampling:])
-        return InFlight(step, batch, logits, scores)
+        return HostFlight(step, batch, logits, scores)
 
-    def collect(self, in_flight: InFlight, bitmask: NDArray[np.int32] | None = None) -> StepOutput:
-        """Draw the tokens of a launched step.
-
-        Args:
-            bitmask: int32 [step.num_mask_rows, ceil(vocab_size / 32)], None where no row has a mask.
-        """
-        step, batch = in_flight.step, in_flight.batch
-        outputs = [SampledRow()] * len(step.rows)
-        draws = []
-        if in_flight.logits is not None:
+    def sample(
+        self,
+        flight: HostFlight,
+        rows: Sequence[Row],
+        bitmask: NDArray[np.int32] | None = None,
+        walks: Mapping[int, Walk] = MappingProxyType({}),
+    ) -> None:
+        """See `Runner`; samples the tokens now."""
+        if flight.logits is not None:
             with torch.inference_mode():
-                draws = sample_tokens(in_flight.logits, [step.rows[index] for index in batch.sampling_rows], bitmask)
-        for index, draw in zip(batch.sampling_rows, draws, strict=True):
-            outputs[index] = SampledRow(draw.token_id, draw.logprob, (), draw.token_id is not None)
-        for index, scores in in_flight.scores.items():
+                sampling = [rows[index] for index in flight.batch.sampling_rows]
+                flight.samples = sample_tokens(flight.logits, sampling, bitmask)
+
+    def collect(self, flight: HostFlight) -> StepOutput:
+        """See `Runner`."""
+        outputs = [SampledRow()] * len(flight.step.rows)
+        for index, sample in zip(flight.batch.sampling_rows, flight.samples, strict=True):
+            outputs[index] = SampledRow(sample.token_id, sample.logprob, (), sample.token_id is not None)
+        for index, scores in flight.scores.items():
             output = outputs[index]
             outputs[index] = SampledRow(
                 output.token_id if scores is not None else None,
@@ -132,10 +149,10 @@ class HostRunner:
                 scores or (),
                 output.is_finite and scores is not None,
             )
-        return StepOutput(step.step_id, tuple(outputs))
+        return StepOutput(flight.step.step_id, tuple(outputs))
 
     def _score(self, step: Step, batch: Batch, states: Tensor) -> dict[int, tuple[TokenLogprob, ...] | None]:
-        """Scores of the scoring rows; `states` are theirs, in order. A row with logits that are not finite has None."""
+        """Scores by row, from the states of the scoring rows in order; None for a row whose logits are not finite."""
         rows = [step.rows[index] for index in batch.scoring_rows]
         token_ids = [token_id for row in rows for token_id in row.score_token_ids]
         num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
@@ -154,14 +171,16 @@ class HostRunner:
         return scores
 
     def _warm_up(self) -> None:
-        """One small step, so that kernels are compiled, or read from their disk cache, before the first request."""
-        drawn = SamplingParams(temperature=1.0)
+        """Run one small step, so that kernels are compiled or loaded from their disk cache before the first request."""
+        sampled = SamplingParams(temperature=1.0)
         rows = (
-            Row(0, (0,) * min(3, self.config.page_size), 0, (0,), 0, True, drawn, mask_row=0),
+            Row(0, (0,) * min(3, self.config.page_size), 0, (0,), 0, True, sampled, mask_row=0),
             Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
         )
         bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
-        self.collect(self.launch(Step(0, rows, num_mask_rows=1)), bitmask)
+        flight = self.launch(Step(0, rows, num_mask_rows=1))
+        self.sample(flight, rows, bitmask)
+        self.collect(flight)
 
     def _pick_num_pages(self, bytes_per_page: int) -> int:
         free = system_resources.free_bytes()

@@ -1,8 +1,8 @@
-"""From logits to tokens: penalties, bias, bans, mask, draw, log-probabilities, and scores of given tokens.
+"""Samples tokens from logits: penalties, bias, bans, masks, log-probabilities, and scores of given tokens.
 
-Rows without penalty, bias or ban are drawn straight from the model's logits in one fused pass. The others are copied to
-float32, changed there, and drawn the same way. Log-probabilities are always of the model's own logits, before anything is
-changed. A row whose logits are not finite is reported as such and leaves the others alone.
+Rows without penalty, bias or ban are sampled from the model's logits in one fused pass. The logits of other rows are copied to float32,
+modified, and sampled the same way. Log-probabilities always refer to the unmodified logits. A row whose logits are not finite is reported
+as such and does not affect other rows.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from rtlang_kernels import ops
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """What was drawn for one row; token_id is None where the logits were not finite."""
+class Sample:
+    """The sampled token of a row; token_id is None if the logits were not finite."""
 
     token_id: int | None
     logprob: TokenLogprob | None
 
 
-def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Draw]:
-    """Draw one token per row.
+def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> list[Sample]:
+    """Sample one token per row.
 
     Args:
-        logits: [len(rows), vocab_size] float32 or bfloat16, of the rows' last tokens; not written.
-        rows: as many.
-        bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
+        logits: [len(rows), vocab_size] float32 or bfloat16, of the rows' last tokens; not modified.
+        rows: one per row of logits.
+        bitmask: int32 [M, ceil(vocab_size / 32)], indexed by `Row.mask_row`; None if no row has a mask.
     Raises:
-        ValueError: a row names a mask row that is not there.
+        ValueError: a mask row is out of range.
     """
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
     if not changed:
-        token_ids, is_finite = _draw(logits, rows, bitmask)
+        token_ids, is_finite = _sample(logits, rows, bitmask)
     else:
         plain = [index for index in range(len(rows)) if index not in set(changed)]
         token_ids, is_finite = [0] * len(rows), [True] * len(rows)
         for indices, part in ((plain, logits[plain]), (changed, _changed_logits(logits, rows, changed))):
             if indices:
-                drawn, finite = _draw(part, [rows[index] for index in indices], bitmask)
-                for index, token_id, good in zip(indices, drawn, finite, strict=True):
+                sampled, finite = _sample(part, [rows[index] for index in indices], bitmask)
+                for index, token_id, good in zip(indices, sampled, finite, strict=True):
                     token_ids[index], is_finite[index] = token_id, good
     reported = [index for index, row in enumerate(rows) if row.params.logprobs is not None and is_finite[index]]
     logprob_of: dict[int, TokenLogprob] = {}
@@ -57,15 +57,15 @@ def sample_tokens(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32
         found = token_logprobs(part, [token_ids[index] for index in reported], num_top)
         logprob_of = dict(zip(reported, found, strict=True))
     return [
-        Draw(token_ids[index] if is_finite[index] else None, logprob_of.get(index)) for index in range(len(token_ids))
+        Sample(token_ids[index] if is_finite[index] else None, logprob_of.get(index)) for index in range(len(token_ids))
     ]
 
 
 def token_logprobs(logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]) -> list[TokenLogprob]:
-    """Natural log-probability of token_ids[i] under logits[i], beside the num_top[i] likeliest tokens.
+    """Natural log-probability of token_ids[i] under logits[i], with the num_top[i] most likely tokens.
 
     Args:
-        logits: [len(token_ids), vocab_size] float32 or bfloat16; not written.
+        logits: [len(token_ids), vocab_size] float32 or bfloat16; not modified.
     """
     widest = min(max(num_top, default=0), logits.shape[1])
     chosen, top_ids, top_values = ops.logprobs(logits, torch.tensor(token_ids, dtype=torch.int64), widest)
@@ -77,7 +77,7 @@ def token_logprobs(logits: Tensor, token_ids: Sequence[int], num_top: Sequence[i
 
 
 def changes_logits(row: Row) -> bool:
-    """Whether the row's tokens are drawn from other logits than the model's."""
+    """Whether the row's tokens are sampled from modified logits."""
     params = row.params
     return bool(
         row.banned_token_ids
@@ -110,13 +110,11 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
     return changed
 
 
-def _draw(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> tuple[list[int], list[bool]]:
+def _sample(logits: Tensor, rows: Sequence[Row], bitmask: NDArray[np.int32] | None) -> tuple[list[int], list[bool]]:
     mask_rows = [-1 if row.mask_row is None else row.mask_row for row in rows]
     is_masked = max(mask_rows) >= 0
     if is_masked and (bitmask is None or max(mask_rows) >= len(bitmask)):
-        raise ValueError(
-            f"a row names mask row {max(mask_rows)}, the bitmask has {0 if bitmask is None else len(bitmask)}"
-        )
+        raise ValueError(f"mask_row = {max(mask_rows)}: the bitmask has {0 if bitmask is None else len(bitmask)} rows")
     params = [row.params for row in rows]
     token_ids, is_finite = ops.sample(
         logits,

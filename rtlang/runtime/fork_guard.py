@@ -1,6 +1,6 @@
-"""A runtime's stay in its process: the settings that it holds there, and the process that it cannot leave.
+"""Guards a runtime against use after fork, and holds process-wide settings while it runs.
 
-A process that is forked takes a runtime's memory along, and none of its threads: whoever waited for it there would wait for ever.
+A forked process has a copy of the runtime's memory but none of its threads: waiting for the runtime there would never end.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import os
 import threading
 
 from rtlang.contract.errors import EngineDeadError
-from rtlang_grammars import process
+from rtlang.runtime import process_settings
 
 
 class ForkGuard:
-    """Whether a runtime runs, and where. Owned by it; safe to use from several threads."""
+    """Records the process in which a runtime runs. Owned by the runtime; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._pid: int | None = None
@@ -21,30 +21,30 @@ class ForkGuard:
         self._lock = threading.Lock()
 
     @property
-    def is_elsewhere(self) -> bool:
-        """It began in another process than the caller's."""
+    def is_forked(self) -> bool:
+        """Whether the runtime was started in another process, of which this one is a fork."""
         return self._pid is not None and self._pid != os.getpid()
 
     def check(self) -> None:
-        """Refuse to go on in another process.
+        """Raise if this process was forked after the runtime started.
 
         Raises:
-            EngineDeadError: see `is_elsewhere`.
+            EngineDeadError: see `is_forked`.
         """
-        if self.is_elsewhere:
+        if self.is_forked:
             raise EngineDeadError(
-                f"the runtime runs in the process {self._pid}, of which this one is a fork without its threads; start one here"
+                f"this process was forked from pid {self._pid} after the runtime started; create a new Runtime here"
             )
 
     def begin(self) -> None:
-        """It runs in this process from now on; see `process.begin`."""
+        """Mark the runtime as running in this process, and apply the process-wide settings."""
         self._pid = os.getpid()
-        process.begin()
+        process_settings.begin()
         self._is_counted = True
 
     def end(self) -> None:
-        """It does not any more. Idempotent."""
+        """Mark the runtime as stopped and restore the process-wide settings. Idempotent."""
         with self._lock:
             was_counted, self._is_counted = self._is_counted, False
         if was_counted:
-            process.end()
+            process_settings.end()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from rtlang.contract.errors import EngineDeadError
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
-from rtlang_grammars import process
+from rtlang.runtime import process_settings
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class EngineLoop:
                 timeout = min(self._timers[0][0] - self.clock(), MAX_WAIT_S) if self._timers else None
                 if timeout is not None and timeout <= 0:
                     break
-                process.tidy()
+                process_settings.tidy()
                 self._condition.wait(timeout)
             self._is_woken = False
             num_commands = len(self._commands)

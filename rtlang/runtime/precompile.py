@@ -1,4 +1,4 @@
-"""Compiling beside the loading of the model: what numba compiles is made by a process of its own, where it is not on disk already."""
+"""Compiles numba code in a background process while the model loads, unless it is cached on disk."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from rtlang_grammars import warm_up
 CPU_CODE = ("rtlang_kernels.cpu.ahead",)
 
 
-def begin(config: RuntimeConfig) -> None:
-    """Start that process where code of our grammars is missing, unless one is at work. Code of the CPU's kernels is made with it.
+def start_background_compile(config: RuntimeConfig) -> None:
+    """Start a background process if compiled grammar code is missing and no such process runs; it also compiles the CPU kernels.
 
-    Best called before torch is imported, which takes seconds, too.
+    Call this before importing torch, which takes seconds as well.
     """
     if config.grammar_backend == "rtlang":
         warm_up.begin(CPU_CODE if config.device == "cpu" else ())

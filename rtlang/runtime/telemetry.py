@@ -1,4 +1,4 @@
-"""What the engine thread counts: gauges and counters once a step, latencies once a token and once a request."""
+"""Records the engine's metrics: counters and gauges per step, latencies per token and per request."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rtlang.contract.metrics import Metrics
 from rtlang.engine.engine import Engine
 from rtlang.engine.request import RequestOutput
-from rtlang.model.gpu.device_runner import DeviceRunner
+from rtlang.model.runner import Runner
 
 
 class Telemetry:
-    """Writes the metrics of one engine. Used on the engine thread."""
+    """Updates the metrics of one engine. Used on the engine thread."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -20,7 +20,7 @@ class Telemetry:
         self._last_step_end: float | None = None
 
     def after_step(self, engine: Engine, outputs: Sequence[RequestOutput], started: float, ended: float) -> None:
-        """Account for a step that ran from `started` to `ended`, in seconds of the engine's clock."""
+        """Record a step that ran from `started` to `ended`, in seconds of the engine's clock."""
         metrics, cache, scheduler = self._metrics, engine.cache, engine.scheduler
         self._count("engine_steps", engine.num_steps)
         self._count("generation_tokens", engine.num_generated_tokens)
@@ -63,10 +63,9 @@ class Telemetry:
             self._seen[name] = total
 
 
-def counters(engine: Engine, runner: object) -> dict[str, int]:
-    """Counters and gauges of an engine and of the runner of its model."""
+def counters(engine: Engine, runner: Runner) -> dict[str, int]:
+    """Counters and gauges of an engine and its runner."""
     cache, scheduler = engine.cache, engine.scheduler
-    device = runner if isinstance(runner, DeviceRunner) else None
     return {
         "num_steps": engine.num_steps,
         "num_requests_running": len(scheduler.running),
@@ -79,6 +78,6 @@ def counters(engine: Engine, runner: object) -> dict[str, int]:
         "num_pages_free": cache.num_free,
         "num_pages_cached": cache.num_cached,
         "num_pages_in_use": cache.num_in_use,
-        "num_steps_replayed": device.num_replayed if device is not None else 0,
-        "num_steps_eager": device.num_eager if device is not None else 0,
+        "num_steps_replayed": runner.num_replayed,
+        "num_steps_eager": runner.num_eager,
     }

@@ -194,7 +194,7 @@ def test_scores_do_not_depend_on_chunks_hits_or_neighbours(num_pages: int) -> No
             continue
         start = rng.randint(1, len(tokens) - 1)
         generates = rng.random() < 0.5
-        request = driver.add(tokens, 3, score_from=start, generates=generates)
+        request = driver.add(tokens, 3, score_from=start, score_only=not generates)
         wanted.append((request, [logprob(tokens[:i], tokens[i]) for i in range(start, len(tokens))], generates, tokens))
         driver.step()
     driver.run()
@@ -262,7 +262,7 @@ def test_a_token_that_the_model_does_not_have_fails_its_own_request_before_any_s
     driver = Driver()
     driver.runner.model_config.vocab_size = 200  # the tokenizer has 259
     good = driver.add([5, 199])
-    with pytest.raises(RequestError, match="token 230 of the tokenizer, and the model's vocabulary has 200"):
+    with pytest.raises(RequestError, match="contains token 230; the model's vocabulary has 200 tokens"):
         driver.add([5, 230, 7])
     driver.run()
     assert driver.last[good].error is None
@@ -292,11 +292,11 @@ class HoldingCompiler(OpenCompiler):
 def held_driver(num_pages: int = 64, **settings: Any) -> tuple[Driver, Request, HeldSession]:
     """An engine with one request whose second mask is being made."""
     driver = Driver(num_pages, eos_every=10**9, **settings)
-    driver.engine._compiler = HoldingCompiler()  # type: ignore[assignment]
+    driver.engine._compiler = driver.engine._pipeline._compiler = HoldingCompiler()  # type: ignore[assignment]
     held, session = driver.add([1, 100, 101], 6, priority=1), HeldSession()
     held.session = session  # type: ignore[assignment]
     driver.step()
-    assert held.is_held
+    assert held.is_awaiting_mask
     assert held.num_output_tokens == 1
     return driver, held, session
 
@@ -352,8 +352,8 @@ def test_a_mask_that_is_there_while_the_step_is_built_is_not_waited_for(monkeypa
     other = driver.add([1, 104], 3)
     other.session = HeldSession()  # type: ignore[assignment]
     driver.step()
-    assert held.is_held
-    assert other.is_held
+    assert held.is_awaiting_mask
+    assert other.is_awaiting_mask
     schedule = driver.engine.scheduler.schedule
 
     def is_ready_just_then(now: float) -> Any:

@@ -25,7 +25,7 @@ def test_a_generating_request_needs_all_its_tokens_computed_but_takes_all_but_on
 
 
 def test_a_scoring_request_needs_logits_from_the_token_before_the_first_score() -> None:
-    made = request([1, 2, 3, 4, 5], score_from=2, generates=False)
+    made = request([1, 2, 3, 4, 5], score_from=2, score_only=True)
     assert (made.next_score, made.match_limit, made.num_target_tokens) == (2, 1, 4)
     made.scores += [TokenLogprob(3, -1.0), TokenLogprob(4, -1.0)]
     assert (made.next_score, made.match_limit) == (4, 3)

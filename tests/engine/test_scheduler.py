@@ -33,7 +33,7 @@ class World:
         step = self.scheduler.schedule(float(self.count))
         assert step is not None
         for request, row in zip(self.scheduler.computed(step), step.rows, strict=True):
-            if row.samples:
+            if row.needs_sample:
                 request.token_ids.append(50 + request.request_id)
         self.scheduler.check()
         return step
@@ -48,7 +48,7 @@ def test_a_long_prompt_is_computed_in_chunks_and_samples_with_the_last() -> None
     world.add(list(range(40)))
     steps = [world.step() for _ in range(4)]
     assert [sizes(step) for step in steps] == [{1: 16}, {1: 16}, {1: 8}, {1: 1}]
-    assert [step.rows[0].samples for step in steps] == [False, False, True, True]
+    assert [step.rows[0].needs_sample for step in steps] == [False, False, True, True]
 
 
 def test_running_decodes_go_before_prompts() -> None:
@@ -141,10 +141,10 @@ def test_removing_a_waiting_request_needs_no_pages() -> None:
 
 def test_scoring_needs_no_page_for_its_last_token() -> None:
     world = World()
-    request = world.add([1, 2, 3, 4, 5], score_from=3, generates=False)
+    request = world.add([1, 2, 3, 4, 5], score_from=3, score_only=True)
     step = world.step()
     row = step.rows[0]
-    assert (list(row.token_ids), row.samples, row.score_offset, list(row.score_token_ids)) == (
+    assert (list(row.token_ids), row.needs_sample, row.score_offset, list(row.score_token_ids)) == (
         [1, 2, 3, 4],
         False,
         2,

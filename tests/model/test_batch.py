@@ -28,7 +28,7 @@ def rows(draw: st.DrawFn, page_size: int) -> Row:
         num_computed_tokens=num_computed,
         page_ids=tuple(page_ids),
         num_shared_tokens=0,
-        samples=draw(st.booleans()),
+        needs_sample=draw(st.booleans()),
         params=PARAMS,
         score_offset=offset if num_scores else 0,
         score_token_ids=(1,) * num_scores,
@@ -51,12 +51,12 @@ def test_every_token_lies_where_its_row_says(data: st.DataObject) -> None:
             token += 1
         assert batch.seq_lens[index] == row.num_computed_tokens + len(row.token_ids)
         assert batch.page_table[index, : len(row.page_ids)].tolist() == list(row.page_ids)
-        sampled += [token - 1] * row.samples
+        sampled += [token - 1] * row.needs_sample
         start = token - len(row.token_ids) + row.score_offset
         scored += range(start, start + len(row.score_token_ids))
     assert batch.num_tokens == batch.cu_seqlens_q[-1] == token
     assert batch.logit_indices.tolist() == sampled + scored
-    assert batch.sampling_rows == tuple(index for index, row in enumerate(step.rows) if row.samples)
+    assert batch.sampling_rows == tuple(index for index, row in enumerate(step.rows) if row.needs_sample)
     assert batch.scoring_rows == tuple(index for index, row in enumerate(step.rows) if row.score_token_ids)
     assert batch.page_table.dtype == batch.seq_lens.dtype == batch.shared_lens.dtype == np.int32
 
@@ -68,7 +68,7 @@ def make_row(**changes: object) -> Row:
         "num_computed_tokens": 2,
         "page_ids": (0, 1),
         "num_shared_tokens": 0,
-        "samples": True,
+        "needs_sample": True,
         "params": PARAMS,
     }
     return Row(**{**settings, **changes})  # type: ignore[arg-type]

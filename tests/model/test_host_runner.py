@@ -18,7 +18,7 @@ from rtlang.model import host_runner as runner_module
 from rtlang.model import system_resources
 from rtlang.model.decoders.attention import PagedKV
 from rtlang.model.host_runner import HostRunner
-from tests.support.model_steps import STORIES, Pages, TrackedSequence, greedy_tokens, next_row
+from tests.support.model_steps import STORIES, Pages, TrackedSequence, greedy_tokens, next_row, run_step
 from tests.support.tiny_models import make_checkpoint, make_model
 
 PARAMS = SamplingParams()
@@ -64,9 +64,9 @@ def test_the_story_is_the_same_in_a_batch_over_shared_pages() -> None:
     rows = []
     for index, sharer in enumerate(sharers):
         sharer.num_shared = len(sharers[index - 1].page_ids) * 4 - 8 if index else 0
-        rows.append(next_row(sharer, len(sharer.token_ids) - sharer.num_computed, pages, 4, samples=True))
+        rows.append(next_row(sharer, len(sharer.token_ids) - sharer.num_computed, pages, 4, needs_sample=True))
     rows = [dataclasses.replace(row, num_shared_tokens=_common(rows, index)) for index, row in enumerate(rows)]
-    output = runner.collect(runner.launch(Step(2, tuple(rows))))
+    output = run_step(runner, Step(2, tuple(rows)))
     assert [row.token_id for row in output.rows] == [expected[start] for start in starts]
 
 
@@ -89,7 +89,7 @@ def test_copies_are_done_before_the_rows_are_computed(checkpoint: Path) -> None:
     runner.launch(Step(0, (Row(0, prompt[:10], 0, (0, 1, 2), 0, False, PARAMS),)))
     # the third page is half full: its two tokens go on in a copy, whose original keeps its content
     row = Row(1, prompt[10:], 10, (0, 1, 7, 8), 0, True, PARAMS)
-    output = runner.collect(runner.launch(Step(1, (row,), copies=((2, 7),))))
+    output = run_step(runner, Step(1, (row,), copies=((2, 7),)))
     assert output.step_id == 1
     assert output.rows[0].token_id == expected
     for tensor in (*runner.kv.k, *runner.kv.v):
@@ -106,7 +106,7 @@ def test_scores_equal_the_log_probabilities_of_transformers(checkpoint: Path, mo
         Row(1, [9], 0, (9,), 0, True, PARAMS),
         Row(2, second, 0, (5, 6), 0, False, PARAMS, score_token_ids=second[1:]),
     )
-    output = runner.collect(runner.launch(Step(0, rows)))
+    output = run_step(runner, Step(0, rows))
     table = expected_logprobs(first)
     assert output.rows[0].token_id == int(table[-1].argmax())
     assert output.rows[1].scores == ()
@@ -135,7 +135,7 @@ def test_a_scoring_row_before_a_sampling_one_keeps_its_logits(checkpoint: Path, 
         Row(0, scored[2:], 2, (0,), 0, False, PARAMS, score_token_ids=[77]),
         Row(1, sampled[3:], 3, (1,), 0, True, PARAMS),
     )
-    output = runner.collect(runner.launch(Step(1, rows)))
+    output = run_step(runner, Step(1, rows))
     assert output.rows[0].scores[0].logprob == pytest.approx(float(expected_logprobs(scored)[-1, 77]), abs=2e-4)
     assert output.rows[1].token_id == int(expected_logprobs(sampled)[-1].argmax())
 
@@ -146,11 +146,11 @@ def test_rows_that_neither_sample_nor_score_cost_no_logits(checkpoint: Path) -> 
     project = runner.decoder.project
     runner.decoder.project = lambda states: (projected.append(len(states)), project(states))[1]  # type: ignore[method-assign]
     silent = Row(0, [1, 2, 3], 0, (0,), 0, False, PARAMS)
-    output = runner.collect(runner.launch(Step(0, (silent,))))
+    output = run_step(runner, Step(0, (silent,)))
     assert output.rows[0].token_id is None
     assert output.rows[0].is_finite
     assert projected == []
-    runner.collect(runner.launch(Step(1, (silent, Row(1, [4, 5], 0, (1,), 0, True, PARAMS)))))
+    run_step(runner, Step(1, (silent, Row(1, [4, 5], 0, (1,), 0, True, PARAMS))))
     assert projected == [1]
 
 
@@ -160,12 +160,12 @@ def test_a_row_with_poisoned_pages_fails_alone(checkpoint: Path) -> None:
     runner.launch(Step(0, rows))
     runner.kv.v[0][4] = torch.nan
     step = Step(1, tuple(Row(index, [8], 3, (index,), 0, True, PARAMS) for index in range(3)))
-    output = runner.collect(runner.launch(step))
+    output = run_step(runner, step)
     assert [row.is_finite for row in output.rows] == [True, False, True]
     assert output.rows[1].token_id is None
     assert output.rows[0].token_id == output.rows[2].token_id is not None
     scoring = Row(1, [8], 3, (1,), 0, False, PARAMS, score_token_ids=[9])
-    assert not runner.collect(runner.launch(Step(2, (scoring,)))).rows[0].is_finite
+    assert not run_step(runner, Step(2, (scoring,))).rows[0].is_finite
 
 
 def test_a_mask_given_at_collect_is_obeyed(checkpoint: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_mask_given_at_collect_is_obeyed(checkpoint: Path) -> None:
     rows = (Row(0, [1], 0, (0,), 0, True, PARAMS, mask_row=1), Row(1, [1], 0, (1,), 0, True, PARAMS))
     bitmask = np.zeros((2, 9), dtype=np.int32)
     bitmask[1, 2] = 1 << 7
-    output = runner.collect(runner.launch(Step(0, rows, num_mask_rows=2)), bitmask)
+    output = run_step(runner, Step(0, rows, num_mask_rows=2), bitmask)
     assert output.rows[0].token_id == 71
     assert output.rows[1].token_id == greedy_tokens(load_runner(checkpoint), [1], 1)[0]
 

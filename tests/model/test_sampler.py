@@ -197,9 +197,9 @@ def test_a_row_with_nothing_allowed_is_not_finite() -> None:
 
 
 def test_a_mask_row_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(ValueError, match="mask row 1"):
+    with pytest.raises(ValueError, match="mask_row = 1"):
         sample_tokens(random_logits(1), [make_row(mask_row=1)], pack_mask([[1]]))
-    with pytest.raises(ValueError, match="mask row 0"):
+    with pytest.raises(ValueError, match="mask_row = 0"):
         sample_tokens(random_logits(1), [make_row(mask_row=0)], None)
 
 

@@ -24,7 +24,7 @@ class Process:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Process:
     fake = Process()
-    monkeypatch.setattr(fork_guard, "process", fake)
+    monkeypatch.setattr(fork_guard, "process_settings", fake)
     return fake
 
 
@@ -44,13 +44,13 @@ def test_it_is_counted_from_its_beginning_to_its_first_end(process: Process) -> 
 def test_elsewhere_it_is_refused_by_the_process_it_began_in(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     stay, here = ForkGuard(), os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: here + 1)
-    assert not stay.is_elsewhere  # it began nowhere
+    assert not stay.is_forked  # it began nowhere
     stay.check()
     stay.begin()
-    assert not stay.is_elsewhere
+    assert not stay.is_forked
     monkeypatch.setattr(os, "getpid", lambda: here)
-    assert stay.is_elsewhere
-    with pytest.raises(EngineDeadError, match=f"process {here + 1}"):
+    assert stay.is_forked
+    with pytest.raises(EngineDeadError, match=f"pid {here + 1}"):
         stay.check()
 
 

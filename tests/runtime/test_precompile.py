@@ -75,7 +75,7 @@ def test_what_is_compiled_ahead_is_what_is_used(
 ) -> None:
     begun: list[object] = []
     monkeypatch.setattr(precompile.warm_up, "begin", begun.append)
-    precompile.begin(RuntimeConfig(**settings))
+    precompile.start_background_compile(RuntimeConfig(**settings))
     assert begun == expected
 
 

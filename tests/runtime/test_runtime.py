@@ -25,11 +25,11 @@ from rtlang.contract.errors import (
 from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFinished, TextDelta
 from rtlang.contract.graph import Arg, Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
+from rtlang.runtime import process_settings
 from rtlang.runtime import runtime as runtime_module
 from rtlang.runtime.fork_guard import ForkGuard
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.runtime import Runtime
-from rtlang_grammars import process
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, naive_generate
 
 LIMIT_S = 30.0
@@ -137,7 +137,11 @@ def test_a_bad_extension_leaves_the_graph_as_it_was(runner: list[SlowRunner]) ->
 
 @pytest.mark.parametrize(
     ("inputs", "match"),
-    [({}, "'who' needs a text"), ({"who": 3}, "needs a text"), ({"who": "a", "x": "b"}, "no input 'x'")],
+    [
+        ({}, "'who' is missing: text is required"),
+        ({"who": 3}, "text is required"),
+        ({"who": "a", "x": "b"}, "unknown input 'x'"),
+    ],
 )
 def test_wrong_inputs_are_refused_where_they_are_given(
     runner: list[SlowRunner], inputs: dict[str, Any], match: str
@@ -205,7 +209,7 @@ def test_the_process_is_set_up_while_a_runtime_runs(runner: list[SlowRunner]) ->
     before = sys.getswitchinterval(), gc.get_threshold()
     with Runtime(page_size=4) as runtime:
         assert sys.getswitchinterval() <= 0.001
-        assert gc.get_threshold()[2] >= process.FULL_AFTER
+        assert gc.get_threshold()[2] >= process_settings.FULL_AFTER
         assert gc.get_freeze_count() > 0
     runtime.close()
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
@@ -241,7 +245,7 @@ def test_in_a_fork_a_runtime_says_that_it_does_not_run_there(runner: list[SlowRu
         with os.fdopen(ours) as pipe:
             said, is_alive, was_put_back = json.loads(pipe.read())
         os.waitpid(child, 0)
-        assert all(f"process {os.getpid()}" in each for each in said[:4])
+        assert all(f"pid {os.getpid()}" in each for each in said[:4])
         assert said[4] == "done"
         assert not is_alive
         assert was_put_back

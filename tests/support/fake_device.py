@@ -1,4 +1,4 @@
-"""The runner without a model, as one whose steps overlap: rows may take a token that the host has not seen, and tokens come a step late."""
+"""A runner without a model that pipelines steps: rows may read a token the host has not seen, and results come one step late."""
 
 from __future__ import annotations
 
@@ -9,61 +9,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.step import Row, Step, StepOutput
-from tests.support.fake_runner import FakeRunner
-
-
-@dataclass
-class FakeFlight:
-    """A launched step; `result` once it is drawn."""
-
-    step: Step
-    result: StepOutput | None = None
+from tests.support.fake_runner import FakeFlight, FakeRunner
 
 
 @dataclass
 class FakeDeviceRunner(FakeRunner):
     """See the module. `fail_at` as before; `fail_collect_at` holds numbers of steps whose results are lost."""
 
-    overlaps: bool = True
+    is_pipelined: bool = True
     fail_collect_at: set[int] = field(default_factory=set)
     num_taken: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._drawn: dict[int, int] = {}  # request id -> the token of the step before
+        self._sampled: dict[int, int] = {}  # request id -> the token of the step before
         self._uncollected: list[FakeFlight] = []
 
-    def launch(self, step: Step) -> FakeFlight:  # type: ignore[override]
+    def launch(self, step: Step) -> FakeFlight:
         assert len(self._uncollected) <= 1, "at most one step is in flight when the next is launched"
         assert all(flight.result is not None for flight in self._uncollected)
         rows = []
         for row in step.rows:
             if row.input_is_pending:
                 self.num_taken += 1
-                row = replace(row, token_ids=[self._drawn[row.request_id]])
+                row = replace(row, token_ids=[self._sampled[row.request_id]])
             rows.append(replace(row, page_ids=tuple(row.page_ids)))
-        flight = FakeFlight(super().launch(replace(step, rows=tuple(rows))))
+        flight = super().launch(replace(step, rows=tuple(rows)))
         self._uncollected.append(flight)
         return flight
 
-    def draw(
+    def sample(
         self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
     ) -> None:
         merged = tuple(
             replace(known, mask_row=row.mask_row, output_token_ids=row.output_token_ids)
             for known, row in zip(flight.step.rows, rows, strict=True)
         )
-        flight.result = super().collect(replace(flight.step, rows=merged), bitmask)
-        self._drawn = {
+        super().sample(flight, merged, bitmask)
+        assert flight.result is not None
+        self._sampled = {
             row.request_id: 0 if out.token_id is None else out.token_id
             for row, out in zip(merged, flight.result.rows, strict=True)
-            if row.samples
+            if row.needs_sample
         }
 
-    def collect(self, flight: FakeFlight) -> StepOutput:  # type: ignore[override]
+    def collect(self, flight: FakeFlight) -> StepOutput:
         self._uncollected.remove(flight)
         assert flight.result is not None
         if flight.step.step_id in self.fail_collect_at:
             self._uncollected.clear()  # what was launched after it is lost as well
             raise RuntimeError("what this step gave was told to be lost")
-        return flight.result
+        return super().collect(flight)

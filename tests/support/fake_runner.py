@@ -104,6 +104,14 @@ def logprob(tokens: Sequence[int], target: int) -> float:
 
 
 @dataclass
+class FakeFlight:
+    """A launched step; `result` once it is sampled."""
+
+    step: Step
+    result: StepOutput | None = None
+
+
+@dataclass
 class FakeRunner:
     """See the module. `fail_at` holds numbers of steps that raise; `poison` the request ids whose logits are not finite."""
 
@@ -117,12 +125,14 @@ class FakeRunner:
     poison: set[int] = field(default_factory=set)
     num_computed: int = 0
     max_rows_seen: int = 0
-    overlaps: bool = False
+    is_pipelined: bool = False
+    num_replayed: int = 0
+    num_eager: int = 0
 
     def __post_init__(self) -> None:
         self.slots = np.full((self.num_pages, self.page_size), -1, dtype=np.int64)
 
-    def launch(self, step: Step) -> Step:
+    def launch(self, step: Step) -> FakeFlight:
         for source, target in step.copies:
             self.slots[target] = self.slots[source]
         if step.step_id in self.fail_at:
@@ -145,11 +155,13 @@ class FakeRunner:
                 self.slots[row.page_ids[position // self.page_size], position % self.page_size] = token
             self.num_computed += len(row.token_ids)
             before = row
-        return step
+        return FakeFlight(step)
 
-    def collect(self, step: Step, bitmask: NDArray[np.int32] | None) -> StepOutput:
+    def sample(
+        self, flight: FakeFlight, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: object = None
+    ) -> None:
         outputs = []
-        for row in step.rows:
+        for row in rows:
             end = row.num_computed_tokens + len(row.token_ids)
             tokens = self.slots[list(row.page_ids)].reshape(-1)[:end].tolist()
             assert -1 not in tokens
@@ -160,7 +172,7 @@ class FakeRunner:
                 for i, target in enumerate(row.score_token_ids)
             )
             token = None
-            if row.samples:
+            if row.needs_sample:
                 token = next_token(tokens, seed=row.seed, choice=row.choice, eos_every=self.eos_every)
                 if token in row.banned_token_ids:
                     token = 3 + ord("z")
@@ -170,7 +182,17 @@ class FakeRunner:
                     token = token if token in allowed else allowed[token % len(allowed)]
             is_finite = row.request_id not in self.poison
             outputs.append(SampledRow(token if is_finite else None, None, scores, is_finite))
-        return StepOutput(step.step_id, tuple(outputs))
+        flight.result = StepOutput(flight.step.step_id, tuple(outputs))
+
+    def collect(self, flight: FakeFlight) -> StepOutput:
+        assert flight.result is not None, "a step is sampled before it is collected"
+        return flight.result
+
+    def can_follow(self, walk: object) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
 
 
 def naive_generate(

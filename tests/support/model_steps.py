@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from rtlang.contract.params import SamplingParams
-from rtlang.contract.step import Row, Step
+from rtlang.contract.step import Row, Step, StepOutput
 from rtlang.model.batch import Batch
 from rtlang.model.decoders.attention import StepAttention
 from rtlang.model.host_runner import HostRunner
@@ -45,7 +47,7 @@ def next_row(sequence: TrackedSequence, num_tokens: int, pages: Pages, page_size
     start, stop = sequence.num_computed, sequence.num_computed + num_tokens
     pages.grow(sequence, stop, page_size)
     sequence.num_computed = stop
-    settings: dict[str, Any] = {"samples": False, "params": SamplingParams(), **options}
+    settings: dict[str, Any] = {"needs_sample": False, "params": SamplingParams(), **options}
     return Row(
         request_id=id(sequence),
         token_ids=tuple(sequence.token_ids[start:stop]),
@@ -115,6 +117,13 @@ def ragged_logits(runner: HostRunner, vocab_size: int, seed: int = 0) -> list[tu
     return [(item.token_ids, torch.cat(parts[id(item)])) for item in (a, b, c, d)]
 
 
+def run_step(runner: HostRunner, step: Step, bitmask: NDArray[np.int32] | None = None) -> StepOutput:
+    """Launch, sample and collect one step."""
+    flight = runner.launch(step)
+    runner.sample(flight, step.rows, bitmask)
+    return runner.collect(flight)
+
+
 def greedy_tokens(runner: HostRunner, prompt: Sequence[int], num_tokens: int, **options: Any) -> list[int]:
     """Generate alone, one token per step after the prompt; `options` go to every row."""
     sequence, pages = TrackedSequence(list(prompt)), Pages(runner.num_pages)
@@ -126,9 +135,9 @@ def greedy_tokens(runner: HostRunner, prompt: Sequence[int], num_tokens: int, **
             count,
             pages,
             runner.config.page_size,
-            **{"samples": True, "num_output_tokens": len(drawn), **options},
+            **{"needs_sample": True, "num_output_tokens": len(drawn), **options},
         )
-        output = runner.collect(runner.launch(Step(len(drawn), (row,)))).rows[0]
+        output = run_step(runner, Step(len(drawn), (row,))).rows[0]
         assert output.token_id is not None
         drawn.append(output.token_id)
         sequence.token_ids.append(output.token_id)

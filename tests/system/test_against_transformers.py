@@ -140,7 +140,7 @@ def test_scores_are_the_log_probabilities_of_transformers(checkpoints: dict[str,
     rng = random.Random(0)
     prefix = [256, *(rng.randrange(256) for _ in range(17))]
     requests = [
-        driver.add(prefix + [rng.randrange(256) for _ in range(n)], score_from=18, generates=False) for n in (1, 4, 9)
+        driver.add(prefix + [rng.randrange(256) for _ in range(n)], score_from=18, score_only=True) for n in (1, 4, 9)
     ]
     driver.run()
     for request in requests:

@@ -1,42 +1,41 @@
-"""Which requests' constraints the device follows by itself, and the host's own copy of where each text is.
+"""Tracks the constraints for which the device makes masks itself, with the host's copy of each position.
 
-The automaton of a constraint is exported beside the steps, once per compiled constraint; requests that begin before it is there, and
-those whose constraint has none, are masked by the host. The host follows every token too, a step late: it still decides what a
-drawn token means, and puts the device right where it replaced one.
+The automaton of a constraint is exported beside the steps, once per compiled constraint. Requests that start before the export is done,
+and those whose constraint has no automaton, get their masks from the host. The host follows every token one step late: it still decides
+the effect of a sampled token, and corrects the device when it replaces one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from rtlang.contract.step import Row
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.request import Request, RequestStatus
+from rtlang.model.runner import Runner
 from rtlang_grammars.machine.export import Automaton, Walk, export, owner_of
-
-if TYPE_CHECKING:
-    from rtlang.model.gpu.device_runner import DeviceRunner
 
 
 class DeviceConstraints:
-    """Used from the engine's thread.
+    """Positions of constraints in exported automata. Used on the engine thread.
 
     Args:
-        executor: exports automata; default: a thread of its own.
+        executor: exports automata; default: an own thread.
     """
 
-    def __init__(self, runner: DeviceRunner, executor: Executor | None = None) -> None:
+    def __init__(self, runner: Runner, executor: Executor | None = None) -> None:
         self._runner = runner
         self._executor = executor
         self._automata: WeakKeyDictionary[object, Future[Automaton | None]] = WeakKeyDictionary()
         self._walks: dict[Request, Walk | None] = {}
 
     def walks(self, requests: Sequence[Request], rows: Sequence[Row]) -> dict[int, Walk]:
-        """Where the texts of a step's rows are, as far as the host knows, of those that the device follows."""
-        found = {}
+        """Positions of the rows whose constraint the device tracks, as far as the host knows; by row index."""
+        found: dict[int, Walk] = {}
+        if not self._runner.is_pipelined:
+            return found
         for index, (request, row) in enumerate(zip(requests, rows, strict=True)):
             if row.mask_row is not None:
                 walk = self._walk(request)
@@ -45,7 +44,7 @@ class DeviceConstraints:
         return found
 
     def follow(self, request: Request) -> None:
-        """A drawn token was taken in for this request, which may have ended it."""
+        """Advance the host's copy after a token was appended, or drop it if the request has ended."""
         walk = self._walks.get(request)
         if request.status is RequestStatus.FINISHED:
             self._walks.pop(request, None)
@@ -59,12 +58,12 @@ class DeviceConstraints:
             automaton = self._automaton(request)
             self._walks[request] = Walk.at_start(automaton) if automaton is not None else None
         walk = self._walks[request]
-        if walk is not None and not self._runner.takes(walk):
-            walk = self._walks[request] = None  # from here on the host masks it
+        if walk is not None and not self._runner.can_follow(walk):
+            walk = self._walks[request] = None  # the host makes its masks from now on
         return walk
 
     def _automaton(self, request: Request) -> Automaton | None:
-        """The automaton of a request at its start, if it is there by now."""
+        """The automaton of a request that has not generated a token yet, if the export is done."""
         if request.session is None or request.num_output_tokens:
             return None
         matcher = request.session.matcher

@@ -254,7 +254,7 @@ class TransformersDecoder:
                     num_computed_tokens=start,
                     page_ids=page_ids[index],
                     num_shared_tokens=0,
-                    samples=False,
+                    needs_sample=False,
                     params=SamplingParams(),
                     score_token_ids=sequences[index][
                         start:stop

@@ -1,8 +1,8 @@
-"""The model and its KV memory on a device, a step ahead of the host: a `Step` is launched, drawn, and read when it is there.
+"""Runs steps on a device, one step ahead of the host.
 
-`launch` enqueues copies and layers, `draw` the tokens, and neither waits; `collect` waits for the tokens of one step while the next one is
-being computed. Tokens stay on the device for the rows that go on with them. Steps of pure decoding are replayed from graphs of
-launches captured at load, one per batch size; a step that does not fit any of them is launched kernel by kernel.
+`launch` enqueues copies and layers and `sample` enqueues sampling, without waiting; `collect` waits for the tokens of one step while the
+next one is computed. Sampled tokens stay on the device for the rows that continue. Pure decoding steps are replayed from graphs captured
+at load time, one per batch size; other steps are launched kernel by kernel.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -50,12 +50,12 @@ _GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768,
 
 
 @dataclass(slots=True)
-class Flight:
-    """A launched step. Owned by whoever launched it until it is collected.
+class DeviceFlight:
+    """A launched step. Owned by the caller of `launch` until it is collected.
 
     Attributes:
-        logits: of the rows that sample, on the device, until they are drawn.
-        scores: log-probabilities on their way, in chunks of (token ids, how many top ones each, values).
+        logits: logits of the sampling rows on the device, until they are sampled.
+        scores: pending log-probabilities, in chunks of (token ids, number of top entries each, values).
     """
 
     step: Step
@@ -63,20 +63,19 @@ class Flight:
     scoring_rows: tuple[int, ...]
     logits: Tensor | None
     scores: list[tuple[list[int], list[int], Fetched]] = field(default_factory=list)
-    draw: PendingSample | None = None
+    samples: PendingSample | None = None
 
 
 class DeviceRunner:
-    """Owns the decoder, the KV pages and what is kept on the device. Used by one thread at a time; `load` first.
+    """The `Runner` of a device. Owns the decoder, the KV pages and all other device memory.
 
     Attributes (after `load`):
-        model_config, tokenizer, decoder, kv: as of `HostRunner`; the last page of `kv` is nobody's.
+        model_config, tokenizer, decoder, kv: as in `HostRunner`; the last page of `kv` is a scratch page.
         grammars: automata on the device.
-        num_replayed, num_eager: steps that were replayed from a graph, and that were not.
+        num_replayed, num_eager: number of steps replayed from a graph, and of others.
     """
 
-    overlaps: Literal[True] = True
-    """A step is launched before the one before is collected."""
+    is_pipelined: ClassVar[bool] = True
 
     model_config: ModelConfig
     tokenizer: Tokenizer
@@ -87,16 +86,16 @@ class DeviceRunner:
     def __init__(self, config: RuntimeConfig, accelerator: Accelerator | None = None) -> None:
         self.config = config
         self._accelerator = accelerator
-        self._drawn = torch.empty(0, dtype=torch.int64)
-        self._drawn_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
+        self._sampled = torch.empty(0, dtype=torch.int64)
+        self._sampled_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
         self._graphs: dict[int, DecodeSteps] = {}
         self.num_replayed = self.num_eager = 0
-        self._num_grown = 0  # of graphs given up
-        self._is_closed = self._is_told = False
+        self._num_grown = 0  # by graphs that no longer exist
+        self._is_closed = self._has_warned = False
 
     @property
     def num_grown(self) -> int:
-        """Replayed steps whose plan is that of the step before with one key more."""
+        """Number of replayed steps whose plan extends that of the previous step by one key."""
         return self._num_grown + sum(graph.plan.num_grown for graph in self._graphs.values())
 
     @property
@@ -108,21 +107,21 @@ class DeviceRunner:
 
     @property
     def num_pages(self) -> int:
-        """Pages that sequences may have."""
+        """See `Runner`."""
         self._check_open()
         return self.kv.num_pages - 1
 
     @property
     def max_model_len(self) -> int:
-        """Longest sequence in tokens: the setting, else what the checkpoint says."""
+        """Maximum sequence length in tokens: the setting, else the checkpoint's."""
         return self.config.max_model_len or self.model_config.max_position_embeddings
 
     def load(self) -> None:
         """Load the model, allocate the KV pool, compile kernels and capture graphs.
 
         Raises:
-            ModelLoadError: see `load_model`.
-            ConfigError: the device is not there; max_model_len is over what the checkpoint takes; the pool does not fit.
+            ModelLoadError: as `load_model`.
+            ConfigError: the device is unavailable, max_model_len exceeds the checkpoint's maximum, or the KV pool does not fit.
         """
         self._check_open()
         accelerator, config = self.accelerator, self.config
@@ -132,19 +131,21 @@ class DeviceRunner:
             self.decoder, self.model_config, self.tokenizer = load_model(config, accelerator)
             longest = self.model_config.max_position_embeddings
             if config.max_model_len is not None and config.max_model_len > longest:
-                raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint takes at most {longest}")
+                raise ConfigError("max_model_len", config.max_model_len, f"the checkpoint supports at most {longest}")
             geometries, dtype = self.decoder.geometries, self.decoder.dtype
             kv_dtype = torch.float8_e4m3fn if config.kv_dtype == "float8" else dtype
             num_pages = self._pick_num_pages(PagedKV.bytes_per_page(geometries, config.page_size, kv_dtype))
             self.kv = PagedKV(geometries, num_pages + 1, config.page_size, dtype, accelerator.device, kv_dtype)
             self.grammars = DeviceGrammars(accelerator, self._vocabulary, self._most_rows())
-            self._drawn = torch.zeros(
+            self._sampled = torch.zeros(
                 max(_WARM_UP_ROWS, self._most_rows()), dtype=torch.int64, device=accelerator.device
             )
             self._warm_up()
             sizes = [size for size in _GRAPH_ROWS if size <= self._most_rows()]
-            self._graphs = capture_decoding(self.decoder, self.kv, accelerator, self._drawn, sizes, self.max_model_len)
-            self._drawn_at, self.num_replayed, self.num_eager = {}, 0, 0
+            self._graphs = capture_decoding(
+                self.decoder, self.kv, accelerator, self._sampled, sizes, self.max_model_len
+            )
+            self._sampled_at, self.num_replayed, self.num_eager = {}, 0, 0
         logger.info(
             "KV pool of %d pages of %d tokens on %s, graphs for %s rows",
             num_pages,
@@ -154,20 +155,20 @@ class DeviceRunner:
         )
 
     def close(self) -> None:
-        """Give the device's memory back: weights, KV pages, graphs and automata. What follows is refused; idempotent.
+        """Free the device's memory: weights, KV pages, graphs and automata. Later calls are refused. Idempotent.
 
-        Whoever still holds the runner, an error's traceback say, holds no memory of the device any more.
+        Remaining references to the runner, such as in a traceback, keep no device memory alive.
         """
         self._is_closed, self._num_grown = True, self.num_grown
         self._graphs.clear()
         for name in ("kv", "decoder", "grammars"):
             self.__dict__.pop(name, None)
-        self._drawn = torch.empty(0, dtype=torch.int64)
+        self._sampled = torch.empty(0, dtype=torch.int64)
         if self._accelerator is not None:
             self._accelerator.release()
 
-    def launch(self, step: Step) -> Flight:
-        """Enqueue the step's page copies and layers. The step launched before must be drawn, if it samples.
+    def launch(self, step: Step) -> DeviceFlight:
+        """See `Runner`; enqueues the step's page copies and layers. The previous step must have been sampled.
 
         Raises:
             ValueError: the step is malformed (a bug of the caller); nothing was computed.
@@ -183,33 +184,26 @@ class DeviceRunner:
             for graph in self._graphs.values():
                 graph.forget()
             sources = np.full(batch.num_tokens, -1, dtype=np.int32)
-            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._drawn_at)
-            there = on_device(batch, sources, self._drawn, self.accelerator.device)
+            sources[batch.cu_seqlens_q[:-1]] = sources_of(step.rows, self._sampled_at)
+            there = on_device(batch, sources, self._sampled, self.accelerator.device)
             states = self.decoder.forward(StepAttention(there, self.kv))
             num_sampling = len(batch.sampling_rows)
             logits = self.decoder.project(states[:num_sampling]) if num_sampling else None
-            flight = Flight(step, batch.sampling_rows, batch.scoring_rows, logits)
+            flight = DeviceFlight(step, batch.sampling_rows, batch.scoring_rows, logits)
             self._score(flight, states[num_sampling:])
             self.num_eager += 1
         return flight
 
-    def draw(
+    def sample(
         self,
-        flight: Flight,
+        flight: DeviceFlight,
         rows: Sequence[Row],
         bitmask: NDArray[np.int32] | None,
         walks: Mapping[int, Walk] = MappingProxyType({}),
     ) -> None:
-        """Enqueue the draw of a launched step's tokens.
-
-        Args:
-            rows: of the step, with the history and mask rows that are known by now.
-            bitmask: int32 [M, ceil(vocab_size / 32)], of which `Row.mask_row` names a row; None if no row does.
-            walks: by row, where the text is in an automaton that was `taken`. Not read where the row takes a drawn token: the device is
-                further already.
-        """
+        """See `Runner`; enqueues sampling. The walk of a row with a pending input is ignored: the device has already advanced it."""
         self._check_open()
-        self._drawn_at = {}
+        self._sampled_at = {}
         if flight.logits is None:
             return
         with torch.inference_mode():
@@ -218,26 +212,26 @@ class DeviceRunner:
             is_followed = any(walk is not None for walk in found)
             make_masks = self.grammars.masks if is_followed else self._masks
             masks = make_masks(sampling, found, bitmask)
-            flight.draw = launch_sampling(self.accelerator, flight.logits, sampling, masks)
-            self._drawn[: len(sampling)].copy_(flight.draw.token_ids)
+            flight.samples = launch_sampling(self.accelerator, flight.logits, sampling, masks)
+            self._sampled[: len(sampling)].copy_(flight.samples.token_ids)
             if is_followed:
-                self.grammars.advance(sampling, found, self._drawn)
+                self.grammars.advance(sampling, found, self._sampled)
             flight.logits = None
-        self._drawn_at = {row.request_id: index for index, row in enumerate(sampling)}
+        self._sampled_at = {row.request_id: index for index, row in enumerate(sampling)}
 
-    def takes(self, walk: Walk) -> bool:
-        """Whether the device can follow a text in this automaton from here on by itself."""
+    def can_follow(self, walk: Walk) -> bool:
+        """See `Runner`."""
         self._check_open()
         with torch.inference_mode():
             return self.grammars.takes(walk)
 
-    def collect(self, flight: Flight) -> StepOutput:
-        """Wait for what a drawn step gave."""
+    def collect(self, flight: DeviceFlight) -> StepOutput:
+        """See `Runner`."""
         self._check_open()
         outputs = [SampledRow()] * len(flight.step.rows)
-        draws = flight.draw.wait() if flight.draw is not None else []
-        for index, draw in zip(flight.sampling_rows, draws, strict=True):
-            outputs[index] = SampledRow(draw.token_id, draw.logprob, (), draw.token_id is not None)
+        samples = flight.samples.wait() if flight.samples is not None else []
+        for index, sample in zip(flight.sampling_rows, samples, strict=True):
+            outputs[index] = SampledRow(sample.token_id, sample.logprob, (), sample.token_id is not None)
         found = [
             logprob
             for token_ids, num_top, fetched in flight.scores
@@ -254,31 +248,33 @@ class DeviceRunner:
                 outputs[index] = SampledRow(None, None, (), False)
         return StepOutput(flight.step.step_id, tuple(outputs))
 
-    def _replayed(self, step: Step) -> Flight | None:
-        """The step from a graph; None where it is not pure decoding or does not fit one."""
+    def _replayed(self, step: Step) -> DeviceFlight | None:
+        """Replay the step from a graph; None if it is not pure decoding or fits no graph."""
         rows = step.rows
-        if step.copies or not all(len(row.token_ids) == 1 and row.samples and not row.score_token_ids for row in rows):
+        if step.copies or not all(
+            len(row.token_ids) == 1 and row.needs_sample and not row.score_token_ids for row in rows
+        ):
             return None
         size = next((size for size in self._graphs if size >= len(rows)), None)
         if size is None:
             return None
-        if not self._graphs[size].write(rows, self._drawn_at):
-            if not self._is_told:
-                logger.warning("a step of %d rows does not fit its graph and is launched kernel by kernel", len(rows))
-                self._is_told = True
+        if not self._graphs[size].write(rows, self._sampled_at):
+            if not self._has_warned:
+                logger.warning("a step of %d rows does not fit its graph; launching kernel by kernel", len(rows))
+                self._has_warned = True
             return None
         for other, graph in self._graphs.items():
             if other != size:
                 graph.forget()
         logits = self._graphs[size].replay()[: len(rows)]
         self.num_replayed += 1
-        return Flight(step, tuple(range(len(rows))), (), logits)
+        return DeviceFlight(step, tuple(range(len(rows))), (), logits)
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("this runner is closed: the device's memory was given back")
+            raise RuntimeError("this runner is closed")
 
-    def _score(self, flight: Flight, states: Tensor) -> None:
+    def _score(self, flight: DeviceFlight, states: Tensor) -> None:
         rows = [flight.step.rows[index] for index in flight.scoring_rows]
         token_ids = [token_id for row in rows for token_id in row.score_token_ids]
         num_top = [row.num_score_top for row in rows for _ in row.score_token_ids]
@@ -292,7 +288,7 @@ class DeviceRunner:
     def _masks(
         self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
     ) -> Masks | None:
-        """Masks that the host made, where there are no others."""
+        """Masks made by the host, uploaded."""
         if all(row.mask_row is None for row in rows):
             return None
         from rtlang_kernels.triton_ops.transfer import packed_to
@@ -308,15 +304,15 @@ class DeviceRunner:
         return next((size for size in _GRAPH_ROWS if size >= self.config.max_rows), self.config.max_rows)
 
     def _warm_up(self) -> None:
-        """Small steps of each kind, so that kernels are compiled before graphs are captured, and none in the middle of serving."""
-        drawn, changed = (
+        """Run small steps of each kind, so that kernels are compiled before graphs are captured and before serving."""
+        sampled, changed = (
             SamplingParams(temperature=1.0, top_p=0.9),
             SamplingParams(temperature=1.0, presence_penalty=0.5),
         )
         size = min(3, self.config.page_size)
         bitmask = np.full((1, -(-self.model_config.vocab_size // 32)), -1, dtype=np.int32)
         masked = (
-            Row(0, (0,) * size, 0, (0,), 0, True, drawn, mask_row=0),
+            Row(0, (0,) * size, 0, (0,), 0, True, sampled, mask_row=0),
             Row(1, (0,), 0, (1,), 0, True, SamplingParams(logprobs=1)),
         )
         biased = replace(changed, logit_bias=((0, 1.0),))
@@ -332,24 +328,28 @@ class DeviceRunner:
             for count in sorted(
                 {min(max(1, length // group), longest) for group in groups for length in (16, 64, 128)}
             ):
-                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, drawn),))
+                steps.append((Row(0, (0,) * count, 0, (0,) * -(-count // self.config.page_size), 0, True, sampled),))
             pages = min(_MERGED_KEYS, longest - 1) // self.config.page_size
             before, page_ids = pages * self.config.page_size, (0,) * (pages + 1)
             steps.append(
-                tuple(Row(index, (0,), before, page_ids, before * index, True, drawn) for index in range(_WARM_UP_ROWS))
+                tuple(
+                    Row(index, (0,), before, page_ids, before * index, True, sampled) for index in range(_WARM_UP_ROWS)
+                )
             )
         for rows in steps:
             masks = sum(row.mask_row is not None for row in rows)
             flight = self.launch(Step(0, rows, num_mask_rows=masks))
-            self.draw(flight, rows, bitmask if masks else None)
+            self.sample(flight, rows, bitmask if masks else None)
             self.collect(flight)
 
     def _pick_num_pages(self, bytes_per_page: int) -> int:
         free, config = self.accelerator.free_bytes(), self.config
         if config.num_pages is not None:
-            needed = (config.num_pages + 1) * bytes_per_page  # the last one is nobody's
+            needed = (config.num_pages + 1) * bytes_per_page  # the last one is the scratch page
             if needed > free:
-                raise ConfigError("num_pages", config.num_pages, f"it needs {needed:,} bytes, {free:,} are free")
+                raise ConfigError(
+                    "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, {free:,} are free"
+                )
             return config.num_pages
         cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
         if cache_bytes > free:

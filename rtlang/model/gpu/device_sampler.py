@@ -1,7 +1,7 @@
-"""From logits to tokens on a device, without waiting for it: what `sampler` does, launched only, and read when it is there.
+"""Samples tokens on a device without waiting: the asynchronous counterpart of `sampler`.
 
-Rows whose logits are changed (penalties, bias, bans) are changed in a float32 copy of the step's logits; all rows are then drawn together.
-Log-probabilities are always of the model's own logits.
+Penalties, bias and bans are applied to a float32 copy of the step's logits; all rows are then sampled together. Log-probabilities always
+refer to the unmodified logits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch import Tensor
 from rtlang.contract.events import TokenLogprob
 from rtlang.contract.step import Row
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
-from rtlang.model.sampler import Draw, changes_logits
+from rtlang.model.sampler import Sample, changes_logits
 from rtlang_kernels import ops
 from rtlang_kernels.settings import checked_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """Masks of rows that are on the device already: int32 [num_masks, words], and the row of it that each row of logits uses (-1: none)."""
+    """Masks on the device: int32 [num_masks, words], and for each row of logits the mask it uses (-1: none)."""
 
     table: Tensor
     rows: NDArray[np.int32]
@@ -32,28 +32,28 @@ class Masks:
 
 @dataclass(frozen=True, slots=True)
 class PendingSample:
-    """Tokens on their way to the host.
+    """Sampled tokens being copied to the host.
 
     Attributes:
         token_ids: int64 [num_rows], on the device; 0 where the logits were not finite.
-        reported: rows with log-probabilities, and how many of the likeliest each wants.
+        reported: rows with log-probabilities, and the number of top entries of each.
     """
 
     token_ids: Tensor
     reported: tuple[tuple[int, int], ...]
     fetched: Fetched
 
-    def wait(self) -> list[Draw]:
-        """What was drawn for each row."""
+    def wait(self) -> list[Sample]:
+        """Wait for the copy; returns the sample of each row."""
         token_ids, is_finite, *found = self.fetched.wait()
         logprob_of: dict[int, TokenLogprob] = {}
         if self.reported:
-            drawn = [int(token_ids[row]) for row, _ in self.reported]
+            sampled = [int(token_ids[row]) for row, _ in self.reported]
             counts = [count for _, count in self.reported]
-            found_logprobs = read_logprobs(drawn, counts, *found)
+            found_logprobs = read_logprobs(sampled, counts, *found)
             logprob_of = dict(zip((row for row, _ in self.reported), found_logprobs, strict=True))
         return [
-            Draw(token_id if good else None, logprob_of.get(row) if good else None)
+            Sample(token_id if good else None, logprob_of.get(row) if good else None)
             for row, (token_id, good) in enumerate(zip(token_ids.tolist(), is_finite.tolist(), strict=True))
         ]
 
@@ -61,10 +61,10 @@ class PendingSample:
 def launch_sampling(
     accelerator: Accelerator, logits: Tensor, rows: Sequence[Row], masks: Masks | None
 ) -> PendingSample:
-    """Draw one token per row.
+    """Enqueue sampling of one token per row.
 
     Args:
-        logits: [len(rows), vocab_size] on the device; not written.
+        logits: [len(rows), vocab_size] on the device; not modified.
     """
     from rtlang_kernels.triton_ops import sampling
     from rtlang_kernels.triton_ops.transfer import packed_to
@@ -89,8 +89,8 @@ def launch_sampling(
     if masks is not None:
         staged = replace(staged, has_mask=True, bitmask=masks.table)
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
-    drawn_from = _changed_logits(logits, rows, changed) if changed else logits
-    token_ids, is_finite = sampling.draw(drawn_from, staged)
+    sampled_from = _changed_logits(logits, rows, changed) if changed else logits
+    token_ids, is_finite = sampling.draw(sampled_from, staged)
     results = [token_ids, is_finite]
     reported = tuple((index, item.logprobs) for index, item in enumerate(params) if item.logprobs is not None)
     if reported:
@@ -106,7 +106,7 @@ def launch_sampling(
 def launch_logprobs(
     accelerator: Accelerator, logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]
 ) -> Fetched:
-    """Begin to compute the log-probability of token_ids[i] under logits[i]; `read_logprobs` reads what is fetched."""
+    """Enqueue computing the log-probability of token_ids[i] under logits[i]; `read_logprobs` reads the fetched result."""
     from rtlang_kernels.triton_ops.transfer import packed_to
 
     (there,) = packed_to(logits.device, [np.array(token_ids, dtype=np.int64)])
@@ -120,7 +120,7 @@ def read_logprobs(
     top_ids: NDArray[np.int64],
     top_values: NDArray[np.float32],
 ) -> list[TokenLogprob]:
-    """What `ops.logprobs` found, num_top[i] of the likeliest beside each token."""
+    """Convert the results of `ops.logprobs`, with num_top[i] top entries for token i."""
     ids, values = top_ids.tolist(), top_values.tolist()
     return [
         TokenLogprob(token_id, value, tuple(zip(ids[index][:count], values[index][:count], strict=True)))
@@ -131,7 +131,7 @@ def read_logprobs(
 def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> Tensor:
     """A float32 copy with penalties, then bias, then bans applied to some rows: [len(rows), vocab_size].
 
-    Each of the three is one copy of small arrays and one launch, however many rows there are.
+    Each of the three takes one copy of small arrays and one launch, regardless of the number of rows.
     """
     from rtlang_kernels.triton_ops.logits import Penalties, penalize_rows
     from rtlang_kernels.triton_ops.transfer import packed_to

@@ -27,6 +27,7 @@ from rtlang_kernels import automaton_checks
 from rtlang_kernels.triton_ops import attention, automaton, sampling
 from tests.support import gpu
 from tests.support.compiled_kernels import compiled_kernels
+from tests.support.model_steps import run_step
 from tests.support.tiny_models import make_checkpoint
 
 DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpreter"
@@ -64,7 +65,7 @@ def loaded(path: Path, **rest: Any) -> DeviceRunner:
 
 def computed(runner: DeviceRunner, step: Step) -> StepOutput:
     flight = runner.launch(step)
-    runner.draw(flight, step.rows, None)
+    runner.sample(flight, step.rows, None)
     return runner.collect(flight)
 
 
@@ -86,7 +87,7 @@ def test_scores_copies_and_changed_logits_are_those_of_the_cpu(
     runner = loaded(checkpoint)
     got = [computed(runner, step) for step in steps(prompt)]
     other = on_cpu(checkpoint, monkeypatch)
-    want = [other.collect(other.launch(step)) for step in steps(prompt)]
+    want = [run_step(other, step) for step in steps(prompt)]
     for a, b in zip(got, want, strict=True):
         assert a.step_id == b.step_id
         for mine, theirs in zip(a.rows, b.rows, strict=True):
@@ -202,7 +203,7 @@ def test_nothing_is_compiled_after_load(tmp_path: Path, triton: None, monkeypatc
 def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton: None) -> None:
     runner = loaded(checkpoint)
     computed(runner, Step(0, (Row(0, [5, 6, 7], 0, (0,), 0, True, PARAMS),)))
-    held = [weakref.ref(runner.kv.k[0].untyped_storage()), weakref.ref(runner.decoder), weakref.ref(runner._drawn)]
+    held = [weakref.ref(runner.kv.k[0].untyped_storage()), weakref.ref(runner.decoder), weakref.ref(runner._sampled)]
     graph = next(iter(runner._graphs.values()))
     held.append(weakref.ref(graph.plan))
     del graph
@@ -214,9 +215,9 @@ def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton:
     walk: Any = None
     for use in (
         lambda: runner.launch(flight.step),
-        lambda: runner.draw(flight, flight.step.rows, None),
+        lambda: runner.sample(flight, flight.step.rows, None),
         lambda: runner.collect(flight),
-        lambda: runner.takes(walk),
+        lambda: runner.can_follow(walk),
         lambda: runner.num_pages,
         runner.load,
     ):
@@ -224,7 +225,7 @@ def test_a_closed_runner_holds_no_memory_of_the_device(checkpoint: Path, triton:
             use()
 
 
-def test_a_step_that_no_graph_has_room_for_is_computed_and_told_once(
+def test_a_step_that_fits_no_graph_is_computed_and_logged_once(
     checkpoint: Path, triton: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     runner = loaded(checkpoint, max_rows=1)
@@ -234,8 +235,8 @@ def test_a_step_that_no_graph_has_room_for_is_computed_and_told_once(
         output = computed(runner, Step(step, (Row(0, [5], step, (0,), 0, True, PARAMS),)))
         assert output.rows[0].token_id is not None
     assert (runner.num_replayed, runner.num_eager) == (0, 2)
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("rtlang.model.device")] == [
-        "a step of 1 rows does not fit its graph and is launched kernel by kernel"
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("rtlang.model.gpu")] == [
+        "a step of 1 rows does not fit its graph; launching kernel by kernel"
     ]
 
 

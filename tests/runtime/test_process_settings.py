@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rtlang_grammars import process
+from rtlang.runtime import process_settings
 
 
 def settings() -> tuple[float, tuple[int, int, int]]:
@@ -36,15 +36,15 @@ class Node:
 
 def test_the_last_to_end_puts_back_what_the_first_found() -> None:
     before = settings()
-    process.begin()
+    process_settings.begin()
     during = settings()
-    assert during[0] == pytest.approx(process.SWITCH_INTERVAL_S)
-    assert during[1] == (700, process.MIDDLE_AFTER, process.FULL_AFTER)
-    process.begin()
-    process.end()
+    assert during[0] == pytest.approx(process_settings.SWITCH_INTERVAL_S)
+    assert during[1] == (700, process_settings.MIDDLE_AFTER, process_settings.FULL_AFTER)
+    process_settings.begin()
+    process_settings.end()
     assert settings() == during
     assert gc.get_freeze_count() > 0
-    process.end()
+    process_settings.end()
     assert settings() == before
     assert gc.get_freeze_count() == 0
 
@@ -53,23 +53,23 @@ def test_what_is_finer_already_stays() -> None:
     sys.setswitchinterval(0.0001)
     gc.set_threshold(700, 2, 10_000)
     before = settings()
-    process.begin()
+    process_settings.begin()
     assert settings() == before
-    process.end()
+    process_settings.end()
     assert settings() == before
 
 
 def test_what_others_set_meanwhile_stays() -> None:
-    process.begin()
+    process_settings.begin()
     sys.setswitchinterval(0.002)
     gc.set_threshold(500, 5, 5)
     meanwhile = settings()
-    process.end()
+    process_settings.end()
     assert settings() == meanwhile
 
 
 def test_old_garbage_goes_when_nobody_waits_and_enough_has_come() -> None:
-    process.begin()
+    process_settings.begin()
     try:
         node = weakref.ref(Node())
         gc.collect(1)  # now it is old
@@ -77,26 +77,26 @@ def test_old_garbage_goes_when_nobody_waits_and_enough_has_come() -> None:
         gc.collect(1)
         found = weakref.ref(old)
         del old
-        process.tidy()
+        process_settings.tidy()
         assert found() is not None
-        for _ in range(process.TIDY_AFTER):
+        for _ in range(process_settings.TIDY_AFTER):
             gc.collect(1)
         assert found() is not None
-        process.tidy()
+        process_settings.tidy()
         assert found() is None
         assert node() is None
     finally:
-        process.end()
+        process_settings.end()
 
 
 def test_garbage_of_what_was_loaded_is_found_in_the_end() -> None:
     node = Node()
     found = weakref.ref(node)
-    process.begin()
+    process_settings.begin()
     del node
     gc.collect()
     assert found() is not None
-    process.end()
+    process_settings.end()
     gc.collect()
     assert found() is None
 
@@ -107,9 +107,9 @@ def test_without_serving_nothing_is_tidied() -> None:
     gc.collect(1)
     found = weakref.ref(node)
     del node
-    for _ in range(process.TIDY_AFTER):
+    for _ in range(process_settings.TIDY_AFTER):
         gc.collect(1)
-    process.tidy()
+    process_settings.tidy()
     assert found() is not None
 
 
@@ -127,33 +127,33 @@ def test_where_collecting_is_turned_off_nothing_is_collected_or_set_aside(
     before, node = settings(), Node()
     found = weakref.ref(node)
     del node
-    monkeypatch.setattr(process, "TIDY_AFTER", 0)
-    process.begin()
-    process.tidy()
+    monkeypatch.setattr(process_settings, "TIDY_AFTER", 0)
+    process_settings.begin()
+    process_settings.tidy()
     assert gc.get_freeze_count() == 0
-    process.end()
+    process_settings.end()
     assert settings() == before
     assert not gc.isenabled()
     assert found() is not None
 
 
 def test_nothing_is_collected_while_something_is_loaded() -> None:
-    with process.loading():
-        with process.loading():
+    with process_settings.loading():
+        with process_settings.loading():
             assert not gc.isenabled()
         assert not gc.isenabled()
-        process.begin()  # one has loaded while another does
+        process_settings.begin()  # one has loaded while another does
         assert gc.get_freeze_count() > 0
     assert gc.isenabled()
-    process.end()
+    process_settings.end()
     assert gc.get_freeze_count() == 0
 
 
 def test_collecting_stays_off_where_it_was_before_something_was_loaded(without_collecting: None) -> None:
-    with process.loading():
-        process.begin()
+    with process_settings.loading():
+        process_settings.begin()
         assert gc.get_freeze_count() == 0
-    process.end()
+    process_settings.end()
     assert not gc.isenabled()
 
 
@@ -162,11 +162,11 @@ def test_what_others_have_set_aside_stays_so() -> None:
     gc.freeze()
     try:
         count = gc.get_freeze_count()
-        process.begin()
-        process.begin()
-        process.end()
+        process_settings.begin()
+        process_settings.begin()
+        process_settings.end()
         assert 0 < gc.get_freeze_count() <= count
-        process.end()
+        process_settings.end()
         assert 0 < gc.get_freeze_count() <= count
     finally:
         gc.unfreeze()
@@ -179,13 +179,13 @@ def test_an_interrupted_beginning_is_none(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(process.gc, "collect", interrupt)
+        patch.setattr(process_settings.gc, "collect", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            process.begin()
+            process_settings.begin()
     assert settings() == before
     assert gc.get_freeze_count() == 0
-    process.begin()
-    process.end()
+    process_settings.begin()
+    process_settings.end()
     assert settings() == before
 
 
@@ -194,27 +194,27 @@ def test_an_interrupted_beginning_is_none(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_fork_begins_with_what_was_there_before(is_held: bool) -> None:
     before = settings()
-    process.begin()
+    process_settings.begin()
     ours, theirs = os.pipe()
-    loads = process.loading()
+    loads = process_settings.loading()
     loads.__enter__()
     if is_held:
-        process._lock.acquire()  # by a thread that does not come along
+        process_settings._lock.acquire()  # by a thread that does not come along
     child = os.fork()
     if not child:
         was_put_back = settings() == before and gc.get_freeze_count() == 0
-        process.begin()
+        process_settings.begin()
         is_set = settings() != before
-        process.end()
+        process_settings.end()
         os.write(theirs, bytes([was_put_back, is_set, settings() == before, gc.isenabled()]))
         os._exit(0)
     if is_held:
-        process._lock.release()
+        process_settings._lock.release()
     loads.__exit__(None, None, None)
     os.close(theirs)
     with os.fdopen(ours, "rb") as pipe:
         assert pipe.read() == bytes([1, 1, 1, 1])
     os.waitpid(child, 0)
     assert settings() != before
-    process.end()
+    process_settings.end()
     assert settings() == before

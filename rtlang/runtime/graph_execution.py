@@ -45,7 +45,7 @@ class Submit(Protocol):
         seed: int = 0,
         choice: int = 0,
         score_from: int | None = None,
-        generates: bool = True,
+        score_only: bool = False,
     ) -> Request: ...
 
 
@@ -348,7 +348,7 @@ class GraphExecution:
                     SamplingParams(max_tokens=1),
                     lambda output: self._on_scored(work, output),
                     score_from=score_from,
-                    generates=False,
+                    score_only=True,
                 )
             )
 

@@ -86,7 +86,7 @@ def test_the_host_sees_a_token_one_step_late() -> None:
 def test_scores_of_a_prompt_in_chunks_come_whole_and_once() -> None:
     driver = Driver(max_step_tokens=5)
     tokens = [1, *range(100, 123)]
-    only = driver.add(tokens, 4, score_from=3, generates=False)
+    only = driver.add(tokens, 4, score_from=3, score_only=True)
     both = driver.add(tokens[:14], 4, score_from=2)
     driver.run()
     assert driver.last[only].error is None
@@ -141,8 +141,7 @@ class Steered(OpenSession):
 def test_what_was_computed_for_a_replaced_token_is_not_kept(max_tokens: int) -> None:
     """A replaced token ends the request while the row after the drawn one is in flight: its page holds another token than the text."""
     driver = Driver(eos_every=10**9)
-    assert driver.engine._overlap is not None
-    driver.engine._overlap._compiler = OpenCompiler()  # type: ignore[assignment]
+    driver.engine._pipeline._compiler = OpenCompiler()  # type: ignore[assignment]
     request = driver.add([1, 100, 101], max_tokens)
     request.session = Steered()  # type: ignore[assignment]
     driver.run()

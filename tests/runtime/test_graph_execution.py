@@ -22,7 +22,7 @@ from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed
 from rtlang.contract.graph import Arg, Generate, Node, Ref, RequestGraph, RoleEnd, RoleStart, Select, Text
 from rtlang.contract.params import FinishReason, SamplingParams, SelectMethod
 from rtlang.engine.engine import Engine
-from rtlang.runtime.graph_state import GraphExecution
+from rtlang.runtime.graph_execution import GraphExecution
 from tests.support.fake_runner import FakeRunner, FakeTokenizer, logprob, naive_generate
 
 TOKENIZER = FakeTokenizer()

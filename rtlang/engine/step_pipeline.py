@@ -1,0 +1,224 @@
+"""Runs the engine's steps: launch, mask, sample, collect, and one way to handle failures.
+
+On the host a step is computed at once, while its masks are filled on other threads. On a device the pipeline keeps one step in flight: a
+step is launched before the host has seen the tokens of the previous one, and a row that continues reads its input token on the device
+(`Row.input_is_pending`). Rows whose sampling depends on the previous token (masks, penalties) are sampled once that token is known, while
+the device is still busy with the layers.
+
+A token of the previous step may turn out to end its request, or the constraint may replace it. The row launched after it was then computed
+from a wrong token, and its result is discarded. Pages written by such a row are reused by later steps only, which run after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang.contract.errors import RequestError, RtlangError
+from rtlang.contract.step import Row, SampledRow, Step
+from rtlang.engine.constraints.compiler import ConstraintCompiler
+from rtlang.engine.constraints.device import DeviceConstraints
+from rtlang.engine.request import Request, RequestOutput, RequestStatus
+from rtlang.engine.scheduler import Scheduler
+from rtlang.model.runner import Runner
+from rtlang_grammars.machine.export import Walk
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILED_STEPS = 3
+"""The engine gives up after this many failed steps in a row."""
+
+SampledRows = Iterable[tuple[Request, Row, SampledRow]]
+
+
+@dataclass(slots=True)
+class _Masks:
+    """A bitmask, int32 [num_rows, ceil(vocab_size / 32)], that is being filled on other threads."""
+
+    bitmask: NDArray[np.int32]
+    filling: Future[None]
+
+    def wait(self) -> NDArray[np.int32]:
+        self.filling.result()
+        return self.bitmask
+
+
+@dataclass(slots=True)
+class _LaunchedStep:
+    """A launched step, with its requests in row order.
+
+    Attributes:
+        masks: masks of all constrained rows, if filling could start before the launch.
+        walks: by row, positions of the constraints that the device tracks itself.
+        discarded: requests whose row was computed from a wrong token.
+    """
+
+    step: Step
+    requests: list[Request]
+    flight: Any
+    masks: _Masks | None
+    walks: dict[int, Walk]
+    is_sampled: bool = False
+    discarded: set[Request] = field(default_factory=set)
+
+
+class StepPipeline:
+    """Runs steps on a runner. Used on the engine thread.
+
+    Args:
+        apply: processes the results of rows; returns the outputs.
+        fail: ends a request with an error.
+        executor: runs slow work beside the steps instead of an own thread; for tests.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        compiler: ConstraintCompiler,
+        apply: Callable[[SampledRows], list[RequestOutput]],
+        fail: Callable[[Request, RtlangError], None],
+        executor: Executor | None = None,
+    ) -> None:
+        self._scheduler, self._runner, self._compiler = scheduler, runner, compiler
+        self._apply, self._fail = apply, fail
+        self._constraints = DeviceConstraints(runner, executor)
+        self._in_flight: _LaunchedStep | None = None
+        self._num_failed = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step is in flight."""
+        return self._in_flight is not None
+
+    def run(self, step: Step | None) -> list[RequestOutput]:
+        """Launch the step that was just scheduled, if any, and process the results that are due; returns their outputs.
+
+        Raises:
+            RuntimeError: `MAX_FAILED_STEPS` steps in a row have failed.
+        """
+        previous, self._in_flight = self._in_flight, None
+        launched = self._launch(step) if step is not None else None
+        outputs: list[RequestOutput] = []
+        try:
+            if previous is not None:
+                outputs = self._collect(previous, launched)
+            if launched is not None and not launched.is_sampled:
+                self._sample(launched)
+            if launched is not None and not self._runner.is_pipelined:
+                outputs, launched = self._collect(launched, None), None
+        except Exception as error:
+            self._fail_results(launched, error)
+            return outputs
+        self._in_flight = launched
+        return outputs
+
+    def _launch(self, step: Step) -> _LaunchedStep | None:
+        masks = None if self._runner.is_pipelined else self._start_masks(self._masked(step))
+        try:
+            flight = self._runner.launch(step)
+        except Exception as error:  # nothing was computed: fail the requests of this step only
+            self._count_failure(error)
+            logger.exception("step %d failed", step.step_id)
+            self._fail_requests(self._scheduler.fail_step(step), error)
+            return None
+        requests = self._scheduler.launched(step)
+        launched = _LaunchedStep(step, requests, flight, masks, self._constraints.walks(requests, step.rows))
+        if self._runner.is_pipelined and not any(self._must_wait(launched, index) for index in range(len(requests))):
+            self._sample(launched)
+        return launched
+
+    def _sample(self, launched: _LaunchedStep) -> None:
+        """Sample the tokens of a launched step, with everything now known about the previous tokens."""
+        rows, bitmask = list(launched.step.rows), None
+        if launched.masks is not None:
+            bitmask = launched.masks.wait()
+        elif self._runner.is_pipelined:
+            bitmask = self._fill_late_masks(launched, rows)
+        self._runner.sample(launched.flight, rows, bitmask, launched.walks)
+        launched.is_sampled = True
+
+    def _fill_late_masks(self, launched: _LaunchedStep, rows: list[Row]) -> NDArray[np.int32] | None:
+        """Fill the masks of a pipelined step, and put mask rows and history into `rows`."""
+        requests: list[Request] = []
+        for index, (request, row) in enumerate(zip(launched.requests, rows, strict=True)):
+            is_live = request.status is not RequestStatus.FINISHED and request not in launched.discarded
+            if index in launched.walks:
+                rows[index] = replace(row, mask_row=None)
+            elif row.mask_row is not None:
+                rows[index] = replace(row, mask_row=len(requests) if is_live else None)
+                requests += [request] if is_live else []
+            elif row.input_is_pending and request.needs_history:
+                rows[index] = replace(row, output_token_ids=request.output_token_ids)
+        masks = self._start_masks(requests)
+        return None if masks is None else masks.wait()
+
+    def _collect(self, launched: _LaunchedStep, following: _LaunchedStep | None) -> list[RequestOutput]:
+        """Process the results of a step, and discard the rows of the following step that depend on a replaced token."""
+        result = self._runner.collect(launched.flight)
+        self._num_failed = 0
+        found: list[tuple[Request, Row, SampledRow]] = []
+        for request, row, out in zip(launched.requests, launched.step.rows, result.rows, strict=True):
+            request.num_in_flight_tokens -= len(row.token_ids)
+            if request.status is RequestStatus.FINISHED or request in launched.discarded:
+                continue
+            request.num_pending_tokens -= row.needs_sample
+            request.num_pending_scores -= len(row.score_token_ids)
+            found.append((request, row, out))
+        outputs = self._apply(found)
+        row_after = dict(zip(following.requests, following.step.rows, strict=True)) if following is not None else {}
+        for request, _, out in found:
+            is_replaced = out.token_id is not None and request.token_ids[-1] != out.token_id
+            if is_replaced and request.status is not RequestStatus.FINISHED and request in row_after:
+                assert following is not None
+                assert row_after[request].input_is_pending
+                following.discarded.add(request)
+                request.num_computed_tokens -= 1
+                request.num_pending_tokens -= 1
+            if out.token_id is not None:
+                self._constraints.follow(request)
+        return outputs
+
+    def _must_wait(self, launched: _LaunchedStep, index: int) -> bool:
+        """Whether sampling the row needs the previous token of its request."""
+        request, row = launched.requests[index], launched.step.rows[index]
+        is_masked_by_host = row.mask_row is not None and index not in launched.walks
+        return is_masked_by_host or (row.input_is_pending and request.needs_history)
+
+    def _masked(self, step: Step) -> list[Request]:
+        """Requests of the rows that need a mask, in row order."""
+        requests = self._scheduler.requests_of(step)
+        return [request for request, row in zip(requests, step.rows, strict=True) if row.mask_row is not None]
+
+    def _start_masks(self, requests: Sequence[Request]) -> _Masks | None:
+        if not requests:
+            return None
+        bitmask = np.empty((len(requests), -(-self._runner.model_config.vocab_size // 32)), dtype=np.int32)
+        sessions = [request.session for request in requests if request.session]
+        return _Masks(bitmask, self._compiler.fill(sessions, bitmask))
+
+    def _fail_results(self, launched: _LaunchedStep | None, error: Exception) -> None:
+        """Fail the requests whose results were lost. On a device that is every running one, since its memory cannot be trusted."""
+        self._count_failure(error)
+        logger.exception("the results of a step were lost")
+        if self._runner.is_pipelined:
+            self._fail_requests(self._scheduler.fail(list(self._scheduler.running)), error)
+            self._scheduler.cache.clear()
+        elif launched is not None:
+            running = [request for request in launched.requests if request.status is RequestStatus.RUNNING]
+            self._fail_requests(self._scheduler.fail(running), error)
+
+    def _fail_requests(self, requests: Sequence[Request], error: Exception) -> None:
+        for request in requests:
+            self._fail(request, RequestError(f"the step that computed it failed: {error}"))
+
+    def _count_failure(self, error: Exception) -> None:
+        self._num_failed += 1
+        if self._num_failed >= MAX_FAILED_STEPS:
+            raise RuntimeError(f"{self._num_failed} steps in a row failed, the last with: {error}") from error

@@ -1,0 +1,79 @@
+"""The runner protocol: how the engine drives a model and its KV memory, on the host or on a device.
+
+A step passes through three calls. `launch` starts the forward pass, `sample` starts sampling of its tokens, and `collect` returns the
+results. A host runner computes in each call; a device runner only enqueues work in the first two, so the engine can launch the next step
+before it collects the results of the previous one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang.contract.step import Row, Step, StepOutput
+from rtlang.model.loading.model_config import ModelConfig
+from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars.machine.export import Walk
+
+
+class Runner(Protocol):
+    """Owns a model and its KV pages. Used by one thread at a time; `load` comes first.
+
+    Attributes (after `load`):
+        model_config, tokenizer: the loaded model's.
+        num_replayed, num_eager: steps replayed from a captured graph, and other device steps; 0 on the host.
+    """
+
+    model_config: ModelConfig
+    tokenizer: Tokenizer
+    num_replayed: int
+    num_eager: int
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether a step should be launched before the results of the previous one are collected."""
+
+    @property
+    def num_pages(self) -> int:
+        """Pages available to sequences."""
+
+    @property
+    def max_model_len(self) -> int:
+        """Maximum sequence length in tokens."""
+
+    def load(self) -> None:
+        """Load the model and allocate the KV pages.
+
+        Raises:
+            ModelLoadError, ConfigError: the model cannot be loaded with these settings.
+        """
+
+    def close(self) -> None:
+        """Free the memory of a device. Idempotent."""
+
+    def launch(self, step: Step) -> Any:
+        """Start a step's page copies and forward pass; returns a handle for `sample` and `collect`.
+
+        Raises:
+            ValueError: the step is malformed (a bug of the caller); nothing was computed.
+        """
+
+    def sample(
+        self, flight: Any, rows: Sequence[Row], bitmask: NDArray[np.int32] | None, walks: Mapping[int, Walk] = ...
+    ) -> None:
+        """Start sampling the tokens of a launched step.
+
+        Args:
+            rows: the rows of the step, with mask rows and history as known now.
+            bitmask: int32 [M, ceil(vocab_size / 32)], indexed by `Row.mask_row`; None if no row has a mask.
+            walks: by row, positions in automata for which `can_follow` returned True.
+        """
+
+    def collect(self, flight: Any) -> StepOutput:
+        """Wait for a sampled step and return its results."""
+
+    def can_follow(self, walk: Walk) -> bool:
+        """Whether the device can track a text through this automaton, and so make its masks, from now on."""

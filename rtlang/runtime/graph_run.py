@@ -1,0 +1,171 @@
+"""One submitted graph on the engine thread: its execution, listener, admission share and deadline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rtlang.contract.errors import AbortedError, DeadlineError, RequestError, RtlangError
+from rtlang.contract.events import Event, GraphFailed, GraphFinished, NodeFailed, NodeFinished
+from rtlang.contract.graph import Node
+from rtlang.contract.params import Constraint, SamplingParams, seconds_left
+from rtlang.contract.target import Listener
+from rtlang.engine.constraints.value_check import ValueChecker
+from rtlang.engine.request import Request, RequestOutput
+from rtlang.model.runner import Runner
+from rtlang.runtime.admission import Share
+from rtlang.runtime.graph_execution import GraphExecution
+from rtlang.runtime.loop import EngineLoop, Timer
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of one submitted graph; see `Target.submit`."""
+
+    inputs: Mapping[str, str]
+    is_open: bool
+    priority: int
+    deadline_s: float | None
+
+
+class GraphRun:
+    """Runs one graph. Used on the engine thread only.
+
+    Exceptions from the listener, and from code that acts for this graph, end this graph and never reach the engine.
+
+    Args:
+        share: the graph's share of admitted requests; released as nodes end.
+        is_broken: whether the engine has stopped working.
+        on_end: called once, after the final event.
+    """
+
+    def __init__(
+        self,
+        graph_id: int,
+        listener: Listener,
+        share: Share,
+        options: RunOptions,
+        *,
+        loop: EngineLoop,
+        runner: Runner,
+        checker: ValueChecker,
+        is_broken: Callable[[], bool],
+        on_end: Callable[[int], None],
+    ) -> None:
+        self.graph_id = graph_id
+        self._listener, self._share, self._priority = listener, share, options.priority
+        self._loop, self._checker, self._is_broken, self._on_end = loop, checker, is_broken, on_end
+        self._arrival = loop.clock()
+        self._execution = GraphExecution(
+            graph_id,
+            options.inputs,
+            self._on_event,
+            tokenizer=runner.tokenizer,
+            max_model_len=runner.max_model_len,
+            submit=self._submit,
+            abort=self._abort,
+            clock=loop.clock,
+            on_end=self._end,
+            is_open=options.is_open,
+        )
+        self._timer: Timer | None = None
+        if options.deadline_s is not None:
+            seconds = seconds_left(options.deadline_s)
+            expire = partial(self.fail, DeadlineError(f"the deadline of {seconds:g} s has passed"))
+            self._timer = loop.call_at(self._arrival + seconds, expire)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the final event was sent."""
+        return self._execution.is_ended
+
+    def add_nodes(self, nodes: Sequence[Node]) -> None:
+        """Add validated nodes, and start those whose dependencies are done."""
+        self._guard(lambda: self._execution.add_nodes(nodes))
+
+    def close(self) -> None:
+        """End the graph once its nodes have ended: no more will be added."""
+        self._guard(self._execution.close)
+
+    def cancel(self) -> None:
+        """End the graph now with AbortedError."""
+        self.fail(AbortedError("the graph was cancelled"))
+
+    def fail(self, error: RtlangError) -> None:
+        """End the graph now with `error`."""
+        self._execution.fail(error)
+
+    def _guard(self, act: Callable[[], None]) -> None:
+        """Act for this graph unless it has ended; an unexpected exception fails the graph."""
+        if self.is_ended:
+            return
+        try:
+            act()
+        except Exception as error:
+            logger.exception("graph %d failed", self.graph_id)
+            self.fail(RequestError(f"{type(error).__name__}: {error}"))
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, (NodeFinished, NodeFailed)):
+            self._share.end_node(event.node_id)
+        elif isinstance(event, (GraphFinished, GraphFailed)):
+            self._share.close()
+        if not notify(self._listener, event):
+            self._loop.call_at(self._arrival, self.cancel)  # not now: the execution is in the middle of its work
+
+    def _submit(
+        self,
+        token_ids: Sequence[int],
+        params: SamplingParams,
+        listener: Callable[[RequestOutput], None],
+        *,
+        constraint: Constraint | None = None,
+        seed: int = 0,
+        choice: int = 0,
+        score_from: int | None = None,
+        score_only: bool = False,
+    ) -> Request:
+        def start(params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request:
+            return self._loop.engine.add(
+                token_ids,
+                params,
+                listener,
+                now=self._loop.clock(),
+                constraint=constraint,
+                seed=seed,
+                choice=choice,
+                priority=self._priority,
+                program_time=self._arrival,
+                score_from=score_from,
+                score_only=score_only,
+            )
+
+        def guarded(output: RequestOutput) -> None:
+            self._guard(lambda: listener(output))
+
+        if constraint is None:
+            return start(params, seed, guarded)
+        return self._checker.start(start, params, seed, guarded, self._abort, lambda: not self.is_ended)
+
+    def _abort(self, request: Request) -> None:
+        if not self._is_broken():
+            self._loop.engine.abort(request)
+
+    def _end(self) -> None:
+        self._on_end(self.graph_id)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def notify(listener: Listener, event: Event) -> bool:
+    """Call a listener; returns False if it raised. Listeners are foreign code: nothing they raise may reach the engine."""
+    try:
+        listener(event)
+    except BaseException:
+        logger.exception("the listener of graph %d raised an exception; the graph is cancelled", event.graph_id)
+        return False
+    return True

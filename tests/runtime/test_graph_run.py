@@ -1,0 +1,105 @@
+"""Exceptions of listeners and of code that acts for one graph end that graph alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rtlang.contract.errors import AbortedError, GraphError, RequestError
+from rtlang.contract.events import Event, GraphFailed
+from rtlang.runtime.admission import Admission, Share
+from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
+
+
+class FakeLoop:
+    """A loop that runs timed commands on request."""
+
+    def __init__(self) -> None:
+        self.commands: list[Any] = []
+
+    def clock(self) -> float:
+        return 5.0
+
+    def call_at(self, when: float, command: Any) -> SimpleNamespace:
+        self.commands.append((when, command))
+        return SimpleNamespace(cancel=lambda: self.commands.clear())
+
+
+def make(listener: Any, deadline_s: float | None = None) -> tuple[GraphRun, FakeLoop, list[int]]:
+    loop, ended = FakeLoop(), list[int]()
+    runner = SimpleNamespace(tokenizer=None, max_model_len=8)
+    collaborators: dict[str, Any] = {"loop": loop, "runner": runner, "checker": None}
+    run = GraphRun(
+        7,
+        listener,
+        Share(Admission(4)),
+        RunOptions({}, True, 0, deadline_s),
+        is_broken=lambda: False,
+        on_end=ended.append,
+        **collaborators,
+    )
+    return run, loop, ended
+
+
+def test_notify_reports_a_listener_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+    event, received = GraphFailed(7, AbortedError("no")), list[Event]()
+    assert notify(received.append, event)
+    assert received == [event]
+
+    def leave(event: Event) -> None:
+        raise SystemExit(3)
+
+    assert not notify(leave, event)
+    assert "graph 7" in caplog.text
+
+
+def test_an_unexpected_exception_fails_its_graph_once() -> None:
+    received: list[Event] = []
+    run, _, ended = make(received.append)
+
+    def fail() -> None:
+        raise KeyError("x")
+
+    run._guard(lambda: None)
+    assert not received
+    run._guard(fail)
+    (event,) = received
+    assert isinstance(event, GraphFailed)
+    assert isinstance(event.error, RequestError)
+    assert "KeyError" in event.error.message
+    assert run.is_ended
+    assert ended == [7]
+    run._guard(fail)
+    run.cancel()
+    assert len(received) == 1
+
+
+def test_a_raising_listener_cancels_its_graph_later() -> None:
+    received: list[Event] = []
+
+    def listener(event: Event) -> None:
+        received.append(event)
+        raise ValueError
+
+    run, loop, ended = make(listener)
+    run._on_event(GraphFailed(7, GraphError(None, "nodes", "wrong")))
+    assert not run.is_ended
+    ((when, command),) = loop.commands
+    assert when == 5.0
+    command()
+    assert run.is_ended
+    assert ended == [7]
+
+
+def test_a_deadline_is_cancelled_with_the_graph() -> None:
+    received: list[Event] = []
+    run, loop, _ = make(received.append, deadline_s=2.0)
+    ((when, _),) = loop.commands
+    assert when == 7.0
+    run.cancel()
+    assert loop.commands == []
+    (event,) = received
+    assert isinstance(event, GraphFailed)
+    assert isinstance(event.error, AbortedError)
