@@ -1,7 +1,8 @@
 """Every Python snippet of the documentation runs as it stands, page by page, on the model that comes with the package.
 
 The blocks of a page share one namespace and run in order. A block that cannot run in a test has the comment
-`<!-- not run: REASON -->` on the line above its fence. The server address in snippets stands for a server that the test starts.
+`<!-- not run: REASON -->` on the line above its fence. A `text` block right behind a snippet is what it prints. The server address in
+snippets stands for a server that the test starts.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ADDRESSES = ("ws://127.0.0.1:8420", "ws://host:8420")
 FENCE = re.compile(
-    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+ *)?```python[^\n]*\n(?P<source>.*?)^ *```$",
+    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+ *)?```python[^\n]*\n(?P<source>.*?)^ *```$"
+    r"(?:\n+ *```text\n(?P<printed>.*?)^ *```$)?",
     re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """One block: its first line in the page, its source, and why it is not run, if it is not."""
+    """One block: its first line in the page, its source, why it is not run (if it is not), and what it prints (if the page says so)."""
 
     line: int
     source: str
     reason: str | None
+    printed: str | None
 
 
 def snippets_of(page: Path) -> list[Snippet]:
@@ -42,7 +45,7 @@ def snippets_of(page: Path) -> list[Snippet]:
     for match in FENCE.finditer(text):
         indent = match["indent"]
         source = "".join(line.removeprefix(indent) for line in match["source"].splitlines(keepends=True))
-        found.append(Snippet(text.count("\n", 0, match.start("source")) + 1, source, match["reason"]))
+        found.append(Snippet(text.count("\n", 0, match.start("source")) + 1, source, match["reason"], match["printed"]))
     return found
 
 
@@ -58,7 +61,7 @@ def address() -> Iterator[str]:
 
 @pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_snippets_of_a_page_run_in_order(
-    page: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     module = ModuleType("snippets")  # a real module: types look up the names of their annotations there
@@ -73,6 +76,8 @@ def test_the_snippets_of_a_page_run_in_order(
                 source = source.replace(written, address)
             # Lines of the page, so that a failure names the line of the page.
             exec(compile("\n" * (snippet.line - 1) + source, str(page), "exec"), namespace)
+            printed = capsys.readouterr().out
+            assert snippet.printed is None or printed == snippet.printed, f"{page.name}:{snippet.line}"
     finally:
         rt.set_default_runtime(None)
         for value in namespace.values():
