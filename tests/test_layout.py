@@ -163,7 +163,7 @@ TESTED_WHOLE = {
 # Test files about data that lies beside the sources.
 TESTED_DATA = {"tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny"}
 # Folders of tests about more than one source file.
-WIDER_TESTS = ("system", "conformance")
+WIDER_TESTS = ("system", "conformance", "docs")
 
 
 def relative(path: Path) -> str:

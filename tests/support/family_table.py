@@ -1,4 +1,4 @@
-"""The README's table of model families, from `tests/support/families.py`.
+"""The PAGE's table of model families, from `tests/support/families.py`.
 
     python -m tests.support.family_table        # check every family, then write the table
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.support.families import FAMILIES, Family, is_native, served
 from tests.support.family_check import check_refused, check_served
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "model-families.md"
 BEGIN, END = "<!-- families: made by tests/support/family_table.py -->", "<!-- families end -->"
 
 
@@ -46,12 +46,12 @@ def family_table() -> str:
 
 
 def table_in(readme: str) -> str:
-    """What stands between the markers of a README."""
+    """What stands between the markers of a PAGE."""
     return readme.partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def write_table(path: Path) -> None:
-    """Put the table between the markers of the README at `path`."""
+    """Put the table between the markers of the PAGE at `path`."""
     before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -81,7 +81,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as scratch:
                 check_refused(family, Path(scratch))
             print(f"refused  {family.model_type}", file=sys.stderr)
-    write_table(README)
+    write_table(PAGE)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import torch
 from rtlang.model.decoders.transformers_decoder import TransformersDecoder
 from tests.support.families import FAMILIES, Family, served
 from tests.support.family_check import check_refused, check_served
-from tests.support.family_table import README, family_table, table_in, write_table
+from tests.support.family_table import PAGE, family_table, table_in, write_table
 
 QUICK = ("llama", "mistral", "qwen3", "gemma2", "gemma3_text", "gpt2", "falcon", "gpt_oss", "deepseek_v3")
 SERVED = [
@@ -80,10 +80,10 @@ def test_the_comparison_sees_what_attention_forgets(
         check_served(family, None, "transformers", tmp_path)
 
 
-def test_the_table_in_the_readme_is_up_to_date(tmp_path: Path) -> None:
-    text = README.read_text(encoding="utf-8")
+def test_the_table_of_families_is_up_to_date(tmp_path: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
     assert table_in(text) == family_table(), "run: python -m tests.support.family_table"
-    copy = tmp_path / "README.md"
+    copy = tmp_path / PAGE.name
     copy.write_text(text, encoding="utf-8")
     write_table(copy)
     assert copy.read_text(encoding="utf-8") == text

@@ -1,0 +1,98 @@
+"""Every Python snippet of the documentation runs as it stands, page by page, on the model that comes with the package.
+
+The blocks of a page share one namespace and run in order. A block that cannot run in a test has the comment
+`<!-- not run: REASON -->` on the line above its fence. A `text` block right behind a snippet is what it prints. The server address in
+snippets stands for a server that the test starts.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import rtlang as rt
+from rtlang.serve.server import running_server
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ADDRESSES = ("ws://127.0.0.1:8420", "ws://host:8420")
+FENCE = re.compile(
+    r"^(?P<indent> *)(?:<!-- not run: (?P<reason>[^\n]*?) -->\n+ *)?```python[^\n]*\n(?P<source>.*?)^ *```$"
+    r"(?:\n+ *```text\n(?P<printed>.*?)^ *```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """One block: its first line in the page, its source, why it is not run (if it is not), and what it prints (if the page says so)."""
+
+    line: int
+    source: str
+    reason: str | None
+    printed: str | None
+
+
+def snippets_of(page: Path) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        indent = match["indent"]
+        source = "".join(line.removeprefix(indent) for line in match["source"].splitlines(keepends=True))
+        found.append(Snippet(text.count("\n", 0, match.start("source")) + 1, source, match["reason"], match["printed"]))
+    return found
+
+
+WITH_SNIPPETS = [page for page in PAGES if snippets_of(page)]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A server of the model in the package."""
+    with rt.Runtime() as runtime, running_server(runtime) as url:
+        yield url
+
+
+@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_snippets_of_a_page_run_in_order(
+    page: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = ModuleType("snippets")  # a real module: types look up the names of their annotations there
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    namespace = vars(module)
+    try:
+        for snippet in snippets_of(page):
+            if snippet.reason is not None:
+                continue
+            source = snippet.source
+            for written in ADDRESSES:
+                source = source.replace(written, address)
+            # Lines of the page, so that a failure names the line of the page.
+            exec(compile("\n" * (snippet.line - 1) + source, str(page), "exec"), namespace)
+            printed = capsys.readouterr().out
+            assert snippet.printed is None or printed == snippet.printed, f"{page.name}:{snippet.line}"
+    finally:
+        rt.set_default_runtime(None)
+        for value in namespace.values():
+            if isinstance(value, rt.Runtime):
+                value.close()
+
+
+def test_a_snippet_that_does_not_run_says_why() -> None:
+    unmarked = [
+        f"{page.name}:{snippet.line}" for page in PAGES for snippet in snippets_of(page) if snippet.reason == ""
+    ]
+    assert unmarked == []
+
+
+def test_every_python_fence_is_found() -> None:
+    for page in PAGES:
+        num_fences = len(re.findall(r"^ *```python", page.read_text(encoding="utf-8"), re.MULTILINE))
+        assert len(snippets_of(page)) == num_fences, page
