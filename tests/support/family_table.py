@@ -1,4 +1,4 @@
-"""The PAGE's table of model families, from `tests/support/families.py`.
+"""The table of model families in docs/model-families.md, from `tests/support/families.py`.
 
     python -m tests.support.family_table        # check every family, then write the table
 
@@ -46,12 +46,12 @@ def family_table() -> str:
 
 
 def table_in(readme: str) -> str:
-    """What stands between the markers of a PAGE."""
+    """What stands between the markers of the page."""
     return readme.partition(BEGIN)[2].partition(END)[0].strip()
 
 
 def write_table(path: Path) -> None:
-    """Put the table between the markers of the PAGE at `path`."""
+    """Put the table between the markers of the page at `path`."""
     before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
