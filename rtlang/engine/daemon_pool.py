@@ -1,7 +1,7 @@
-"""Jobs and timers on threads that never keep the process from exiting.
+"""A thread pool and timers on daemon threads, which never keep the process from exiting.
 
-The executor of the standard library joins its threads when the interpreter exits, so one call into native code that does not return
-would hold the process for ever. The threads here are daemons, and their number can change while they run.
+The standard library's executor joins its threads at interpreter exit, so a native call that never returns would block the exit forever.
+The number of threads of this pool can also change while it runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class DaemonPool(Executor):
     """Runs jobs in order of submission. Safe to use from several threads.
 
     Args:
-        num_threads: most threads at a time; each is started when a job needs it.
-        name: of the threads.
+        num_threads: maximum number of threads; started on demand.
+        name: prefix of thread names.
     """
 
     def __init__(self, num_threads: int, name: str) -> None:
@@ -57,14 +57,14 @@ class DaemonPool(Executor):
         return future
 
     def resize(self, num_threads: int) -> None:
-        """Have another number of threads at most. A thread beyond that ends after its job."""
+        """Change the maximum number of threads. Surplus threads end after their current job."""
         with self._condition:
             self._num_threads = num_threads
             self._serve()
             self._condition.notify_all()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more jobs, and `wait` for those taken; with `cancel_futures`, the ones that have not begun are cancelled."""
+        """Refuse new jobs; `wait` for accepted ones; with `cancel_futures`, cancel those not started."""
         with self._condition:
             self._is_shut_down = True
             dropped = [future for future, _ in self._jobs] if cancel_futures else []
@@ -72,7 +72,7 @@ class DaemonPool(Executor):
                 self._jobs.clear()
             self._condition.notify_all()
             threads = list(self._threads)
-        for future in dropped:  # outside of the lock: it calls whoever waits
+        for future in dropped:  # outside the lock: it runs callbacks
             future.cancel()
         if wait:
             for thread in threads:
@@ -98,18 +98,18 @@ class DaemonPool(Executor):
                     return
                 future, job = self._jobs.popleft()
             job()
-            del future, job  # an idle thread keeps no result alive
+            del future, job  # an idle thread must not keep a result alive
 
 
 class Timer(Protocol):
     """A running timer."""
 
     def cancel(self) -> None:
-        """Do not fire, if that has not happened."""
+        """Cancel the timer unless it has fired."""
 
 
 def start_timer(seconds: float, action: Callable[[], None]) -> Timer:
-    """Call `action` once, after so many seconds, on a thread of its own that keeps no process from exiting."""
+    """Call `action` once after `seconds`, on a daemon thread."""
     timer = threading.Timer(seconds, action)
     timer.daemon = True
     timer.start()

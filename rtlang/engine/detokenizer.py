@@ -1,7 +1,7 @@
-"""Token ids to text that may be shown, up to where a stop ends it.
+"""Incremental detokenization with stop strings and stop regexes.
 
-Text is held back only while it could still become (part of) a stop, so that no part of a stop string is ever streamed. For patterns
-this rests on partial matching of the `regex` library, which also bounds the time of a search.
+Text is held back only while it could still become part of a stop, so no part of a stop string is ever streamed. For regexes this uses
+partial matching of the `regex` library, which also limits the time of a search.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from rtlang.model.text.tokenizer import Tokenizer
 
 SEARCH_TIMEOUT_S = 0.1
 _LOOKS_AHEAD = re.compile(r"\$|\\[bBzZmM]|\(\?[=!>]|\(\?\(|[*+?}][+]")
-"""What lets a match depend on the text after it (or may; it is not read exactly, and needs not be)."""
+"""Matches syntax whose result may depend on the text after a match (conservative)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stop was found: which, and where the text ends (in characters)."""
+    """A stop that was found, and the end of the text in characters."""
 
     match: str
     offset: int
 
 
 class IncrementalDetokenizer:
-    """The text of one request's output. Owned by its request.
+    """The output text of one request. Owned by the request.
 
     Raises:
-        ParameterError: on creation, where a stop pattern does not compile.
+        ParameterError: a stop regex does not compile (on creation).
     """
 
     def __init__(self, tokenizer: Tokenizer, params: SamplingParams) -> None:
         self._tokenizer = tokenizer
         self._decoder = tokenizer.decoder()
         self._stops = params.stop
-        self._patterns: list[tuple[str, Any, int]] = []  # source, pattern, characters that have to follow a match
+        self._patterns: list[tuple[str, Any, int]] = []  # source, pattern, characters that must follow a match
         for pattern in params.stop_regex:
             try:
                 self._patterns.append((pattern, regex.compile(pattern), _num_ahead(pattern)))
@@ -54,7 +54,7 @@ class IncrementalDetokenizer:
 
     @property
     def text(self) -> str:
-        """Everything decoded so far; after a stop or `finish`, the final text."""
+        """All text decoded so far; after a stop or `finish`, the final text."""
         return self._text
 
     @property
@@ -63,15 +63,15 @@ class IncrementalDetokenizer:
         return self._token_ids
 
     def push(self, token_id: int, *, may_stop: bool) -> tuple[str, Stop | None]:
-        """Add a token; returns text to show now and the stop that ended the text, if one did.
+        """Add a token; returns new text to stream and the stop that ended the text, if any.
 
-        After a stop the object is final. With may_stop False (below min_tokens) stops are not looked for.
+        After a stop the object is final. With may_stop False (before min_tokens) stops are ignored.
         """
         self._token_ids.append(token_id)
         return self._take(self._decoder.push((token_id,)), may_stop)
 
     def finish(self) -> tuple[str, Stop | None]:
-        """No more tokens will come: returns the rest of the text to show, and a stop found in it."""
+        """Finish the text; returns the remaining text to stream and a stop found in it, if any."""
         return self._take(self._decoder.flush(), True, is_whole=True)
 
     def _take(self, piece: str, may_stop: bool, is_whole: bool = False) -> tuple[str, Stop | None]:
@@ -93,7 +93,7 @@ class IncrementalDetokenizer:
         return shown
 
     def _find(self, is_whole: bool) -> Stop | None:
-        """The stop that begins first in what is not shown yet; None while that is a match that more text may undo."""
+        """The earliest stop in the unstreamed text; None if more text may still invalidate the match."""
         found: list[Stop] = []
         open_at = len(self._text)
         for stop in self._stops:
@@ -112,7 +112,7 @@ class IncrementalDetokenizer:
         return None if first is None or open_at < first.offset else first
 
     def _num_held(self) -> int:
-        """How many characters at the end could still become a stop."""
+        """Number of trailing characters that could still become part of a stop."""
         length = len(self._text)
         keep = 0
         for size in range(min(self._max_stop - 1, length - self._num_shown), 0, -1):
@@ -129,10 +129,12 @@ class IncrementalDetokenizer:
         try:
             return pattern.search(self._text, pos=self._num_shown, partial=partial, timeout=SEARCH_TIMEOUT_S)
         except TimeoutError:
-            raise RequestError(f"stop_regex {pattern.pattern!r} took over {SEARCH_TIMEOUT_S:g} s on the text") from None
+            raise RequestError(
+                f"stop_regex = {pattern.pattern!r}: the search took more than {SEARCH_TIMEOUT_S:g} s"
+            ) from None
 
     def _cut_tokens(self) -> None:
-        """Make the tokens those of the cut text: whole tokens are kept as they are, a cut one is replaced by its rest."""
+        """Truncate the tokens to the cut text: whole tokens are kept, a partial one is re-encoded."""
         text = self._text
         kept = longest_token_prefix(self._tokenizer, self._token_ids, text)
         prefix = self._tokenizer.decode(self._token_ids[:kept])
@@ -143,7 +145,7 @@ class IncrementalDetokenizer:
 
 
 def _num_ahead(pattern: str) -> int:
-    """How many characters have to follow a match before it counts.
+    """Number of characters that must follow a match before it counts.
 
     None, but where the pattern looks at what follows: at the end of unfinished text, `\\bfor\\b` matches in "forest". How far it
     looks is taken to be at most as long as it is written.
@@ -152,7 +154,7 @@ def _num_ahead(pattern: str) -> int:
 
 
 def longest_token_prefix(tokenizer: Tokenizer, token_ids: Sequence[int], text: str) -> int:
-    """How many leading tokens decode to a prefix of `text`, ending on a whole character."""
+    """Number of leading tokens that decode to a prefix of `text` and end on a character boundary."""
     cut = text.encode()
     num_bytes, kept = 0, 0
     for index, token_id in enumerate(token_ids, 1):

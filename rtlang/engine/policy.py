@@ -1,7 +1,7 @@
-"""Who is served first, and who gives way when pages run out. Pure functions of requests.
+"""Scheduling policies: the order of waiting requests, and the victim of preemption. Pure functions.
 
-A policy gives each waiting request a key; the smallest is served first. Keys do not change while a request waits, so the queue is a
-heap; `longest_prefix` also reorders the head of the queue by what the cache holds now.
+A policy assigns a key to each waiting request; the smallest key is served first. Keys are constant while a request waits, so the queue is a
+heap; `longest_prefix` also reorders the head of the queue by the current cache content.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from collections.abc import Callable, Sequence
 from rtlang.engine.request import Request
 
 AGEING_S = 10.0
-"""Under `priority`, one level of priority is worth this much waiting time."""
+"""Under the priority policy, seconds of waiting equal to one priority level."""
 
 REORDER_WINDOW = 64
-"""How many requests from the head of the queue `longest_prefix` looks at in a step."""
+"""Number of requests at the head of the queue that `longest_prefix` considers per step."""
 
 Key = tuple[float, float, int]
 
 
 def fcfs(request: Request) -> Key:
-    """First come, first served, by the request's own arrival."""
+    """First come, first served, by arrival of the request."""
     return (request.arrival_time, 0.0, request.request_id)
 
 
 def program(request: Request) -> Key:
-    """First come, first served, by the arrival of the program: the later calls of an old program go before the first of a new one."""
+    """First come, first served, by arrival of the program: later calls of an older program precede the first call of a newer one."""
     return (request.program_time, request.arrival_time, request.request_id)
 
 
 def priority(request: Request) -> Key:
-    """Lower priority numbers first; waiting makes up for AGEING_S seconds a level, so nobody starves."""
+    """Lower priority numbers first; AGEING_S seconds of waiting outweigh one level, so no request starves."""
     return (request.program_time + AGEING_S * request.priority, request.arrival_time, request.request_id)
 
 
@@ -43,12 +43,12 @@ KEYS: dict[str, Callable[[Request], Key]] = {
 
 
 def by_longest_prefix(head: Sequence[Request], num_cached: Callable[[Request], int]) -> list[Request]:
-    """The head of the queue, longest cached prefix first; the oldest keeps its place, so that it cannot starve."""
+    """Sort the head of the queue by cached prefix, longest first; the oldest request keeps its place, so it cannot starve."""
     if len(head) < 2:
         return list(head)
     return [head[0], *sorted(head[1:], key=num_cached, reverse=True)]
 
 
 def victim(candidates: Sequence[Request], key: Callable[[Request], Key]) -> Request:
-    """Who is preempted: the one that would be served last."""
+    """The request to preempt: the one served last."""
     return max(candidates, key=key)

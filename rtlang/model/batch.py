@@ -1,6 +1,6 @@
-"""A step as arrays: what one forward pass reads, built with a handful of numpy operations.
+"""The arrays of a step, built with a few numpy operations.
 
-Tokens of all rows lie one after another (no padding). What the host plans with stays numpy; what layers index with is torch.
+The tokens of all rows are concatenated without padding. Arrays used for planning on the host are numpy, those used by layers are torch.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from rtlang.contract.step import Row, Step
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Every array of one forward pass. T tokens, B rows, P pages of the longest row, N rows of logits.
+    """All arrays of one forward pass, for T tokens, B rows, P pages in the longest row and N rows of logits.
 
     Attributes:
         input_ids, positions, slot_mapping: int64 [T]; slot = page_id * page_size + offset.
-        cu_seqlens_q: int32 [B + 1], where each row's tokens begin.
-        seq_lens: int32 [B], length of each sequence with this step's tokens.
-        page_table: int32 [B, P], surplus entries 0.
-        shared_lens: int32 [B], leading tokens in pages that the row before has too.
-        logit_indices: int64 [N], which of the T tokens need logits: first one per sampling row, then all scored ones.
-        sampling_rows: rows that draw a token, in order; the first len(sampling_rows) logits are theirs.
-        scoring_rows: rows with scores, in order; their logits follow, len(score_token_ids) each.
+        cu_seqlens_q: int32 [B + 1], start of each row's tokens.
+        seq_lens: int32 [B], length of each sequence including this step's tokens.
+        page_table: int32 [B, P], padded with 0.
+        shared_lens: int32 [B], leading tokens in pages shared with the previous row.
+        logit_indices: int64 [N], tokens that need logits: first one per sampling row, then all scored ones.
+        sampling_rows: rows that need a sample, in order; the first len(sampling_rows) logits belong to them.
+        scoring_rows: rows with scores, in order; len(score_token_ids) logits each follow.
         page_size: tokens per page.
     """
 
@@ -45,15 +45,15 @@ class Batch:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens computed in this step."""
+        """Number of tokens computed in this step."""
         return len(self.input_ids)
 
     @classmethod
     def from_step(cls, step: Step, page_size: int) -> Batch:
-        """Arrays of a step that has at least one row.
+        """Build the arrays of a step.
 
         Raises:
-            ValueError: no row, a row without tokens, or with too few pages or scores outside its tokens.
+            ValueError: there is no row, or a row has no tokens, too few pages, or scores outside its tokens.
         """
         rows = step.rows
         if not rows:
@@ -98,7 +98,7 @@ class Batch:
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
-    """The batch with its tensors on a device; waits for the copies."""
+    """Copy the batch's tensors to a device and wait."""
     return replace(
         batch,
         input_ids=batch.input_ids.to(device),

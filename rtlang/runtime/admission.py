@@ -1,7 +1,7 @@
-"""How many requests the accepted graphs may still make.
+"""Admission control: limits the number of unfinished requests of accepted graphs.
 
-A node stands for requests long before it starts, so they are counted when its graph is accepted and given back when the node ends. What
-would go beyond the limit is refused before anything of it is taken in.
+The requests of a node are counted when its graph is accepted, long before the node starts, and released when the node ends. Nodes that
+would exceed the limit are refused as a whole.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RETRY_AFTER_S = 1.0
 
 
 class Admission:
-    """Counts the requests of all accepted graphs that have not ended. Safe to use from several threads."""
+    """Counts unfinished requests of all accepted graphs. Safe to use from several threads."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -25,38 +25,38 @@ class Admission:
 
     @property
     def num_open(self) -> int:
-        """Requests of nodes that were accepted and have not ended."""
+        """Number of admitted requests of nodes that have not ended."""
         return self._num_open
 
-    def take(self, count: int) -> None:
-        """Count more requests in.
+    def admit(self, count: int) -> None:
+        """Admit `count` more requests.
 
         Raises:
-            GraphError: they are more than may ever be there. OverloadError: they are more than there is room for now.
+            GraphError: `count` exceeds the limit itself. OverloadError: there is no room for them now.
         """
         limit = self._limit
         if count > limit:
             raise GraphError(
                 None,
                 "nodes",
-                f"they make {count} requests (n, or the choices, of each); at most max_waiting = {limit} are allowed",
+                f"they need {count} requests (n, or choices, of each node): at most max_waiting = {limit} are allowed",
             )
         with self._lock:
             if self._num_open + count > limit:
                 raise OverloadError(
-                    f"{self._num_open} requests are unfinished and the nodes make {count} more; max_waiting = {limit}",
+                    f"{self._num_open} requests are unfinished and the nodes need {count} more: max_waiting = {limit}",
                     RETRY_AFTER_S,
                 )
             self._num_open += count
 
-    def give_back(self, count: int) -> None:
-        """Count ended requests out."""
+    def release(self, count: int) -> None:
+        """Release `count` requests."""
         with self._lock:
             self._num_open -= count
 
 
 class Share:
-    """What one graph has taken of an `Admission`. Safe to use from several threads."""
+    """The admitted requests of one graph. Safe to use from several threads."""
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
@@ -65,25 +65,25 @@ class Share:
         self._lock = threading.Lock()
 
     def add(self, nodes: Sequence[Node]) -> None:
-        """Take room for nodes, all or nothing; for none once the graph has ended.
+        """Admit the requests of nodes, all or none; does nothing once the graph has ended.
 
         Raises:
-            GraphError, OverloadError: as `Admission.take`.
+            GraphError, OverloadError: as `Admission.admit`.
         """
         counts = {node.node_id: count for node in nodes if (count := num_requests(node))}
         with self._lock:
             if not self._is_closed and counts:
-                self._admission.take(sum(counts.values()))
+                self._admission.admit(sum(counts.values()))
                 self._counts.update(counts)
 
     def end_node(self, node_id: int) -> None:
-        """Give back the room of a node. Idempotent."""
+        """Release the requests of a node. Idempotent."""
         with self._lock:
-            self._admission.give_back(self._counts.pop(node_id, 0))
+            self._admission.release(self._counts.pop(node_id, 0))
 
     def close(self) -> None:
-        """Give back everything: the graph has ended. Idempotent."""
+        """Release everything, because the graph has ended. Idempotent."""
         with self._lock:
             self._is_closed = True
-            self._admission.give_back(sum(self._counts.values()))
+            self._admission.release(sum(self._counts.values()))
             self._counts.clear()

@@ -1,8 +1,8 @@
-"""A running graph on the engine thread: which nodes can start, what their sequences are, what is told to the client.
+"""Executes a graph on the engine thread: starts nodes, keeps their token sequences, emits events.
 
-A node starts when its parent and the nodes it refers to have ended. A sequence is a list of token ids that only grows; text is
-encoded once, where it enters, and what was generated is continued by its own token ids. A node that fails takes the nodes that need
-it along, with an error that names the cause; the others go on.
+A node starts when its parent and the nodes it refers to have ended. A sequence is a list of token ids that only grows: text is encoded once
+when it is added, and generated tokens are continued as they are. If a node fails, the nodes that depend on it fail with an error that names
+the cause; other nodes continue.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rtlang.runtime.token_sequence import TokenSequence, append_text
 
 
 class Submit(Protocol):
-    """Adds a request to the engine (see Engine.add for the arguments)."""
+    """Adds a request to the engine; see `Engine.add` for the arguments."""
 
     def __call__(
         self,
@@ -51,26 +51,26 @@ class Submit(Protocol):
 
 @dataclass(slots=True)
 class _Work:
-    """The requests behind one running generate or select node."""
+    """The requests of one running generate or select node."""
 
     node: Generate | Select
     started: float
     requests: list[Request] = field(default_factory=list)
     completions: dict[int, Completion] = field(default_factory=dict)
     num_open: int = 0
-    num_prefix_tokens: list[int] = field(default_factory=list)  # select: where each request's scored tokens begin
+    num_prefix_tokens: list[int] = field(default_factory=list)  # select: index of each request's first scored token
     has_unconditional: bool = False
     first_token_time: float | None = None
 
 
 class GraphExecution:
-    """One submitted graph. Lives on the engine thread only.
+    """The nodes and sequences of one graph. Used on the engine thread only.
 
     Args:
-        listener: gets the events; exactly one final one.
+        listener: receives all events, with exactly one final event.
         on_end: called once, after the final event.
-        max_model_len: most tokens of a sequence.
-        clock: seconds.
+        max_model_len: maximum sequence length in tokens.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class GraphExecution:
         self._max_model_len = max_model_len
         self._clock, self._on_end = clock, on_end
         self._nodes: dict[int, Node] = {}
-        self._num_missing: dict[int, int] = {}  # unfinished dependencies of nodes that have not started
+        self._num_missing: dict[int, int] = {}  # number of unfinished dependencies, by waiting node
         self._waiters: dict[int, list[int]] = {}
         self._sequences: dict[int, TokenSequence] = {}
         self._texts: dict[int, tuple[str, ...]] = {}
@@ -106,7 +106,7 @@ class GraphExecution:
         self._usage = Usage()
 
     def add_nodes(self, nodes: Sequence[Node]) -> None:
-        """More (validated) nodes; those that can start do."""
+        """Add validated nodes, and start those whose dependencies are done."""
         for node in nodes:
             self._nodes[node.node_id] = node
             missing = [i for i in dependencies(node) if i not in self._sequences and i not in self._errors]
@@ -118,12 +118,12 @@ class GraphExecution:
         self._drain()
 
     def close(self) -> None:
-        """No more nodes will come."""
+        """End the graph once its nodes have ended: no more will be added."""
         self.is_open = False
         self._drain()
 
     def fail(self, error: RtlangError) -> None:
-        """End the whole graph now."""
+        """End the graph now with `error`."""
         if self.is_ended:
             return
         self.is_ended = True
@@ -136,7 +136,7 @@ class GraphExecution:
     # -- nodes
 
     def _drain(self) -> None:
-        """Start what can start until nothing more can, then see whether the graph is done."""
+        """Start all nodes that can start, then finish the graph if it is done."""
         if self._is_draining or self.is_ended:
             return
         self._is_draining = True
@@ -224,7 +224,7 @@ class GraphExecution:
     # -- generate
 
     def _begun(self, sequence: TokenSequence) -> TokenSequence:
-        """The sequence, with the model's start tokens where it is empty."""
+        """The sequence; an empty one becomes the model's start tokens."""
         return sequence if len(sequence) else sequence.followed_by(self._tokenizer.start_ids())
 
     def _prompt(self, sequence: TokenSequence) -> tuple[int, ...]:
@@ -268,7 +268,7 @@ class GraphExecution:
         if output.finish_reason is None:
             return
         request = output.request
-        if request not in work.requests:  # the first try was not valid; all count
+        if request not in work.requests:  # an earlier attempt was invalid; usage counts all attempts
             work.requests.append(request)
         work.completions[choice] = Completion(
             text=request.output_text.text,
@@ -340,8 +340,10 @@ class GraphExecution:
         for prefix, choice in jobs:
             score_from = max(1, len(prefix))
             work.num_prefix_tokens.append(len(prefix))
-            if len(prefix) + len(choice) <= score_from:  # a single token without prefix: nothing to condition on
-                raise RequestError("select needs text before it, or a model with a start token")
+            if (
+                len(prefix) + len(choice) <= score_from
+            ):  # a single token without a prefix has no conditional probability
+                raise RequestError("select needs text before it, because the model has no start token")
             work.requests.append(
                 self._submit(
                     prefix + choice,

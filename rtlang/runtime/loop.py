@@ -1,7 +1,7 @@
-"""The one engine thread: commands in, step after step, an orderly end.
+"""The engine thread: runs commands and timers between steps, and ends in an orderly way.
 
-Commands are plain callables run between steps, in order; every command that `post` accepted is run. When the loop ends, because it
-was stopped or because the engine broke beyond repair, `on_end` is called once, last, on this thread.
+Commands are callables run between steps in order; every command accepted by `post` is run. When the loop ends, because it was stopped or
+the engine failed, `on_end` is called last, once, on this thread.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rtlang.runtime import process_settings
 logger = logging.getLogger(__name__)
 
 MAX_WAIT_S = 3600.0
-"""Longest wait at a time: the clocks of a machine cannot wait for every number of seconds."""
+"""Maximum time of one wait, in seconds; condition variables cannot wait arbitrarily long."""
 
 Command = Callable[[], None]
 
 
 class Timer:
-    """A command that runs at a time of the clock, unless it is cancelled first. Only for the engine thread."""
+    """A command scheduled for a time of the clock. Used on the engine thread only."""
 
     __slots__ = ("_loop", "command")
 
@@ -36,21 +36,21 @@ class Timer:
         self.command: Command | None = command
 
     def cancel(self) -> None:
-        """Do not run, and hold on to nothing. Idempotent."""
+        """Cancel the timer and drop its command. Idempotent."""
         if self.command is not None:
             self.command = None
             self._loop._timer_cancelled()
 
 
 class EngineLoop:
-    """Owner of the engine thread.
+    """Owns the engine thread.
 
     Args:
-        make_engine: builds the engine, on the engine thread (loading a model there keeps its threads together).
-        on_break: told that the engine broke; commands still queued run after it.
-        on_end: called once when the loop ends, with the cause if it broke.
+        make_engine: builds the engine on the engine thread.
+        on_break: called when the engine fails; queued commands run afterwards.
+        on_end: called once when the loop ends, with the exception if the engine failed.
         clock: seconds, monotonic.
-        on_step: told the outputs of each step, and when it began and ended.
+        on_step: called with the outputs, start and end time of each step.
     """
 
     def __init__(
@@ -77,20 +77,20 @@ class EngineLoop:
 
     @property
     def engine(self) -> Engine:
-        """The engine, once `start` has returned."""
+        """The engine; available once `start` has returned."""
         assert self._engine is not None
         return self._engine
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller is on the engine thread."""
+        """Whether the caller runs on the engine thread."""
         return threading.current_thread() is self._thread
 
     def start(self) -> None:
         """Start the thread and wait until the engine is ready.
 
         Raises:
-            Whatever building the engine raised.
+            Any exception raised by `make_engine`.
         """
         self._thread.start()
         self._started.wait()
@@ -98,7 +98,7 @@ class EngineLoop:
             raise self._cause
 
     def post(self, command: Command) -> None:
-        """Run a command on the engine thread, soon, in order.
+        """Queue a command for the engine thread.
 
         Raises:
             EngineDeadError: the loop has ended.
@@ -110,32 +110,32 @@ class EngineLoop:
             self._condition.notify()
 
     def call_at(self, when: float, command: Command) -> Timer:
-        """Run a command at a time of the clock. Only from the engine thread."""
+        """Schedule a command for a time of the clock. Call on the engine thread only."""
         self._num_timers += 1
         timer = Timer(self, command)
         heapq.heappush(self._timers, (when, self._num_timers, timer))
         return timer
 
     def wake(self) -> None:
-        """Make the thread look for work; from any thread."""
+        """Wake the engine thread to check for work. Callable from any thread."""
         with self._condition:
             self._is_woken = True
             self._condition.notify()
 
     def leave(self) -> None:
-        """Have the thread end once the commands already posted are run, without waiting for it. Idempotent."""
+        """Ask the thread to end after the queued commands, without waiting. Idempotent."""
         with self._condition:
             self._is_stopping = True
             self._condition.notify()
 
     def stop(self) -> None:
-        """Run the commands already posted, then end the thread. Idempotent."""
+        """End the thread after the queued commands, and wait for it. Idempotent."""
         self.leave()
         if self._thread.ident is not None and not self.is_current_thread:
             self._thread.join()
 
     def forget_engine(self) -> bool:
-        """Let go of the engine, and so of the model; False while its thread still runs (where it is what calls)."""
+        """Drop the engine and its model; returns False if the thread is still running (it may be the caller)."""
         if self._thread.is_alive():
             return False
         self._engine = None
@@ -159,11 +159,11 @@ class EngineLoop:
             with self._condition:
                 self._cause = error
             self._on_break()
-        while self._commands:  # none can be added any more
+        while self._commands:  # no more can be added
             try:
                 self._commands.popleft()()
             except Exception:
-                logger.exception("a command failed after the engine had stopped")
+                logger.exception("a command failed after the engine stopped")
         self._on_end(cause)
 
     def _timer_cancelled(self) -> None:

@@ -1,4 +1,4 @@
-"""From log-probabilities of choices to the one that `select` takes. Pure functions."""
+"""Scores the choices of `select` from their log-probabilities. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def select_scores(
     conditional: Sequence[Sequence[float]],
     unconditional: Sequence[Sequence[float]],
 ) -> list[float]:
-    """The number by which `method` ranks each choice; higher is better, the first wins a tie.
+    """The score of each choice under `method`; the highest score wins, ties go to the first choice.
 
     Args:
-        tokens: of each choice. conditional: their log-probabilities after the prompt. unconditional: without it (may be empty).
+        tokens: token ids of each choice. conditional: their log-probabilities given the prompt. unconditional: without it (may be empty).
     """
     match method:
         case SelectMethod.TOKEN_LENGTH_NORMALIZED:
@@ -34,9 +34,9 @@ def select_scores(
 
 
 def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequence[float]]) -> list[float]:
-    """1 for the choice that is reached by taking the likeliest next token among those still possible, 0 for the others.
+    """Score 1 for the choice reached by repeatedly taking the most likely next token of the remaining choices, 0 for the others.
 
-    Where one choice is the beginning of another, the shorter one is taken when the longer ones' next token is less likely than not.
+    If a choice is a prefix of others, it wins if their next token has a probability below one half.
     """
     alive = list(range(len(tokens)))
     depth = 0
@@ -53,7 +53,7 @@ def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequenc
 
 
 def _at(logprobs: Sequence[float], tokens: Sequence[int], depth: int) -> int:
-    """Index of the score of token `depth`: the first token has none where there is no prompt."""
+    """Index of the score of token `depth`; without a prompt the first token has no score."""
     return max(0, depth - (len(tokens) - len(logprobs)))
 
 

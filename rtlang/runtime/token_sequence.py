@@ -1,8 +1,7 @@
-"""The tokens of a sequence as a graph grows it.
+"""Token sequences of graph nodes.
 
-Text is encoded once, where it enters, after the text that it follows; what was generated is continued by its own token ids. Chat
-messages are framed by the tokenizer's template, which also says whether a conversation begins with a start token; their contents are
-always plain text and never become special tokens.
+Text is encoded once, when it is added; generated tokens are continued as they are. Chat messages are framed by the tokenizer's template,
+which also determines whether a conversation begins with a start token. Message contents are plain text and never become special tokens.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from rtlang.model.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """The tokens up to and including a node, and the chat messages begun so far (the last one still open or not).
+    """The tokens up to and including a node, and the chat messages started so far (the last one may be open).
 
     Attributes:
-        own_ids: the tokens that come after `before`. Each node holds its own only, so a long chain of nodes stays small.
+        own_ids: the tokens after `before`. Each node stores only its own tokens, so long chains stay small.
     """
 
     own_ids: tuple[int, ...] = ()
@@ -35,7 +34,7 @@ class TokenSequence:
 
     @property
     def token_ids(self) -> tuple[int, ...]:
-        """All tokens from the start; put together anew each time."""
+        """All tokens from the start; computed on each access."""
         pieces: list[tuple[int, ...]] = []
         at: TokenSequence | None = self
         while at is not None:
@@ -46,7 +45,7 @@ class TokenSequence:
     def followed_by(
         self, token_ids: Sequence[int], roles: tuple[str, ...] | None = None, is_open: bool | None = None
     ) -> TokenSequence:
-        """This sequence with more tokens; with the same messages unless others are given."""
+        """This sequence followed by more tokens, with the same messages unless given."""
         return TokenSequence(
             tuple(token_ids),
             self.roles if roles is None else roles,
@@ -64,13 +63,13 @@ def append_text(
     text_of: Callable[[Ref], str],
     max_tokens: int,
 ) -> TokenSequence:
-    """The sequence with the text of `parts` after it. Neighbouring pieces of text are encoded as one.
+    """Append the text of `parts` to a sequence. Adjacent texts are encoded as one.
 
     Args:
-        max_tokens: of the whole sequence. What has to be longer is refused before it is put together and encoded.
+        max_tokens: maximum length of the whole sequence; checked before encoding where possible.
     Raises:
-        ContextLengthError: more than max_tokens tokens; the error counts those known so far, or the fewest that the text can have.
-        RequestError: messages do not nest. Whatever the chat template refuses.
+        ContextLengthError: the sequence exceeds max_tokens; the error gives the known count or a lower bound.
+        RequestError: messages are nested. ParameterError: the chat template refuses a role.
     """
     token_ids: list[int] = []
     roles, is_open = before.roles, before.is_open
@@ -85,7 +84,7 @@ def append_text(
     def add(text: str) -> None:
         nonlocal num_chars
         buffer.append(text)
-        num_chars += len(text)  # no character is less than a byte
+        num_chars += len(text)  # every character takes at least one byte
         check(num_chars // tokenizer.longest_token)
 
     def flush() -> None:
@@ -109,13 +108,13 @@ def append_text(
                 add(inputs[part.name])
             case RoleStart():
                 if is_open:
-                    raise RequestError(f"a {part.role} message begins inside a {roles[-1]} message")
+                    raise RequestError(f"a {part.role} message starts inside a {roles[-1]} message")
                 flush()
                 token_ids.extend(tokenizer.chat.open(roles, part.role, is_start=not (len(before) or token_ids)))
                 roles, is_open = (*roles, part.role), True
             case RoleEnd():
                 if not is_open:
-                    raise RequestError("a message ends that was not begun")
+                    raise RequestError("a message ends that was not started")
                 flush()
                 token_ids.extend(tokenizer.chat.close(roles))
                 is_open = False

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from rtlang.errors import ERRORS_BY_CODE, OverloadError, rebuild
 from rtlang.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.params import SamplingParams
-from rtlang.serve.connection import CloseCode, Connection, ConnectionFacts, Submit
 from rtlang.serve.encoding import DecodeLimits, Encoding
 from rtlang.serve.messages import AttachStream, ExtendNodes
 from rtlang.serve.wire import error_from_wire, error_to_wire, event_from_wire, event_to_wire
+
+from rtlang.serve.connection import CloseCode, Connection, ConnectionFacts, Submit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol-v1.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r'^```json title="(client|server)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What `ConstraintCompiler` keeps: constraints that are compiled, and compilations under way."""
+"""Entries of the constraint cache: compiled constraints and pending compilations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from rtlang.contract.errors import ConstraintError
-from rtlang.engine.constraints.session import ConstraintSession, Pace
+from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
 from rtlang.engine.daemon_pool import Timer
 from rtlang_grammars.spec import CompiledGrammar
 from rtlang_grammars.spelling import ClosingPath
@@ -15,13 +15,13 @@ from rtlang_grammars.spelling import ClosingPath
 
 @dataclass(slots=True)
 class CacheEntry:
-    """A constraint ready for use, or why it is not.
+    """A compiled constraint, or the error of its compilation.
 
     Attributes:
-        size_bytes: memory held when that was last looked at: tables and masks are made while they are used.
-        path: the shortest known way to a complete text.
-        is_suspect: a matcher of it failed, and matchers of one grammar share parts: it is not given out again.
-        pace: how long its masks take.
+        size_bytes: memory when last measured; it grows, since tables and masks are computed lazily.
+        path: the shortest known completion path.
+        is_invalid: a matcher failed; since matchers share state, the entry must not be used again.
+        mask_times: tracks whether its masks are slow.
     """
 
     size_bytes: int
@@ -29,15 +29,15 @@ class CacheEntry:
     grammar: CompiledGrammar | None = None
     path: ClosingPath | None = None
     error: ConstraintError | None = None
-    is_suspect: bool = False
-    pace: Pace = field(default_factory=Pace)
+    is_invalid: bool = False
+    mask_times: MaskTimes = field(default_factory=MaskTimes)
 
-    def suspect(self) -> None:
-        """Do not use this any more."""
-        self.is_suspect = True
+    def invalidate(self) -> None:
+        """Mark the entry as unusable."""
+        self.is_invalid = True
 
     def growth(self) -> int:
-        """Bytes that were added since the last look; a look."""
+        """Measure the memory again; returns the growth in bytes since the last measurement."""
         before = self.size_bytes
         if self.grammar is not None:
             self.size_bytes = self.grammar.size_bytes + self.source_bytes
@@ -46,10 +46,10 @@ class CacheEntry:
 
 @dataclass(slots=True)
 class PendingCompile:
-    """A compilation that is under way, and who waits for it.
+    """A running compilation and the requests that wait for it.
 
     Attributes:
-        is_unwanted: set when nobody waits any more: the compilation may stop.
+        is_unwanted: set when no request waits any more, so the compilation may stop.
     """
 
     timer: Timer | None = None

@@ -1,9 +1,8 @@
-"""Constraints beside the engine: compiled off the step, followed one matcher per request, masks filled on threads.
+"""Compiles constraints and fills masks on threads beside the engine.
 
-The engine never waits for a grammar. `ConstraintCompiler.session` answers with a future; equal constraints that are asked for at the
-same time are compiled once, and a byte-bounded cache keeps the compiled ones (and the refusals) by the canonical form of their source. A
-`ConstraintSession` is one request's way through its constraint, and keeps the promise that the text is complete when its tokens are used
-up. Whatever goes wrong with one constraint becomes the error of the requests that asked for it, and of no other.
+The engine never waits for a grammar: `ConstraintCompiler.session` returns a future. Equal constraints requested at the same time are
+compiled once, and a cache with a byte limit keeps compiled constraints (and compilation errors) by the canonical form of their source. A
+failure of one constraint fails the requests that use it and no others.
 """
 
 from __future__ import annotations
@@ -36,35 +35,35 @@ from rtlang_grammars.spec import Constraint, GrammarBackend, GrammarError
 from rtlang_grammars.vocabulary import Vocabulary
 
 _SEARCH_LIMIT = 4096
-"""Tokens of the longest way to the end that is looked for when a constraint is compiled."""
+"""Maximum length in tokens of the completion path searched at compile time."""
 _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
-"""Sources that are kept beside their canonical forms, and how long they may be; others are read each time, off the step."""
+"""Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
 MAX_LATE = 4
-"""Compilations that may go on after their time. Our own engine stops soon after it is told to; of a foreign library each takes a core."""
+"""Maximum number of compilations that continue after their time limit. The rtlang backend stops soon; other libraries keep a core busy."""
 
 NUM_SLOW = 4
-"""Masks that take long and may be made at a time: one that takes very long is not to hold up all others of its kind."""
+"""Number of threads for slow masks, so that one very slow mask does not block the others."""
 
 
 class VocabularySource(Protocol):
-    """What is needed of a tokenizer."""
+    """The part of a tokenizer that the compiler needs."""
 
     def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
-        """The tokens as grammars see them, for logits `vocab_size` wide."""
+        """The vocabulary for logits of width `vocab_size`."""
 
 
 class ConstraintCompiler:
-    """Compiles constraints and fills masks, on threads of its own. Safe to use from several threads.
+    """Compiles constraints and fills masks on its own threads. Safe to use from several threads.
 
     Args:
-        config: the settings that begin with grammar_ are used.
-        tokenizer: of the model; its vocabulary is indexed when the first constraint comes.
+        config: the grammar_* settings are used.
+        tokenizer: the model's tokenizer; its vocabulary is indexed with the first constraint.
         vocab_size: width of the model's logits.
-        metrics: where the times of compiling and of filling masks are observed, if anywhere.
-        executor, timer: run everything instead of own threads, and start a timer; for tests.
+        metrics: receives the times of compilation and mask filling; optional.
+        executor, timer: replace the threads and timers; for tests.
     Raises:
-        ConfigError: grammar_cache_dir is in the home of a user who is not here.
+        ConfigError: grammar_cache_dir names an unknown user (~name).
     """
 
     def __init__(
@@ -78,33 +77,33 @@ class ConstraintCompiler:
         timer: Callable[[float, Callable[[], None]], Timer] = start_timer,
     ) -> None:
         self._config, self._tokenizer, self._vocab_size = config, tokenizer, vocab_size
-        self._folder = _folder(config)  # as it is now, whatever directory the process changes to
+        self._folder = _folder(config)  # resolved now, in case the process changes its working directory
         self._metrics = metrics or Metrics()
         self._own_threads = executor is None
-        # Masks have threads of their own: a step must never stand behind a compilation.
+        # Masks have their own threads: a step must never queue behind a compilation.
         self._compile_pool = executor or DaemonPool(config.grammar_threads, "constraint-compile")
         self._fill_pool = executor or DaemonPool(config.grammar_threads, "constraint-fill")
-        # A mask that takes long has threads apart: a step waits for all masks in the other pool.
+        # Slow masks have separate threads, because a step waits for all masks in the other pool.
         self._prepare_pool = executor or DaemonPool(NUM_SLOW, "constraint-prepare")
         self._start_timer = timer
         self._lock, self._backend_lock = threading.Lock(), threading.Lock()
         self._backend: GrammarBackend | None = None
         self._search: CompletionSearch | None = None
-        self._cache: OrderedDict[Constraint, CacheEntry] = OrderedDict()  # by canonical forms
-        self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # canonical forms of others
+        self._cache: OrderedDict[Constraint, CacheEntry] = OrderedDict()  # keyed by canonical form
+        self._forms: OrderedDict[Constraint, Constraint] = OrderedDict()  # other sources -> canonical form
         self._waiting: dict[Constraint, PendingCompile] = {}
         self._running: set[Constraint] = set()
-        self._late: set[Constraint] = set()  # of those running, the ones whose requests were told so
+        self._late: set[Constraint] = set()  # running compilations whose requests were failed
         self._is_closed = False
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
     def session(self, constraint: Constraint, max_tokens: int) -> Future[ConstraintSession]:
-        """A session at the start of the text, for at most `max_tokens` tokens.
+        """Create a session at the start of a text of at most `max_tokens` tokens.
 
         Never raises and never blocks. The future may be cancelled. It fails with:
-            ConstraintError: the constraint cannot be compiled, or not in time.
-            BudgetError: no complete text of at most max_tokens tokens was found.
-            OverloadError: too many compilations go on after their time.
+            ConstraintError: the constraint cannot be compiled, or not within the time limit.
+            BudgetError: no completion path of at most max_tokens tokens was found.
+            OverloadError: too many compilations have exceeded their time limit.
         """
         future: Future[ConstraintSession] = Future()
         with self._lock:
@@ -113,7 +112,7 @@ class ConstraintCompiler:
                 return future
             constraint = self._forms.get(constraint, constraint)
             compiled = self._cache.get(constraint)
-            if compiled is not None and compiled.is_suspect:
+            if compiled is not None and compiled.is_invalid:
                 self.num_cached_bytes -= self._cache.pop(constraint).size_bytes
                 compiled = None
             if compiled is not None:
@@ -138,12 +137,12 @@ class ConstraintCompiler:
         return future
 
     def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
-        """Write row i of `bitmask` for sessions[i], on threads.
+        """Fill row i of `bitmask` for sessions[i], on threads.
 
         Args:
-            bitmask: int32, [at least len(sessions), ceil(vocab_size / 32)]; must not be read before the future is done.
+            bitmask: int32, [at least len(sessions), ceil(vocab_size / 32)]; do not read it before the future is done.
         Returns:
-            A future that is done when all rows are written. A session that fails does not fail it; see `raise_if_failed`.
+            A future that is done when all rows are written. A failing session does not fail the future; see `raise_if_failed`.
         """
         num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
         done: Future[None] = Future()
@@ -165,9 +164,9 @@ class ConstraintCompiler:
         return done
 
     def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
-        """Make the next mask of a slow session, on a thread; until `session.is_preparing` ends nothing else may use the session.
+        """Make the next mask of a slow session on a thread; do not use the session while `session.is_preparing`.
 
-        `wake` is called when the mask is there, from that thread.
+        `wake` is called on that thread when the mask is ready.
         """
 
         def submit(make: Callable[[], None]) -> None:
@@ -181,7 +180,7 @@ class ConstraintCompiler:
         session.prepare(-(-self._vocab_size // 32), submit, wake)
 
     def close(self) -> None:
-        """Stop the threads; what has not been compiled yet is cancelled. Idempotent."""
+        """Stop the threads and cancel pending compilations. Idempotent."""
         with self._lock:
             self._is_closed = True
             waiting, self._waiting = list(self._waiting.values()), {}
@@ -202,11 +201,11 @@ class ConstraintCompiler:
         if self._config.grammar_backend == "rtlang" and not warm_up.is_ready(
             self._vocab_size,
             constraint,
-            lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # others go first
+            lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # lets other threads run first
         ):
             return
         with self._lock:
-            # It timed out or was closed before its turn; or it did, was asked for again, and had that turn already.
+            # It timed out, was closed, or was requested again and compiled in the meantime.
             if constraint not in self._waiting or constraint in self._running:
                 return
             is_unwanted = self._waiting[constraint].is_unwanted
@@ -216,7 +215,9 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
-        if self._backend is not None:  # now, and not when it was asked for: nobody fails because others took long
+        if (
+            self._backend is not None
+        ):  # starts now, not at the request, so that no request fails because others were slow
             self._start_timer_of(constraint)
         started = perf_counter()
         form, compiled, is_new = self._compiled(constraint, is_unwanted)
@@ -244,35 +245,35 @@ class ConstraintCompiler:
                 self._answer(future, compiled, max_tokens)
 
     def _drop_oldest(self) -> None:
-        """Keep the bound on the cache. The lock is held."""
+        """Enforce the cache limit. Call with the lock held."""
         while self.num_cached_bytes > self._config.grammar_cache_bytes:
             _, dropped = self._cache.popitem(last=False)
             self.num_cached_bytes -= dropped.size_bytes
 
     def _remember(self, constraint: Constraint, form: Constraint) -> None:
-        """Know the canonical form of a constraint the next time. The lock is held."""
+        """Cache the canonical form of a constraint. Call with the lock held."""
         if form != constraint and len(constraint.source) <= _MAX_OTHER_BYTES:
             self._forms[constraint] = form
             if len(self._forms) > _MAX_OTHER_FORMS:
                 self._forms.popitem(last=False)
 
     def _compiled(self, constraint: Constraint, is_unwanted: threading.Event) -> tuple[Constraint, CacheEntry, bool]:
-        """The canonical form of a constraint, what it became, and whether that was not known before."""
+        """The canonical form of a constraint, its cache entry, and whether the entry is new."""
         source_bytes, form = len(constraint.source), constraint
         try:
             form = canonical(constraint)
             with self._lock:
                 known = self._cache.get(form)
-            if known is not None and not known.is_suspect:
+            if known is not None and not known.is_invalid:
                 return form, known, False
             backend, search = self._make_backend()
             grammar = backend.compile(constraint, is_unwanted)
             matcher = grammar.matcher()
             path = search.find(matcher, _SEARCH_LIMIT, is_unwanted=is_unwanted)
             if path is None and is_unwanted.is_set():
-                raise GrammarError("the search for an end was cancelled")
+                raise GrammarError("the search for a completion path was cancelled")
             if path is None and search.is_hopeless(matcher):
-                raise GrammarError("the constraint allows no text that ends")
+                raise GrammarError("the constraint allows no complete text")
         except BaseException as error:  # see ConstraintSession.fill
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True
@@ -299,10 +300,12 @@ class ConstraintCompiler:
         keeper, ends = BudgetKeeper(search, path), search.vocabulary.eos_token_ids
         grammar = compiled.grammar
         check, report = (grammar.value_check, grammar.report) if isinstance(grammar, EngineGrammar) else (None, None)
-        return ConstraintSession(matcher, keeper, ends, compiled.suspect, check, report, pace=compiled.pace)
+        return ConstraintSession(
+            matcher, keeper, ends, compiled.invalidate, check, report, mask_times=compiled.mask_times
+        )
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
-        """The backend, made when first asked for. That may take long: until it is there no time runs for constraints."""
+        """The backend, created on first use. This may take long and does not count toward the time limit of constraints."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)
@@ -342,7 +345,7 @@ class ConstraintCompiler:
         self._refuse(constraint, waiting)
 
     def _make_room(self) -> None:
-        """Have as many threads as there should be besides those that work on what is late. The lock is held."""
+        """Adjust the number of threads, not counting those busy with late compilations. Call with the lock held."""
         if isinstance(self._compile_pool, DaemonPool):
             self._compile_pool.resize(self._config.grammar_threads + len(self._late))
 
@@ -360,7 +363,7 @@ class ConstraintCompiler:
         return ConstraintError(f"the constraint was not compiled within {timeout:g} s")
 
     def _submit(self, pool: Executor, job: Callable[[], None], asked: Future[Any] | None = None) -> None:
-        """Run a job, unless the pool is shut down before it begins: then what was `asked` for is cancelled."""
+        """Run a job; if the pool is shut down before it starts, the requested futures are cancelled."""
         try:
             submitted = pool.submit(job)
         except RuntimeError:
@@ -378,7 +381,7 @@ def _folder(config: RuntimeConfig) -> Path | None:
 
 
 def _copy_of(error: ConstraintError) -> ConstraintError:
-    """An error of its own for each request: a raised exception collects tracebacks."""
+    """A copy of an error for one request, since a raised exception accumulates tracebacks."""
     copy = ConstraintError(error.message)
     copy.location = error.location
     return copy

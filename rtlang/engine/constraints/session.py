@@ -1,4 +1,4 @@
-"""One request's way through its constraint: masks, tokens, and the promise that the text is complete when its tokens are used up."""
+"""The constraint state of one request: masks, accepted tokens, and completion within the token limit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rtlang_grammars.spec import GrammarError, GrammarMatcher
 from rtlang_grammars.value_checks import ValueCheck
 
 SLOW_FILL_S = 0.05
-"""CPU time of a mask beyond which those after it are made before their step, which others would wait in."""
+"""CPU time in seconds above which a mask counts as slow; later masks are then made outside the steps."""
 NUM_QUICK_AFTER_SLOW = 32
-"""So many masks in a row have to take less until they are made in the steps again."""
+"""Number of consecutive fast masks after which masks are made within the steps again."""
 
 
-class Pace:
-    """How long the masks of a grammar take; its sessions share one.
+class MaskTimes:
+    """Tracks mask times of one grammar; shared by its sessions.
 
     Attributes:
-        is_slow: a mask took longer than `SLOW_FILL_S`: the next ones are to be made by `prepare`, out of the steps.
+        is_slow: whether a recent mask took longer than `SLOW_FILL_S`, so the next ones should be made by `prepare`.
     """
 
     __slots__ = ("_num_quick", "is_slow")
@@ -34,28 +34,28 @@ class Pace:
         self.is_slow, self._num_quick = False, 0
 
     def note(self, seconds: float) -> None:
-        """A mask was made."""
+        """Record the CPU time of a mask."""
         took_long = seconds > SLOW_FILL_S
         self._num_quick = 0 if took_long else self._num_quick + 1
         self.is_slow = took_long or (self.is_slow and self._num_quick < NUM_QUICK_AFTER_SLOW)
 
 
 class ConstraintSession:
-    """One request's way through its constraint. Used by one thread at a time.
+    """The constraint state of one request. Used by one thread at a time.
 
     Attributes:
-        end_token_ids: tokens that end the text. They are allowed exactly where it is complete, and not to be given to `accept`.
-        value_check: what the finished text must still pass; None where the masks hold everything.
-        report: what became of every keyword of a schema; None for other constraints.
+        end_token_ids: tokens that end the text. Masks allow them exactly where the text is complete; do not pass them to `accept`.
+        value_check: check for the finished text; None if the masks enforce the whole constraint.
+        report: how each keyword of a schema is handled; None for other constraints.
     """
 
     __slots__ = (
         "_error",
         "_is_closed",
         "_keeper",
+        "_mask_times",
         "_matcher",
         "_on_failure",
-        "_pace",
         "_prepared",
         "end_token_ids",
         "report",
@@ -71,9 +71,9 @@ class ConstraintSession:
         value_check: ValueCheck | None = None,
         report: Report | None = None,
         *,
-        pace: Pace | None = None,
+        mask_times: MaskTimes | None = None,
     ) -> None:
-        self._pace, self._is_closed = pace or Pace(), False
+        self._mask_times, self._is_closed = mask_times or MaskTimes(), False
         self._prepared: Future[NDArray[np.int32]] | None = None
         self.value_check, self.report = value_check, report
         self._matcher, self._keeper, self.end_token_ids, self._on_failure = matcher, keeper, end_token_ids, on_failure
@@ -81,23 +81,23 @@ class ConstraintSession:
 
     @property
     def matcher(self) -> GrammarMatcher:
-        """What follows the text; to be looked at, not moved."""
+        """The matcher; must not be advanced by the caller."""
         return self._matcher
 
     @property
     def is_accepting(self) -> bool:
-        """The text so far is complete."""
+        """Whether the text so far is complete."""
         return self._matcher.is_accepting
 
     @property
     def is_complete(self) -> bool:
-        """The text so far is complete and nothing can follow."""
+        """Whether the text so far is complete and nothing can follow."""
         return self._matcher.is_terminated
 
     def fill(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into a row of the bitmask, [ceil(vocab_size / 32)] int32.
 
-        Does not raise: where the matcher fails the row is left empty and `raise_if_failed` tells.
+        Does not raise: if the matcher fails, the row is cleared and `raise_if_failed` raises.
         """
         if self._prepared is not None:
             row[:] = self._prepared.result()
@@ -109,28 +109,28 @@ class ConstraintSession:
         started = thread_time()
         try:
             self._matcher.fill_bitmask(row)
-        except BaseException as error:  # a foreign library may panic, which is no Exception; other rows must not suffer
+        except BaseException as error:  # third-party libraries may panic, which is not an Exception
             self._fail(error)
             row.fill(0)
-        self._pace.note(thread_time() - started)
+        self._mask_times.note(thread_time() - started)
 
     @property
     def is_slow(self) -> bool:
-        """Masks of this grammar take long: the next is to be made by `prepare`."""
-        return self._pace.is_slow
+        """Whether masks of this grammar are slow, so the next one should be made by `prepare`."""
+        return self._mask_times.is_slow
 
     @property
     def is_preparing(self) -> bool:
-        """The next mask is being made: nothing else of this may be used."""
+        """Whether the next mask is being made; do not use the session until then."""
         return self._prepared is not None and not self._prepared.done()
 
     def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
-        """Make the mask that the next `fill` writes, by a job.
+        """Make the next mask in a job; the next `fill` then copies it.
 
         Args:
             num_words: width of the mask, ceil(vocab_size / 32).
-            submit: has the job run on another thread.
-            wake: called when the mask is there, from that thread.
+            submit: runs the job on another thread.
+            wake: called on that thread when the mask is ready.
         """
         row = np.zeros(num_words, dtype=np.int32)
 
@@ -145,28 +145,28 @@ class ConstraintSession:
         submit(make)
 
     def close(self) -> None:
-        """The request has ended: a mask that is not begun is not made."""
+        """End the session; a pending mask that was not started is skipped."""
         self._is_closed = True
 
     def raise_if_failed(self) -> None:
-        """Raise what made the last `fill` fail.
+        """Raise the error of the last `fill`, if it failed.
 
         Raises:
-            ConstraintError: the matcher gave up.
+            ConstraintError: the matcher failed.
         """
         if self._error is not None:
             raise self._error
 
     def accept(self, token_id: int, remaining: int) -> int:
-        """Take in a drawn token, or a better one where it would leave no way to complete the text in time.
+        """Accept a sampled token, or replace it if it would leave too few tokens to complete the text.
 
         Args:
             token_id: a token that the last mask allowed, not an end token.
-            remaining: tokens that may still be generated, this one included.
+            remaining: tokens that may still be generated, including this one.
         Returns:
-            The token to append to the sequence; an end token where the text has to end here, which completes the session.
+            The token to append; an end token if the text must end here, which completes the session.
         Raises:
-            ConstraintError: the token is not allowed, or the matcher gave up.
+            ConstraintError: the token is not allowed, or the matcher failed.
         """
         try:
             token = self._keeper.advance(self._matcher, token_id, remaining)
@@ -175,7 +175,7 @@ class ConstraintSession:
             for end_token_id in sorted(self.end_token_ids):
                 if self._matcher.accept_token(end_token_id):
                     return end_token_id
-            raise GrammarError("the text has to end here, and the model has no end token")
+            raise GrammarError("the text must end here, but the model has no end token")
         except BaseException as error:
             raise self._fail(error) from error
 
@@ -186,7 +186,7 @@ class ConstraintSession:
 
 
 def as_constraint_error(error: BaseException) -> ConstraintError:
-    """Whatever went wrong with a constraint, as the error of the requests that asked for it."""
+    """Convert any exception to a ConstraintError."""
     if isinstance(error, ConstraintError):
         return error
     if isinstance(error, GrammarError):

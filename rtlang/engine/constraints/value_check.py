@@ -1,9 +1,8 @@
-"""Values that their constraint could not hold in full: checked when they are finished, off the step, and asked for again where they fail.
+"""Checks finished values against keywords that masks do not enforce, and regenerates invalid ones.
 
-A schema may have keywords that its masks do not enforce (`Report` names them). Where a constraint has such keywords its finished text is
-validated on a thread of its own, within a time; a text that fails is generated again as often as the request allows, and then the request
-ends in an InvalidValueError. While a text may still be replaced nothing of it is shown. Everything but the check itself happens on
-the engine thread.
+A schema may have keywords that its masks do not enforce (its `Report` lists them). Such values are validated on a separate thread with a
+time limit; an invalid value is generated again up to `max_retries` times, after which the request ends with InvalidValueError. Text that
+may still be replaced is not streamed. Everything except the check itself runs on the engine thread.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ _NUM_THREADS = 2
 
 
 class Start(Protocol):
-    """Starts a generation like another one; see `Engine.add`."""
+    """Starts a generation with other parameters, seed and listener; see `Engine.add`."""
 
     def __call__(self, params: SamplingParams, seed: int, listener: Callable[[RequestOutput], None]) -> Request: ...
 
 
 class ValueChecker:
-    """Stands between requests and their listeners. Used on the engine thread; its pool checks values.
+    """Intercepts outputs between requests and their listeners. Used on the engine thread; a pool checks values.
 
     Args:
-        post: runs a command on the engine thread; raises EngineDeadError where that has ended.
+        post: runs a command on the engine thread; raises EngineDeadError if that has ended.
         pool: runs the checks instead of own threads; for tests.
     """
 
@@ -43,7 +42,7 @@ class ValueChecker:
         self._pool = pool or DaemonPool(_NUM_THREADS, "value-check")
 
     def close(self) -> None:
-        """Check nothing more."""
+        """Stop checking values."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def start(
@@ -55,13 +54,13 @@ class ValueChecker:
         abort: Callable[[Request], None],
         is_wanted: Callable[[], bool],
     ) -> Request:
-        """Start a generation whose listener gets a valid value or an error.
+        """Start a generation whose listener receives a valid value or an error.
 
         Args:
-            abort: ends a request, as `Engine.abort`.
-            is_wanted: whether anyone still waits for the value. Where nobody does, later requests end.
+            abort: ends a request, like `Engine.abort`.
+            is_wanted: whether the value is still needed; otherwise later attempts are aborted.
         Returns:
-            The first request. Outputs may come of later ones, and name them.
+            The first request. Outputs may belong to later attempts and then name their request.
         """
         return _Generation(self._submit, start, params, seed, listener, abort, is_wanted).begin()
 
@@ -73,17 +72,17 @@ class ValueChecker:
             except GrammarError as error:
                 answer = ConstraintError(error.reason, error.location)
             except Exception as error:
-                answer = ConstraintError(f"the value cannot be checked: {type(error).__name__}: {error}")
+                answer = ConstraintError(f"checking the value failed: {type(error).__name__}: {error}")
             try:
                 self._post(lambda: then(answer))
             except EngineDeadError:
-                return  # whoever waits was told when it ended
+                return  # the listener was already notified
 
         self._pool.submit(job)
 
 
 class _Generation:
-    """One wanted value, and the requests for it, one after the other."""
+    """One requested value, with its successive attempts."""
 
     def __init__(
         self,
@@ -104,7 +103,7 @@ class _Generation:
         attempt, params = self._num_attempts, self._params
         self._num_attempts += 1
         if attempt and params.temperature == 0:
-            params = replace(params, temperature=1.0)  # else the same text would come again
+            params = replace(params, temperature=1.0)  # greedy decoding would repeat the same text
         return self._start(params, (self._seed + attempt * _SEED_STEP) % (1 << 64), self._on_output)
 
     def _on_output(self, output: RequestOutput) -> None:

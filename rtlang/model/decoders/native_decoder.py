@@ -1,10 +1,9 @@
-"""The native decoder: Llama, Mistral, Qwen2 and Qwen3 by configuration, in as few operators per layer as possible.
+"""The native decoder for Llama, Mistral, Qwen2 and Qwen3, with as few operators per layer as possible.
 
-A layer is nine calls: norm with residual, one linear for q, k and v, rotation with the write into the pages, attention, output
-linear, norm with residual, one linear for gate and up, their product, down linear. Small models are dominated by what each call costs
-in Python, so everything that does not change between steps is prepared at load; on a CPU, a step of few tokens through a small one
-is one call for all layers (`rtlang_kernels.fused`). After the last layer only the rows that need logits go on. Nothing here knows
-`transformers`.
+A layer is nine calls: norm with residual, one linear for q, k and v, rotation fused with the KV write, attention, output linear, norm with
+residual, one linear for gate and up, their product, down linear. The Python cost of each call dominates small models, so everything that
+does not change between steps is prepared at load time; on a CPU, a step of few tokens through a small model is one call for all layers.
+After the last layer only the rows that need logits are kept. Does not use `transformers`.
 
 Sources: Touvron et al. 2023 (Llama), Jiang et al. 2023 (Mistral), Qwen2 and Qwen3 technical reports, Su et al. 2021 (rotary
 embedding).
@@ -29,45 +28,45 @@ from rtlang_kernels.fused import FusedLayer, FusedShape, FusedStep, Weights
 
 logger = logging.getLogger(__name__)
 
-# Weights of so many bytes stay in a CPU's caches, or nearly: reading them takes no longer than the calls between operations, so that one
-# call for all layers pays. It has its own copy of them.
+# Weights up to this size (nearly) fit the CPU's caches: reading them takes no longer than the calls between operations, so one fused call
+# for all layers is faster. It needs its own copy of the weights.
 _LARGEST_FUSED = 48 << 20
-_FIRST_ROPE_LEN = 4096  # rows of the rotation tables made at load; they double when a longer sequence comes
+_FIRST_ROPE_LEN = 4096  # initial length of the rotation tables; doubled for longer sequences
 
 
 class Decoder(Protocol):
-    """What the model runner needs of a model. One forward pass at a time."""
+    """A model, as used by the runners. Computes one forward pass at a time."""
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of weights, activations and KV."""
+        """Dtype of weights, activations and KV."""
 
     @property
     def geometries(self) -> tuple[HeadGeometry, ...]:
-        """Heads of each layer."""
+        """Head geometry of each layer."""
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Of each layer."""
+        """Sliding window and chunk size of each layer."""
 
     def reserve(self, longest: int) -> None:
-        """Make whatever grows with the length of sequences for up to `longest` tokens now: a captured graph holds on to it."""
+        """Allocate everything that depends on sequence length for up to `longest` tokens, since captured graphs keep the addresses."""
 
     def forward(self, attention: StepAttention) -> Tensor:
-        """Compute a step, writing its K and V; returns [N, width], one row per `batch.logit_indices`, for `project`."""
+        """Compute a step and write its K and V; returns states [N, width] for `project`, one row per `batch.logit_indices`."""
 
     def project(self, states: Tensor) -> Tensor:
-        """Logits [M, vocab_size] of any M rows of what `forward` returned."""
+        """Logits [M, vocab_size] of any M rows returned by `forward`."""
 
 
 class WeightSource(Protocol):
-    """Where tensors come from: files, or a random generator."""
+    """A source of weights: files, or a random generator."""
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """The named tensor in the decoder's dtype; raises ModelLoadError if it is missing or has another shape."""
+        """The named tensor in the decoder's dtype. Raises ModelLoadError if it is missing or has another shape."""
 
     def has(self, name: str) -> bool:
-        """Whether there is such a tensor, where that is not sure."""
+        """Whether an optional tensor exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class NativeDecoder:
 
     @classmethod
     def load(cls, config: ModelConfig, source: WeightSource, dtype: torch.dtype) -> NativeDecoder:
-        """Take the weights of `config` from `source`, layer by layer, packing each as it comes.
+        """Load the weights of `config` from `source` layer by layer, packing each one immediately.
 
         Raises:
             ModelLoadError: a tensor is missing or has the wrong shape.
@@ -123,13 +122,13 @@ class NativeDecoder:
         return decoder
 
     def forward(self, attention: StepAttention) -> Tensor:
-        """See `Decoder`; the rows returned are normalised hidden states [N, hidden_size]."""
+        """See `Decoder`. Returns normalized hidden states [N, hidden_size]."""
         batch, kv = attention.batch, attention.kv
         config, eps = self.config, self.native.rms_norm_eps
         head_dim, num_q, num_kv = config.head_dim, config.num_q_heads, config.num_kv_heads
         split, scale = [num_q, num_kv, num_kv], head_dim**-0.5
         num_tokens, positions, slots = batch.num_tokens, batch.positions, batch.slot_mapping
-        # All rows sample one token, in their order:
+        # All rows need one sample, in order:
         is_plain = not batch.scoring_rows and len(batch.logit_indices) == num_tokens
         cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
@@ -148,7 +147,7 @@ class NativeDecoder:
             column.silu_and_mul,
         )
         x = torch.zeros_like(residual)
-        # Rows that only fill a captured batch up are never written; zeros keep what they compute finite.
+        # Padding rows of a captured batch are never written; zeros keep their values finite.
         make_out = residual.new_zeros if plan.column == "triton" else residual.new_empty
         out = make_out((num_tokens, num_q, head_dim))
         lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
@@ -194,12 +193,12 @@ class NativeDecoder:
 
 
 def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
-    """Bytes of a native decoder's weights: the embedding once, and once more as the head's packed copy."""
+    """Bytes of a native decoder's weights, including the packed copy of a tied embedding."""
     return _fused_shape(config, dtype).num_bytes(config.num_layers, 2 * config.vocab_size)
 
 
 def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:
-    """Bytes of the second copy of its weights that a native decoder keeps for steps of few tokens; 0 where it keeps none."""
+    """Bytes of the second copy of the weights for fused steps; 0 if there is none."""
     shape = _fused_shape(config, dtype)
     if ops.column_for(device, dtype).fused_step is None or not shape.is_supported:
         return 0
@@ -209,7 +208,7 @@ def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -
 
 def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, Tensor]:
     """Cosine and sine of every angle: float32 [max_len, head_dim // 2] each; element i rotates lanes i and i + head_dim // 2."""
-    # In float32 throughout, as published checkpoints were trained: rounded frequencies times long positions are part of the model.
+    # Computed in float32, like the published checkpoints: the rounding of frequencies times long positions is part of the model.
     frequencies = 1.0 / rope.theta ** (torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim)
     if rope.kind == "linear":
         frequencies = frequencies / rope.factor
@@ -220,15 +219,15 @@ def rope_tables(rope: RopeConfig, head_dim: int, max_len: int) -> tuple[Tensor, 
 
 
 def _llama3_frequencies(rope: RopeConfig, frequencies: Tensor) -> Tensor:
-    """Long wavelengths are stretched by `factor`, short ones stay, those between are blended."""
+    """Stretch long wavelengths by `factor`, keep short ones, and interpolate in between."""
     turns = rope.original_max_position_embeddings * frequencies / (2 * math.pi)  # full turns within the original length
     blend = ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0.0, 1.0)
     return blend * frequencies + (1.0 - blend) * frequencies / rope.factor
 
 
 def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
-    """The embedding and the head's weight, [vocab_size, hidden_size] each. Tied, they are one tensor under either name; two that differ
-    are not tied, whatever config.json says, as in transformers."""
+    """The embedding and the head's weight, [vocab_size, hidden_size] each. Tied weights are one tensor under either name; two different
+    tensors are not tied, regardless of config.json, as in transformers."""
     names, shape = ("model.embed_tokens.weight", "lm_head.weight"), (config.vocab_size, config.hidden_size)
     present = [name for name in names if not config.tie_word_embeddings or source.has(name)]
     tensors = [source.tensor(name, shape) for name in present or names[:1]]
@@ -242,7 +241,7 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
 
 
 def _load_layer(config: ModelConfig, source: WeightSource, layer: int) -> tuple[_Layer, FusedLayer]:
-    """The layer, ready for use, and its weights as they were."""
+    """The prepared layer, and its plain weights."""
     native = config.native
     assert native is not None
     prefix = f"model.layers.{layer}."

@@ -1,9 +1,9 @@
-"""Any causal model of `transformers` over our pages.
+"""Runs causal models of `transformers` with paged attention.
 
-The model's own code computes everything but attention: a function of ours is registered in the library's attention interface, and
-one in its mask interface that names the kind of mask instead of building it. The model sees one flattened ragged batch of batch
-size 1 with a position per token and no cache. Models that bypass the interface, or compute something else on such a batch, are found
-by a self-check at load and refused by name, never served wrong.
+The model's own code computes everything except attention: one function is registered in the library's attention interface, and one in its
+mask interface that describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with a position
+per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they are refused
+by name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What only a GPU has: a memory of its own, copies that nobody waits for, graphs of launches.
+"""The interface to a device: memory, asynchronous copies and captured graphs.
 
-It is little, so that all the rest can be tested without one. `CudaAccelerator` is a GPU (torch gives AMD's the same name);
-`InterpretedAccelerator` has CPU tensors, on which triton's interpreter runs the same kernels, and leaves out what it has no need for.
+The interface is small, so that everything above it can be tested without a GPU. `CudaAccelerator` is a GPU (including AMD's, which torch
+also calls cuda); `InterpretedAccelerator` holds CPU tensors, on which triton's interpreter runs the same kernels.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rtlang_kernels.launch_graph import captured
 
 
 class Fetched(Protocol):
-    """Tensors on their way to the system_resources."""
+    """Tensors being copied to the host."""
 
     def wait(self) -> list[NDArray[Any]]:
-        """Their values, once they are there."""
+        """Wait for the copies and return the values."""
 
 
 class Accelerator(Protocol):
-    """A device that models run on. Used from one thread.
+    """A device that runs models. Used from one thread.
 
     Attributes:
-        device: of its tensors.
-        name: for people.
-        compiles: whether a kernel takes long at its first launch.
+        device: the torch device.
+        name: human-readable name.
+        compiles: whether kernels are compiled at their first launch.
     """
 
     device: torch.device
@@ -43,41 +43,41 @@ class Accelerator(Protocol):
     compiles: bool
 
     def enter(self) -> None:
-        """Make it the calling thread's device; each thread has one of its own."""
+        """Make this the current device of the calling thread."""
 
     def free_bytes(self) -> int:
-        """Device memory that could still be taken."""
+        """Free device memory in bytes."""
 
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
-        """Begin to copy tensors to the host, after what was launched so far; does not wait."""
+        """Start copying tensors to the host, ordered after earlier launches; does not wait."""
 
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
-        """Run a function; why it cannot be captured, for people, None if it can. It must have run before."""
+        """Run a function; returns why it cannot be captured, or None if it can. It must have run once before."""
 
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        """A way to launch again what `function` launches, on the same tensors; its result is the same tensor each time.
+        """Capture `function`; the result replays its launches on the same tensors and returns the same tensor each time.
 
-        `function` must have no obstacle, and have run before. It is kept, and with it the tensors that it holds.
+        `function` must be capturable and must have run once. It is kept alive together with its tensors.
         Raises:
-            RuntimeError: the device does not capture it after all.
+            RuntimeError: capturing failed.
         """
 
     def release(self) -> None:
-        """Give memory that no tensor holds back to the machine. For whoever has just given tensors up."""
+        """Return unused cached memory to the system. Call this after dropping tensors."""
 
 
 def accelerator_for(name: str) -> Accelerator:
-    """The device that `RuntimeConfig.device` names.
+    """The accelerator for `RuntimeConfig.device`.
 
     Raises:
-        ConfigError: it is not there, or its kernels cannot run.
+        ConfigError: the device is unavailable or cannot run the kernels.
     """
     if name == "cuda":
         if not torch.cuda.is_available():
             raise ConfigError("device", name, "torch sees no GPU here")
         try:
             return CudaAccelerator()
-        except RuntimeError as error:  # it is in exclusive use, or broken
+        except RuntimeError as error:  # in exclusive use, or broken
             raise ConfigError("device", name, f"the GPU cannot be used: {' '.join(str(error).split())}") from error
     if os.environ.get("TRITON_INTERPRET") != "1" or os.environ.get("RTLANG_KERNELS") != "triton":
         raise ConfigError("device", name, "TRITON_INTERPRET=1 and RTLANG_KERNELS=triton must be set")
@@ -85,7 +85,7 @@ def accelerator_for(name: str) -> Accelerator:
 
 
 class CudaAccelerator:
-    """The current GPU of the thread that makes it. All launches and copies are in order, on one stream."""
+    """The current GPU of the creating thread. All launches and copies are ordered on one stream."""
 
     compiles = True
 
@@ -114,9 +114,11 @@ class CudaAccelerator:
         return _OnItsWay(copies, done)
 
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
-        """See `Accelerator`. Also finds operators that wait for the device inside."""
+        """See `Accelerator`. Also detects operators that synchronize internally."""
         before = torch.cuda.get_sync_debug_mode()
-        with warnings.catch_warnings(action="ignore"):  # of a prototype, which is an error where warnings are
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # a prototype warning, which is an error where warnings are errors
             torch.cuda.set_sync_debug_mode("error")
         try:
             return sync_check.obstacle(function, self.device)
@@ -126,20 +128,20 @@ class CudaAccelerator:
     def capture(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
         """See `Accelerator`."""
         if self._graph_memory is None:
-            self._graph_memory = torch.cuda.graph_pool_handle()  # one for all graphs, which never run at the same time
+            self._graph_memory = torch.cuda.graph_pool_handle()  # shared by all graphs, which never run concurrently
         torch.cuda.synchronize(self.device)
         return _Graph(*captured(function, self._graph_memory), function)
 
     def release(self) -> None:
         """See `Accelerator`."""
         self._graph_memory = None
-        gc.collect()  # what is only reachable from itself holds tensors too
+        gc.collect()  # reference cycles may hold tensors
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()
 
 
 class _Graph:
-    """A captured graph, its result, and what holds the tensors that it reads."""
+    """A captured graph, its result, and references to the tensors it reads."""
 
     def __init__(self, graph: torch.cuda.CUDAGraph, result: Tensor, held: object) -> None:
         self._graph, self._result, self._held = graph, result, held
@@ -150,7 +152,7 @@ class _Graph:
 
 
 class _OnItsWay:
-    """Copies in pinned memory, and the event that follows them."""
+    """Copies in pinned memory, and the event recorded after them."""
 
     def __init__(self, copies: list[Tensor], done: torch.cuda.Event) -> None:
         self._copies, self._done = copies, done
@@ -162,7 +164,7 @@ class _OnItsWay:
 
 
 class InterpretedAccelerator:
-    """CPU tensors and interpreted kernels: everything is done when a launch returns."""
+    """CPU tensors and interpreted kernels; every launch is synchronous."""
 
     compiles = False
 
@@ -177,7 +179,7 @@ class InterpretedAccelerator:
         return system_resources.free_bytes()
 
     def fetch(self, tensors: Sequence[Tensor]) -> Fetched:
-        """See `Accelerator`. The values are those of now, as a GPU would copy them."""
+        """See `Accelerator`. Copies the current values, as a GPU would."""
         return _There([tensor.clone() for tensor in tensors])
 
     def obstacle(self, function: Callable[[], Tensor]) -> str | None:
@@ -189,12 +191,12 @@ class InterpretedAccelerator:
         return function
 
     def release(self) -> None:
-        """See `Accelerator`. Memory of a CPU goes back by itself; references in circles do not."""
+        """See `Accelerator`. Collects reference cycles; CPU memory is freed by itself."""
         gc.collect()
 
 
 class _There:
-    """What was fetched from CPU tensors."""
+    """Fetched values of CPU tensors."""
 
     def __init__(self, copies: list[Tensor]) -> None:
         self._copies = copies

@@ -1,7 +1,7 @@
-"""The arrays of a step on a device: any step anew, and steps of pure decoding kept from one to the next.
+"""Device arrays of a step: uploaded as a whole, or updated incrementally for consecutive decoding steps.
 
-`on_device` copies what layers index with in one go. `DecodeSteps` recognises that a step goes on with the rows of the one before, a token
-each, and then touches only what changed: a few entries of the page table, and one number more per row.
+`on_device` uploads all arrays that layers need in one copy. `DecodeSteps` detects that a step continues the rows of the previous one by one
+token each, and then updates only what changed: a few entries of the page table and one number per row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Int32s = NDArray[np.int32]
 
 
 class KeptPlan(Protocol):
-    """What is needed of `JointPlan`, which says more."""
+    """The part of `JointPlan` that `DecodeSteps` needs."""
 
     page_size: int
     input_ids: NDArray[np.int64]
@@ -43,14 +43,14 @@ class KeptPlan(Protocol):
 
 
 class HeadsPlan(KeptPlan, Protocol):
-    """What is needed of `rtlang_kernels.triton_ops.decode_plan.DecodePlan`, which says more."""
+    """The part of the kernels' `DecodePlan` that `JointPlan` needs."""
 
     @property
     def plans(self) -> tuple[AttentionPlan, ...]:
-        """For the layers; each serves what those before it serve and more."""
+        """Plans for the layers by level; each fits everything that earlier ones fit."""
 
     def on_device(self, name: str) -> Tensor:
-        """What layers read."""
+        """The tensors that layers read."""
 
 
 Heads = tuple[int, int, int]
@@ -58,13 +58,13 @@ Heads = tuple[int, int, int]
 
 
 class JointPlan:
-    """Kept plans of the same steps, one for each kind of heads that a model's layers have, as one. Owned by one thread.
+    """Reusable plans of the same steps, one per head geometry of the model, combined into one. Used by one thread.
 
     Attributes:
-        plans: by kind of heads.
-        input_ids, sources, page_size: as of a `DecodePlan`, for all.
-        num_sets, num_grown, fitting: likewise; `fitting` is the lowest level that serves the step for every kind.
-        num_levels: each serves what those below serve and more.
+        plans: by head geometry.
+        input_ids, sources, page_size: as in `DecodePlan`, common to all.
+        num_sets, num_grown, fitting: as in `DecodePlan`; `fitting` is the lowest level that fits the step for every geometry.
+        num_levels: number of levels; each fits everything that lower ones fit.
     """
 
     def __init__(self, plans: Mapping[Heads, HeadsPlan]) -> None:
@@ -79,7 +79,7 @@ class JointPlan:
         self.num_sets = self.num_grown = self.fitting = 0
 
     def attention(self, heads: Heads, level: int) -> AttentionPlan:
-        """What layers with these heads use at a level."""
+        """The plan of layers with these heads at a level."""
         plans = self.plans[heads].plans
         return plans[min(level, len(plans) - 1)]
 
@@ -96,7 +96,7 @@ class JointPlan:
         return True
 
     def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
-        """See `HeadsPlan`. Where it is False some plans may have grown: all are to be `set`."""
+        """See `HeadsPlan`. If False, some plans may have grown, and all must be `set`."""
         if not all(plan.grow(rows, columns, page_ids) for plan in self.plans.values()):
             return False
         self.num_grown += 1
@@ -108,35 +108,35 @@ class JointPlan:
             plan.upload()
 
 
-def on_device(batch: Batch, sources: Int32s, drawn: Tensor, device: torch.device) -> Batch:
+def on_device(batch: Batch, sources: Int32s, sampled: Tensor, device: torch.device) -> Batch:
     """The batch with its tensors on the device.
 
     Args:
-        sources: int32 [num_tokens], where in `drawn` the token is that a placeholder stands for; -1: it is known.
-        drawn: int64, tokens on the device.
+        sources: int32 [num_tokens], index in `sampled` of the token for each placeholder; -1 for known tokens.
+        sampled: int64, tokens on the device.
     """
     from rtlang_kernels.triton_ops.transfer import packed_to
 
     tensors = (batch.input_ids, batch.positions, batch.slot_mapping, batch.logit_indices)
     ids, positions, slots, indices, there = packed_to(device, [*(tensor.numpy() for tensor in tensors), sources])
     if (sources >= 0).any():
-        ids = resolved(ids, there, drawn)
+        ids = resolved(ids, there, sampled)
     return replace(batch, input_ids=ids, positions=positions, slot_mapping=slots, logit_indices=indices)
 
 
-def resolved(input_ids: Tensor, sources: Tensor, drawn: Tensor) -> Tensor:
-    """Input ids with drawn tokens where `sources` names one: int64 [num_tokens]. Launches only."""
-    return torch.where(sources >= 0, drawn.index_select(0, sources.clamp(min=0)), input_ids)
+def resolved(input_ids: Tensor, sources: Tensor, sampled: Tensor) -> Tensor:
+    """Input ids with placeholders replaced by sampled tokens: int64 [num_tokens]. Only enqueues work."""
+    return torch.where(sources >= 0, sampled.index_select(0, sources.clamp(min=0)), input_ids)
 
 
 def sources_of(rows: Sequence[Row], drawn_at: Mapping[int, int]) -> Int32s:
-    """Per row, where in the tokens drawn last its first token is: int32 [num_rows], -1 where the host knows it."""
+    """Index of each row's first token among the tokens sampled last: int32 [num_rows]; -1 if the host knows it."""
     return np.array([drawn_at[row.request_id] if row.input_is_pending else -1 for row in rows], dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What decides whether a step goes on with the rows of another."""
+    """Identifies the rows of a step, to detect a step that continues them."""
 
     request_ids: tuple[int, ...]
     computed: NDArray[np.int64]
@@ -151,11 +151,11 @@ class _Rows:
 
 
 class DecodeSteps:
-    """Writes steps of one token per row into a kept plan. Owned by the runner.
+    """Writes decoding steps into a reusable plan. Owned by the runner.
 
     Args:
-        plan: kept at fixed places.
-        replays: each computes what `plan` holds, where its `fitting` is the place of one here; returns the logits of all its rows.
+        plan: plan with fixed buffers.
+        replays: by level (`plan.fitting`), a function that computes the plan and returns the logits of all its rows.
     """
 
     def __init__(self, plan: KeptPlan, replays: Sequence[Callable[[], Tensor]]) -> None:
@@ -163,15 +163,15 @@ class DecodeSteps:
         self._before: _Rows | None = None
 
     def replay(self) -> Tensor:
-        """Compute the step that was written last; the logits of all rows of the plan."""
+        """Compute the step written last; returns the logits of all rows of the plan."""
         return self._replays[self.plan.fitting]()
 
     def forget(self) -> None:
-        """The next step does not go on with the last one written here."""
+        """Forget the last step: the next one does not continue it."""
         self._before = None
 
     def write(self, rows: Sequence[Row], drawn_at: Mapping[int, int]) -> bool:
-        """Put a step where the device reads it; False, and nothing usable, where it does not fit."""
+        """Write a step into the device's buffers; False if it does not fit."""
         count = len(rows)
         now = _Rows(
             tuple(row.request_id for row in rows),
@@ -190,7 +190,7 @@ class DecodeSteps:
 
     def _grow(self, rows: Sequence[Row], computed: NDArray[np.int64]) -> bool:
         size = self.plan.page_size
-        # A page may have become another one only as it was filled: an equal one was in the tree already.
+        # A page is replaced only when it is full and the tree already holds an equal one.
         offsets = computed % size
         touched = np.flatnonzero((offsets == 0) | (offsets == size - 1))
         lines, columns, page_ids = [], [], []

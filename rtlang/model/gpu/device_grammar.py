@@ -1,7 +1,7 @@
-"""Constraints that the device follows by itself: which row of its tables is whose, and the masks of a step from there.
+"""Constraints tracked on the device: assigns slots to requests and builds the masks of a step.
 
-A row that goes on with a token drawn before keeps its slot, and its state on the device, which is ahead of what the host knows; any
-other row is put where the host knows it to be. Masks that the host made lie in slots of the same table.
+A row with a pending input keeps its slot and its state on the device, which is ahead of the host; any other row is set to the position
+known to the host. Masks made by the host occupy slots of the same table.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from rtlang_grammars.vocabulary import Vocabulary
 
 
 class DeviceGrammars:
-    """Owned by the runner. Its memory is taken when the first automaton comes.
+    """Device tables of exported automata. Owned by the runner; memory is allocated with the first automaton.
 
     Args:
-        vocabulary: makes the tokens as grammars see them, for the model's logits.
-        num_slots: rows of a step.
+        vocabulary: creates the vocabulary for the model's logits.
+        num_slots: maximum number of rows of a step.
     """
 
     def __init__(self, accelerator: Accelerator, vocabulary: Callable[[], Vocabulary], num_slots: int) -> None:
         self._accelerator, self._make_vocabulary, self._num_slots = accelerator, vocabulary, num_slots
         self._store: Any = None
         self._number_of: dict[int, tuple[Automaton, int]] = {}  # by id, with the automaton, so that ids stay theirs
-        self._slot_of: dict[int, int] = {}  # by request, of the step drawn last
+        self._slot_of: dict[int, int] = {}  # by request, of the step sampled last
         self._is_wanted = False  # by the step that is being put together
         self._most_frames = 0
 
     def warm_up(self, vocab_size: int) -> None:
-        """Compile the kernels, over tokens without a text, in memory that is given up again.
+        """Compile the kernels, using temporary memory.
 
         Args:
-            vocab_size: of the logits.
+            vocab_size: width of the logits.
         """
         from rtlang_kernels.triton_ops.automaton import AutomatonStore, Place
 
@@ -56,7 +56,7 @@ class DeviceGrammars:
         store.advance([0], torch.zeros(1, dtype=torch.int64, device=device), [0])
 
     def takes(self, walk: Walk) -> bool:
-        """Whether the device can follow a text from here on: its automaton finds room, and so do the frames that may come unseen."""
+        """Whether there is room for the automaton, and for the stack frames that may be pushed before the host sees the tokens."""
         if self._number(walk.automaton) is None or len(walk.stack) > self._most_frames:
             return False
         self._is_wanted = True
@@ -66,8 +66,8 @@ class DeviceGrammars:
         """The masks of a step.
 
         Args:
-            walks: per row, None where the device does not follow it.
-            bitmask: masks by `Row.mask_row`, of rows that the host follows.
+            walks: by row; None if the host makes the mask.
+            bitmask: masks made by the host, indexed by `Row.mask_row`.
         """
         from rtlang_kernels.triton_ops.automaton import Place
         from rtlang_kernels.triton_ops.transfer import packed_to
@@ -102,14 +102,14 @@ class DeviceGrammars:
             self._store.masks.index_copy_(0, there, content)
         return Masks(self._store.masks, np.array(slots, dtype=np.int32))
 
-    def advance(self, rows: Sequence[Row], walks: Sequence[Walk | None], drawn: Tensor) -> None:
-        """Take in what the rows of the last `masks` drew.
+    def advance(self, rows: Sequence[Row], walks: Sequence[Walk | None], sampled: Tensor) -> None:
+        """Advance the rows of the last `masks` call by their sampled tokens.
 
         Args:
-            drawn: int64 on the device, the token of rows[i] at i.
+            sampled: int64 on the device, the token of rows[i] at index i.
         """
         places = [index for index, walk in enumerate(walks) if walk is not None]
-        self._store.advance([self._slot_of[rows[index].request_id] for index in places], drawn, places)
+        self._store.advance([self._slot_of[rows[index].request_id] for index in places], sampled, places)
 
     def _number(self, automaton: Automaton) -> int | None:
         found = self._number_of.get(id(automaton))

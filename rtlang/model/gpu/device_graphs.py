@@ -1,7 +1,7 @@
-"""Steps of pure decoding as graphs of launches, captured at load, one per batch size and kind of step; for any decoder.
+"""Captures graphs of pure decoding steps at load time, one per batch size and level, for any decoder.
 
-Everything that a graph reads lies at a fixed place: the kept plans, the KV pages, the weights, the tokens drawn last. A decoder whose
-code reads values back from the device has no graphs; its steps are launched one by one, which is said once, with the reason.
+Everything that a graph reads has a fixed address: reusable plans, KV pages, weights and the tokens sampled last. A decoder that reads
+values back from the device has no graphs; its steps are launched kernel by kernel, which is logged once with the reason.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
 
 
 def capture_decoding(
-    decoder: Decoder, kv: PagedKV, accelerator: Accelerator, drawn: Tensor, sizes: Sequence[int], max_len: int
+    decoder: Decoder, kv: PagedKV, accelerator: Accelerator, sampled: Tensor, sizes: Sequence[int], max_len: int
 ) -> dict[int, DecodeSteps]:
-    """Graphs for batches of up to so many rows each; none where the decoder, or the device, does not allow it.
+    """Capture a graph for each batch size; empty if the decoder or the device does not support it.
 
     Args:
-        kv: its last page is nobody's; surplus rows write there.
-        drawn: int64, the tokens drawn last; must stay where it is.
-        sizes: rows of each graph, ascending.
-        max_len: longest sequence in tokens.
+        kv: KV pages; padding rows write to its last page.
+        sampled: int64, the tokens sampled last; its address must not change.
+        sizes: number of rows of each graph, ascending.
+        max_len: maximum sequence length in tokens.
     """
     decoder.reserve(max_len)
     found: dict[int, DecodeSteps] = {}
-    for size in reversed(sizes):  # the largest first, so that the others find its memory
+    for size in reversed(sizes):  # largest first, so that the others reuse its memory
         plan = _plan(decoder, kv, size, max_len)
         batch = _batch(plan, size, kv.page_size, max_len, kv.device)
         zeros = np.zeros((size, 1), dtype=np.int32)
@@ -48,25 +48,29 @@ def capture_decoding(
         plan.upload()
         replays: list[Callable[[], Tensor]] = []
         for level in range(plan.num_levels):
-            launch = partial(_compute, decoder, kv, plan, level, batch, drawn)
+            launch = partial(_compute, decoder, kv, plan, level, batch, sampled)
             launch()
             obstacle = accelerator.obstacle(launch) if not found and not replays else None
             if obstacle is not None:
-                logger.warning("steps of decoding are launched one by one, not replayed from graphs: %s", obstacle)
+                logger.warning(
+                    "decoding steps are launched kernel by kernel instead of replayed from graphs: %s", obstacle
+                )
                 return {}
             try:
                 replays.append(accelerator.capture(launch))
             except RuntimeError as error:
                 reason = " ".join(str(error).split())
-                logger.warning("steps of decoding are launched one by one, a graph failed to be captured: %s", reason)
+                logger.warning(
+                    "decoding steps are launched kernel by kernel, because capturing a graph failed: %s", reason
+                )
                 return {}
         found[size] = DecodeSteps(plan, replays)
     return dict(reversed(found.items()))
 
 
-def _compute(decoder: Decoder, kv: PagedKV, plan: JointPlan, level: int, batch: Batch, drawn: Tensor) -> Tensor:
+def _compute(decoder: Decoder, kv: PagedKV, plan: JointPlan, level: int, batch: Batch, sampled: Tensor) -> Tensor:
     """The logits of all rows of the plan."""
-    ids = resolved(batch.input_ids, plan.on_device("sources"), drawn)
+    ids = resolved(batch.input_ids, plan.on_device("sources"), sampled)
     plans = {geometry: plan.attention(_heads(geometry), level) for geometry in kv.geometries}
     return decoder.project(decoder.forward(StepAttention(batch, kv, plans, ids)))
 
@@ -76,7 +80,7 @@ def _heads(geometry: HeadGeometry) -> Heads:
 
 
 def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
-    """One kept plan for each kind of heads; planning does not ask for the size of values."""
+    """One reusable plan per head geometry; plans do not depend on v_head_dim."""
     from rtlang_kernels.triton_ops.decode_plan import DecodePlan
 
     pages = -(-max_len // kv.page_size)
@@ -102,7 +106,7 @@ def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
 
 
 def _batch(plan: JointPlan, size: int, page_size: int, max_len: int, device: torch.device) -> Batch:
-    """A batch whose tensors are the plan's places on the device."""
+    """A batch of the plan's device buffers."""
     any_plan = next(iter(plan.plans.values())).plans[-1]
     return Batch(
         input_ids=plan.on_device("input_ids"),

@@ -41,10 +41,10 @@ from rtlang_grammars.vocabulary import Vocabulary
 logger = logging.getLogger(__name__)
 
 _SCORE_CHUNK_BYTES = 256 << 20  # logits of scored tokens held at a time
-_MAX_GRID_ROWS = 1 << 15  # a launch takes 65535 in its second dimension
-_CACHE_SHARE = 0.85  # of the memory that weights leave: the rest is for activations, logits and graphs
+_MAX_GRID_ROWS = 1 << 15  # grids are limited to 65535 in the second dimension
+_CACHE_SHARE = 0.85  # share of the memory left by the weights; the rest is for activations, logits and graphs
 _WARM_UP_ROWS = 2
-# Shared by two rows in the warm-up: enough for attention to be merged from parts, whatever the heads.
+# Keys shared by two rows in the warm-up: enough to split and merge attention for any head geometry.
 _MERGED_KEYS = 1024
 _GRAPH_ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
@@ -87,7 +87,7 @@ class DeviceRunner:
         self.config = config
         self._accelerator = accelerator
         self._sampled = torch.empty(0, dtype=torch.int64)
-        self._sampled_at: dict[int, int] = {}  # request id -> its place in _drawn, of the step drawn last
+        self._sampled_at: dict[int, int] = {}  # by request id, index in _sampled of the step sampled last
         self._graphs: dict[int, DecodeSteps] = {}
         self.num_replayed = self.num_eager = 0
         self._num_grown = 0  # by graphs that no longer exist
@@ -322,7 +322,7 @@ class DeviceRunner:
         steps = [masked, (replace(masked[0], mask_row=None), masked[1]), (lowered,)]
         if self.accelerator.compiles:
             self.grammars.warm_up(self.model_config.vocab_size)
-            # a prompt for each class of attention's tiles, and a shared prefix, in one page over and over
+            # a prompt for each class of attention tiles, and a shared prefix, all in one page
             groups = {geometry.num_q_heads // geometry.num_kv_heads for geometry in self.decoder.geometries}
             longest = self.max_model_len
             for count in sorted(
@@ -356,5 +356,7 @@ class DeviceRunner:
             raise ConfigError("cache_bytes", config.cache_bytes, f"{free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page - 1
         if num_pages < 2:
-            raise ConfigError("cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, three are needed")
+            raise ConfigError(
+                "cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, and at least three are needed"
+            )
         return num_pages

@@ -1,7 +1,8 @@
-"""Whether a function only launches work on a device, so that a graph of it can be captured: found by running it once under watch.
+"""Detects host synchronization that would prevent CUDA graph capture.
 
-What stands in the way is a value that comes back to the host (a condition on a tensor, a shape that depends on values), or a tensor that
-is copied from or to the host. A graph would hold the value of the moment, or cannot be captured at all.
+A function cannot be captured if a value is read back by the host (a condition on a tensor, a data-dependent shape) or a tensor is copied
+from or to the host: a graph would freeze the current value, or capturing fails. The function is run once under a dispatch mode that
+records such operators.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 _BY_INDEX = ("aten::index", "aten::_unsafe_index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_")
 _COPIES = ("aten::_to_copy", "aten::copy_")
-_WAITS = "synchronizing CUDA operation"  # torch's words, where its sync debug mode is "error"
+_WAITS = "synchronizing CUDA operation"  # torch's message in sync debug mode "error"
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, notes every operator that keeps a graph from being captured. Operators run as they would otherwise.
+    """A dispatch mode that records every operator that prevents capture. Operators run normally.
 
     Attributes:
-        found: for people, each operator with the place in the code that called it.
-        last: the operator that ran last.
+        found: descriptions of operators with their call sites.
+        last: the most recent operator.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -37,7 +38,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """See `TorchDispatchMode`."""
         options = kwargs or {}
-        with self:  # what is made of other operators is looked into: under inference_mode it comes whole
+        with self:  # decompose composite operators, which inference_mode dispatches as a whole
             result = func.decompose(*args, **options)
         if result is not NotImplemented:
             return result
@@ -48,7 +49,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def obstacle(function: Callable[[], object], device: torch.device) -> str | None:
-    """Run a function; what keeps a graph of it from being captured, for people; None if nothing does."""
+    """Run a function; returns a description of what prevents capturing it, or None."""
     watch = Watch(device)
     try:
         with watch:
@@ -56,14 +57,14 @@ def obstacle(function: Callable[[], object], device: torch.device) -> str | None
     except RuntimeError as error:
         if _WAITS not in str(error):
             raise
-        watch.found.append(f"{watch.last} waits for the device")
+        watch.found.append(f"{watch.last} synchronizes with the device")
     more = f" and {len(watch.found) - 1} more" if len(watch.found) > 1 else ""
     return watch.found[0] + more if watch.found else None
 
 
 def _reads_back(func: Any, args: Any, device: torch.device) -> bool:
     if not any(tensor.device.type == device.type for tensor in _tensors(args)):
-        return False  # the host's own numbers
+        return False  # host scalars
     name = func.name().partition(".")[0]
     if name in _BY_INDEX:
         return any(index.dtype in (torch.bool, torch.uint8) for index in _tensors(args[1]))
@@ -87,7 +88,7 @@ def _tensors(found: Any) -> Iterator[Tensor]:
 
 
 def _caller() -> str:
-    """The line of code, outside torch, that led here."""
+    """File and line of the innermost caller outside torch."""
     folder = str(Path(torch.__file__).parent)
     for frame in reversed(traceback.extract_stack()):
         if not frame.filename.startswith(folder) and frame.filename != __file__:

@@ -1,8 +1,8 @@
-"""The few numbers of a checkpoint that the runtime needs, read from config.json without `transformers`.
+"""Reads a checkpoint's config.json without `transformers`.
 
-`ModelConfig` holds what every causal model has. `NativeConfig` holds what the native decoder needs besides, and exists only where
-that decoder computes the model exactly; otherwise `native_obstacle` says why not. A missing entry takes the default that the
-family's published code has.
+`ModelConfig` holds the parameters common to all causal models. `NativeConfig` holds the additional ones of the native decoder and exists
+only if that decoder computes the model exactly; otherwise `native_obstacle` gives the reason. Missing entries take the default of the
+family's published code.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from rtlang.model.loading.quantized import quantization_obstacle
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """How a family's published code differs. `has_qkv_bias` None: as "attention_bias" says, and then o has one too."""
+    """Defaults of a family's published code. `has_qkv_bias` None: determined by "attention_bias", which then also applies to o."""
 
     architecture: str
     has_qkv_bias: bool | None = None
     has_qk_norm: bool = False
-    num_kv_heads: int | None = None  # where the entry is missing; None: as many as query heads
-    head_dim: int | None = None  # where the entry is missing; None: hidden_size // num_q_heads
+    num_kv_heads: int | None = None  # default if the entry is missing; None: equal to the query heads
+    head_dim: int | None = None  # default if the entry is missing; None: hidden_size // num_q_heads
 
 
-_LEAN_FAMILIES = {
+_NATIVE_FAMILIES = {
     "llama": _Family("LlamaForCausalLM"),
     "mistral": _Family("MistralForCausalLM", has_qkv_bias=False, num_kv_heads=8),
     "qwen2": _Family("Qwen2ForCausalLM", has_qkv_bias=True, num_kv_heads=32),
     "qwen3": _Family("Qwen3ForCausalLM", has_qk_norm=True, num_kv_heads=32, head_dim=128),
 }
 _DEFAULT_MAX_POSITION_EMBEDDINGS = 2048
-_MAX_NUMBER = 1 << 40  # of any entry; what has bytes for it is measured against memory later
+_MAX_NUMBER = 1 << 40  # upper bound for any entry; memory needs are checked later
 _MAX_REAL = 1e30
 _MAX_LAYERS = 4096  # the largest models published have a few hundred
 
 
 @dataclass(frozen=True, slots=True)
 class RopeConfig:
-    """Rotary embedding of all layers. `kind` is default, linear or llama3; the other fields are used by the last two."""
+    """Rotary embedding of all layers. `kind` is default, linear or llama3; the other fields apply to the latter two."""
 
     theta: float = 10000.0
     kind: str = "default"
@@ -53,7 +53,7 @@ class RopeConfig:
 
 @dataclass(frozen=True, slots=True)
 class NativeConfig:
-    """What the native decoder needs besides `ModelConfig`. `sliding_windows` has one entry per layer, None for full attention."""
+    """Additional parameters of the native decoder. `sliding_windows` has one entry per layer; None means full attention."""
 
     intermediate_size: int
     rms_norm_eps: float
@@ -67,15 +67,15 @@ class NativeConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """A causal model in numbers.
+    """Parameters of a causal model.
 
     Attributes:
         architecture, model_type: as named in config.json.
         vocab_size: width of the logits.
-        max_position_embeddings: longest sequence in tokens that the checkpoint was made for.
-        eos_token_ids: tokens that end a text, from generation_config.json where it has them, else from config.json.
-        native: set where the native decoder is exact, else None and `native_obstacle` says why.
-        is_quantized: config.json says how weights are quantized; without that they are floats.
+        max_position_embeddings: maximum sequence length of the checkpoint in tokens.
+        eos_token_ids: end tokens, from generation_config.json or else from config.json.
+        native: set if the native decoder supports the model exactly; otherwise `native_obstacle` gives the reason.
+        is_quantized: whether config.json has a quantization_config.
     """
 
     architecture: str
@@ -96,10 +96,10 @@ class ModelConfig:
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> ModelConfig:
-        """Read config.json (and generation_config.json, where there is one) of a model directory.
+        """Read config.json, and generation_config.json if it exists, of a model directory.
 
         Raises:
-            ModelLoadError: no such directory, no config.json, or an entry that is missing or makes no sense; names it.
+            ModelLoadError: the directory or config.json does not exist, or an entry is missing or invalid; names the entry.
         """
         directory = Path(path)
         raw = _read_json(directory, "config.json", required=True)
@@ -107,12 +107,12 @@ class ModelConfig:
         reader = _Reader(directory, raw, generation)
         try:
             return reader.model_config()
-        except (ValueError, TypeError, OverflowError) as error:  # an entry of a type that it never has
-            raise reader.fail(f"an entry makes no sense: {error}") from error
+        except (ValueError, TypeError, OverflowError) as error:  # an entry of an unexpected type
+            raise reader.fail(f"an entry has an unexpected type: {error}") from error
 
 
 class _Reader:
-    """Reads one config.json; only lives during `from_pretrained`."""
+    """Parses one config.json. Used within `from_pretrained` only."""
 
     def __init__(self, directory: Path, raw: dict[str, Any], generation: dict[str, Any]) -> None:
         self.path = str(directory)
@@ -124,22 +124,22 @@ class _Reader:
         return ModelLoadError(self.path, f"config.json: {reason}")
 
     def number(self, *names: str, default: int | None = None) -> int:
-        """The first of `names` that is there; names are what different families call the same thing."""
+        """The first existing entry of `names`, which are the names different families use for one parameter."""
         for name in names:
             value = self.text.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise self.fail(f"{name} = {value!r} is not a positive integer")
+                raise self.fail(f"{name} = {value!r}: a positive integer is allowed")
             if value > _MAX_NUMBER:
-                raise self.fail(f"{name} is over {_MAX_NUMBER}")
+                raise self.fail(f"{name} exceeds {_MAX_NUMBER}")
             return value
         if default is None:
             raise self.fail(f"{' or '.join(names)} is missing")
         return default
 
     def real(self, name: str, value: object, default: float | None = None, *, may_be_zero: bool = False) -> float:
-        """A finite number above 0, or of at least 0; of null the default, if there is one."""
+        """A finite number above 0 (or at least 0); the default replaces null."""
         if value is None and default is not None:
             return default
         if (
@@ -158,7 +158,7 @@ class _Reader:
                 return frozenset((value,))
             if isinstance(value, list) and value:
                 if not all(isinstance(item, int) for item in value):
-                    raise self.fail(f"{name} = {value!r} is no list of integers")
+                    raise self.fail(f"{name} = {value!r}: a list of integers is allowed")
                 return frozenset(value)
         return frozenset()
 
@@ -170,14 +170,14 @@ class _Reader:
         architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else model_type
         hidden_size = self.number("hidden_size", "n_embd", "d_model")
         num_q_heads = self.number("num_attention_heads", "n_head", "num_heads", "n_heads", default=1)
-        family = _LEAN_FAMILIES.get(model_type, _Family(architecture))
+        family = _NATIVE_FAMILIES.get(model_type, _Family(architecture))
         default_kv_heads = family.num_kv_heads or num_q_heads
         if "num_key_value_heads" in self.text:  # and is null
             default_kv_heads = num_q_heads
         default_head_dim = family.head_dim or max(1, hidden_size // num_q_heads)
         num_layers = self.number("num_hidden_layers", "n_layer", "num_layers", "n_layers")
         if num_layers > _MAX_LAYERS:
-            raise self.fail(f"{num_layers} layers are more than {_MAX_LAYERS}")
+            raise self.fail(f"{num_layers} layers exceed the maximum of {_MAX_LAYERS}")
         head_dim = self.number("head_dim", default=default_head_dim)
         bos_token_ids = self.token_ids("bos_token_id")
         obstacle = self.native_obstacle(model_type, architecture, head_dim)
@@ -202,10 +202,10 @@ class _Reader:
         )
 
     def native_obstacle(self, model_type: str, architecture: str, head_dim: int) -> str | None:
-        """Why the native decoder would not compute exactly this model, or None."""
-        family = _LEAN_FAMILIES.get(model_type)
+        """Why the native decoder cannot compute this model exactly, or None."""
+        family = _NATIVE_FAMILIES.get(model_type)
         if family is None:
-            return f"model_type {model_type!r} is not of the Llama family ({', '.join(_LEAN_FAMILIES)})"
+            return f"model_type {model_type!r} is not in the Llama family ({', '.join(_NATIVE_FAMILIES)})"
         if architecture not in (family.architecture, model_type):
             return f"architecture {architecture!r} is not {family.architecture}"
         if self.text.get("hidden_act", "silu") not in ("silu", "swish"):
@@ -217,9 +217,9 @@ class _Reader:
             return f"head_dim {head_dim} is odd"
         rope = self.rope_entries()
         if rope.get("partial_rotary_factor", self.text.get("partial_rotary_factor", 1.0)) not in (1.0, None):
-            return "only a part of each head is rotated"
+            return "partial rotary embeddings are not supported"
         if any(isinstance(entry, dict) for entry in rope.values()):
-            return "its rotary embeddings differ by layer type"
+            return "rotary embeddings that differ by layer type are not supported"
         kind = _rope_kind(rope)
         if kind not in ("default", "linear", "llama3"):
             return f"rope type {kind!r} is not default, linear or llama3"
@@ -229,14 +229,14 @@ class _Reader:
         return None
 
     def rope_entries(self) -> dict[str, Any]:
-        """What config.json says of the rotary embedding; the older name wins where both say something, as in transformers."""
+        """The rotary embedding entries of config.json; the older name takes precedence, as in transformers."""
         for name in ("rope_scaling", "rope_parameters"):
             if isinstance(self.text.get(name), dict) and self.text[name]:
                 return dict(self.text[name])
         return {}
 
     def original_length(self, rope: dict[str, Any]) -> int:
-        """The length that a llama3 rope was made for: where a config has it beside the rope's entries, that one counts."""
+        """The original context length of a llama3 rope; an entry outside the rope entries takes precedence."""
         if self.text.get("original_max_position_embeddings") is not None:
             return self.number("original_max_position_embeddings")
         return int(rope.get("original_max_position_embeddings") or self.number("max_position_embeddings"))
@@ -246,9 +246,9 @@ class _Reader:
         kind = _rope_kind(rope)
         missing = [name for name in _ROPE_NEEDS[kind] if not isinstance(rope.get(name), (int, float))]
         if missing:
-            raise self.fail(f"rope type {kind} needs {', '.join(missing)}")
+            raise self.fail(f"rope type {kind} requires {', '.join(missing)}")
         attention_bias = bool(self.text.get("attention_bias", False))
-        family, theta = _LEAN_FAMILIES[model_type], rope.get("rope_theta")
+        family, theta = _NATIVE_FAMILIES[model_type], rope.get("rope_theta")
         return NativeConfig(
             intermediate_size=self.number("intermediate_size"),
             rms_norm_eps=self.real("rms_norm_eps", self.text.get("rms_norm_eps", 1e-6), may_be_zero=True),
@@ -300,16 +300,14 @@ def _read_json(directory: Path, name: str, *, required: bool) -> dict[str, Any]:
     path = directory / name
     try:
         if not directory.is_dir():
-            raise ModelLoadError(str(directory), "there is no such directory")
+            raise ModelLoadError(str(directory), "no such directory")
         if not path.is_file():
             if required:
-                raise ModelLoadError(
-                    str(directory), f"{name} is missing; a model directory holds it beside the weights"
-                )
+                raise ModelLoadError(str(directory), f"{name} is missing; a model directory must contain it")
             return {}
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:
         raise ModelLoadError(str(directory), f"{name} cannot be read: {error}") from None
     if not isinstance(value, dict):
-        raise ModelLoadError(str(directory), f"{name} does not hold an object")
+        raise ModelLoadError(str(directory), f"{name} must contain a JSON object")
     return value

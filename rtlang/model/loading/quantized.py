@@ -1,7 +1,7 @@
-"""Weights in eight bits with a scale for each row: the `int-quantized` layout of compressed-tensors checkpoints.
+"""Int8 weights with scales: the `int-quantized` layout of compressed-tensors checkpoints.
 
-A matrix `X.weight` of int8 [out, in] stands beside `X.weight_scale` [out, 1], [out, in / group] or [1]; the weight it means is
-their product. Weights are multiplied out when they are read, so that everything computes as with a checkpoint of floats.
+An int8 matrix `X.weight` [out, in] has scales `X.weight_scale` [out, 1], [out, in / group] or [1]; the weight is their product. Weights are
+dequantized when they are read, so computation is the same as for a float checkpoint.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _BESIDE_A_WEIGHT = re.compile(r"\.weight_[a-z_]+$")
 
 
 def is_beside_a_weight(name: str) -> bool:
-    """Whether a tensor says how a weight is to be read, as scales and zero points do: a weight is not what it seems without it."""
+    """Whether a tensor modifies a weight, as scales and zero points do; ignoring it would give wrong weights."""
     return _BESIDE_A_WEIGHT.search(name) is not None
 
 
 def quantization_obstacle(config: object) -> str | None:
-    """Why weights with this `quantization_config` cannot be read, or None.
+    """The reason why weights with this `quantization_config` are not supported, or None.
 
-    Symmetric int8 weights can be, by row, by group of a row's columns or by tensor; nothing else may be quantized.
+    Supported are symmetric int8 weights with scales per row, per group of columns or per tensor, and nothing else quantized.
     """
     if not isinstance(config, Mapping):
-        return f"quantization_config is {str(config)[:80]!r}, which is no object"
+        return f"quantization_config = {str(config)[:80]!r}: an object is allowed"
     method, layout = config.get("quant_method"), config.get("format")
     if method != "compressed-tensors" or layout != "int-quantized":
         named = method if method != "compressed-tensors" else f"{method}, {layout}"
-        return f"the weights are quantized ({named}); floats, and int8 in the int-quantized layout of compressed-tensors, are supported"
+        return f"the weights are quantized ({named}); supported are floats and the int-quantized int8 layout of compressed-tensors"
     if config.get("kv_cache_scheme"):
-        return "the checkpoint asks for a quantized KV cache (kv_cache_scheme); set kv_dtype instead"
+        return "kv_cache_scheme: quantized KV caches of checkpoints are not supported; set kv_dtype instead"
     transforms, sparsity = config.get("transform_config"), config.get("sparsity_config")
     if transforms and not (isinstance(transforms, Mapping) and not transforms.get("config_groups")):
         return "transform_config: rotations of activations are not supported"
@@ -118,9 +118,9 @@ def float_tensor(
     if tensor.is_floating_point() and scale is None:
         return tensor if keeps_floats else tensor.to(dtype)
     if tensor.is_floating_point():
-        raise ValueError(f"holds {tensor.dtype} and has scales, only int8 may have them")
+        raise ValueError(f"is {tensor.dtype} with scales; only int8 may have scales")
     if tensor.dtype is not torch.int8 or scale is None or tensor.ndim != 2:
-        raise ValueError(f"holds {tensor.dtype}, floats and int8 with scales are supported{ADVICE}")
+        raise ValueError(f"is {tensor.dtype}; floats and int8 with scales are supported{ADVICE}")
     if not scale.is_floating_point():
         raise ValueError(f"has scales of {scale.dtype}, floats are supported")
     return dequantized(tensor, scale, dtype)
@@ -141,7 +141,7 @@ def float_state(files: Iterable[Path], dtype: torch.dtype) -> dict[str, Tensor]:
         if name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in reader_of:
             continue
         scale_reader = reader_of.get(name + SCALE_SUFFIX)
-        try:  # a model of any dtype may have tensors of float32
+        try:  # any model may contain float32 tensors
             result[name] = float_tensor(reader, name, dtype, scale_reader, keeps_floats=True)
         except ValueError as error:
             raise ValueError(f"tensor {name} {error}") from None

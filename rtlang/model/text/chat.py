@@ -1,9 +1,9 @@
-"""What stands around the messages of a conversation: the model's chat template, taken apart.
+"""Chat framing: the text that a model's chat template puts around the contents of messages.
 
-A program writes and generates messages piece by piece, so a conversation is never rendered as a whole. Instead the template is rendered
-with marks in place of the contents; what lies between the marks is the framing, and each piece of framing is encoded once, where it is
-needed. So framing is the template's text to the letter (a default system prompt included), and only framing can hold special tokens.
-Templates run in a sandbox, in bounds (see chat_template).
+A program writes and generates messages incrementally, so a conversation is never rendered as a whole. Instead the template is rendered
+with markers in place of the contents, and the text between the markers is the framing. Each part of the framing is encoded once, where it
+is needed. So framing is exactly the template's text (including a default system prompt), and only framing can contain special tokens.
+Templates run in a bounded sandbox (chat_template.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rtlang.model.text.chat_template import MAX_RENDERED_CHARS, TemplateEnvironm
 _MAX_CACHED = 4096
 _COMMON_ROLES = ("user", "assistant", "system", "tool")
 _ATOM = re.compile(r"<[^<>\s]+>|\[/?\w+\]|\w+|.", re.DOTALL)
-"""What a cut must not divide: a special-looking name, a word, any other single character."""
+"""Units that framing is not split within: names of special tokens, words, other single characters."""
 _MARK = "rtlangcontent{}mark"
 _PLAIN_NAMES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool"}
 
@@ -37,13 +37,13 @@ class _Encoder(Protocol):
 class ChatFraming:
     """Framing of messages as token ids.
 
-    Without a template a plain form is used: `User: ...` and so on, one message a line.
+    Without a template a plain form is used: `User: ...`, `Assistant: ...`, one message per line.
 
     Args:
         encoder: the tokenizer.
         template: Jinja source of the chat template; None for the plain form.
-        special_names: the names of special tokens that templates refer to: bos_token, eos_token, ...
-        now: what the template sees as the present, fixed so that equal prompts have equal tokens; default: the first use.
+        special_names: special tokens by the names that templates use: bos_token, eos_token, ...
+        now: the time seen by the template, fixed so that equal prompts have equal tokens; default: the time of first use.
     """
 
     def __init__(
@@ -61,18 +61,17 @@ class ChatFraming:
 
     @property
     def has_template(self) -> bool:
-        """Whether the model came with a chat template."""
+        """Whether the model has a chat template."""
         return self._source is not None
 
     def open(self, roles: tuple[str, ...], role: str, *, is_start: bool = True) -> list[int]:
-        """Token ids of what stands before the content of a new message.
+        """Token ids of the framing before the content of a new message.
 
         Args:
-            roles: of the messages before it, all closed.
-            is_start: with `roles` empty: the conversation begins the sequence, so a start token that belongs there is included. False: text
-                stands before it, and the start token is left out.
+            roles: roles of the previous messages, all closed.
+            is_start: if `roles` is empty: whether the conversation starts the sequence, and so includes the start token.
         Raises:
-            ParameterError: the template does not take this role, or not here; says why.
+            ParameterError: the template does not accept this role here.
         """
         text = self.open_text(roles, role)
         if self._source is None:
@@ -84,10 +83,10 @@ class ChatFraming:
         return self._encoder.encode(text, is_start=not roles and is_start, allow_special=True)
 
     def close(self, roles: tuple[str, ...]) -> list[int]:
-        """Token ids of what stands after the content of the last of `roles`.
+        """Token ids of the framing after the content of the last message.
 
         Raises:
-            ParameterError: the template does not take these roles.
+            ParameterError: the template does not accept these roles.
         """
         return self._encoder.encode(self.close_text(roles), is_start=False, allow_special=self._source is not None)
 
@@ -98,8 +97,8 @@ class ChatFraming:
         whole = (*roles, role)
         between = self._before_last(whole)
         if role == "assistant" and roles:
-            # What the template says to put before a generation wins over how it would print a finished message: they differ where a
-            # template prints an empty thinking part.
+            # Prefer the generation prompt over the form of a finished message: they differ if a template prints an empty thinking
+            # section.
             plain, prompt = self._segments_of(roles, False), self._segments_of(roles, True)
             if isinstance(plain, tuple) and isinstance(prompt, tuple) and prompt[-1] != plain[-1]:
                 between = prompt[-1]
@@ -107,11 +106,13 @@ class ChatFraming:
             return between
         closing = self.close_text(roles)
         if not between.startswith(closing):
-            raise ParameterError("role", role, f"the model's chat template does not take it after {', '.join(roles)}")
+            raise ParameterError(
+                "role", role, f"the model's chat template does not accept this role after {', '.join(roles)}"
+            )
         return between[len(closing) :]
 
     def close_text(self, roles: tuple[str, ...]) -> str:
-        """The text that `close` encodes: what follows the last message whatever comes next."""
+        """The text that `close` encodes: the framing after the last message that does not depend on what follows."""
         if self._source is None:
             return "\n"
         found = self._closes.get(roles)
@@ -133,18 +134,18 @@ class ChatFraming:
             if isinstance(following, tuple):
                 tails.append(following[len(roles)])
         if not tails:
-            self._before_last(roles)  # raises where the roles are refused
-            raise ParameterError("role", roles[-1], "the model's chat template does not print such a message")
+            self._before_last(roles)  # raises if the roles are refused
+            raise ParameterError("role", roles[-1], "the model's chat template does not render messages of this role")
         if isinstance(alone, tuple) and all(tail.startswith(alone[-1]) for tail in tails):
             return alone[-1]
         if len(tails) == 1:
             return tails[0]
-        # The template prints a last message differently. Keep what is common to all, cut at a token or a space.
+        # The template renders a last message differently. Keep the common part, cut at a token or word boundary.
         atoms = zip(*(_ATOM.findall(tail) for tail in tails), strict=False)
         return "".join(column[0] for column in itertools.takewhile(lambda column: len({*column}) == 1, atoms))
 
     def _before_last(self, roles: tuple[str, ...]) -> str:
-        """What stands before the content of the last of `roles`, alone or where the template needs it, with more messages after it."""
+        """The framing before the content of the last message; more messages are appended if the template requires them."""
         refusal: _Refusal | None = None
         for more in ((), ("user",), ("assistant",), ("user", "assistant")):
             segments = self._segments_of((*roles, *more), False)
@@ -152,7 +153,7 @@ class ChatFraming:
                 return segments[len(roles) - 1]
             refusal = refusal or segments
         assert refusal is not None
-        allowed = f"the model's chat template does not take it here: {refusal.reason}"
+        allowed = f"the model's chat template refuses this role here: {refusal.reason}"
         raise ParameterError("role", roles[-1], allowed)
 
     def _segments_of(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
@@ -166,7 +167,7 @@ class ChatFraming:
         return found
 
     def _render(self, roles: tuple[str, ...], adds_prompt: bool) -> tuple[str, ...] | _Refusal:
-        """The framing around each content: len(roles) + 1 texts."""
+        """The framing around each content: len(roles) + 1 strings."""
         if self._environment is None:
             self._environment = TemplateEnvironment(self._now or datetime.datetime.now())
         marks = [_MARK.format(index) for index in range(len(roles))]
@@ -183,17 +184,17 @@ class ChatFraming:
                 pieces.append(piece)
                 num_chars += len(piece)
                 if num_chars > MAX_RENDERED_CHARS:
-                    return _Refusal(f"its output is over {MAX_RENDERED_CHARS} characters")
+                    return _Refusal(f"its output exceeds {MAX_RENDERED_CHARS} characters")
         except jinja2.TemplateError as error:
             return _Refusal(error.message or type(error).__name__)
-        except Exception as error:  # a template is a program of its own and may fail in any way
+        except Exception as error:  # a template is a program and may raise anything
             return _Refusal(f"{type(error).__name__}: {error}")
         rest = "".join(pieces)
         segments: list[str] = []
         for mark in marks:
             before, found, rest = rest.partition(mark)
             if not found or mark in rest:
-                return _Refusal(f"it does not print the content of every message once ({', '.join(roles)})")
+                return _Refusal(f"it does not render the content of every message exactly once ({', '.join(roles)})")
             segments.append(before)
         return (*segments, rest)
 
@@ -207,5 +208,5 @@ class _Refusal:
 
 def _plain_name(role: str) -> str:
     if role not in _PLAIN_NAMES:
-        raise ParameterError("role", role, f"without a chat template, {', '.join(_PLAIN_NAMES)} are allowed")
+        raise ParameterError("role", role, f"the model has no chat template; allowed are {', '.join(_PLAIN_NAMES)}")
     return _PLAIN_NAMES[role]

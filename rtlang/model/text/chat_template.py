@@ -1,7 +1,7 @@
-"""Where chat templates run: the environment that published ones are written for, in bounds.
+"""A sandboxed, bounded Jinja environment for chat templates.
 
-A template is a program of the checkpoint's maker, and it runs on the engine thread. So it gets Jinja's immutable sandbox, a bound on how
-many times its loops and macros go round in one rendering, and bounds on what its operators may make.
+A template is untrusted code from the checkpoint that runs on the engine thread. It runs in Jinja's immutable sandbox, with limits on the
+number of loop iterations and macro calls per rendering, and on the size of values that its operators produce.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from jinja2.exceptions import SecurityError
 MAX_RENDERED_CHARS = 4 << 20
 MAX_SOURCE_CHARS = 1 << 20
 MAX_ROUNDS = 1_000_000
-"""Rounds of all loops, and calls of all macros, in one rendering. Published templates make a few for each message."""
+"""Maximum loop iterations plus macro calls per rendering. Published templates need a few per message."""
 _MAX_NUMBER = 100_000
 _MAX_BITS = 4096
 _WIDE_FORMAT = re.compile(r"%[^%a-zA-Z]*(\*|\d{5})")
 
 
 class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
-    """The environment of one model's template. Used by one thread at a time.
+    """The Jinja environment of one model's chat template. Used by one thread at a time.
 
     Args:
-        now: what the template sees as the present.
+        now: the current time as seen by the template.
     """
 
     intercepted_binops = frozenset(("+", "*", "**", "%"))
@@ -48,31 +48,31 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
         self.filters = {name: _bounded(function) for name, function in self.filters.items()}
 
     def compiled(self, source: str) -> jinja2.Template:
-        """A template from its source.
+        """Compile a template.
 
         Raises:
-            jinja2.TemplateError: it is too long, or no template.
+            jinja2.TemplateError: the source is too long or invalid.
         """
         if len(source) > MAX_SOURCE_CHARS:
-            raise jinja2.TemplateError(f"it is longer than {MAX_SOURCE_CHARS} characters")
+            raise jinja2.TemplateError(f"the template is longer than {MAX_SOURCE_CHARS} characters")
         return self.from_string(source)
 
     def begin(self) -> None:
-        """A rendering begins: all rounds are left."""
+        """Reset the iteration count for a new rendering."""
         self._rounds_left = MAX_ROUNDS
 
-    def go_round(self) -> None:
-        """Called by the template at each round of a loop and each call of a macro.
+    def count_iteration(self) -> None:
+        """Count a loop iteration or macro call; called by the template.
 
         Raises:
-            SecurityError: there were too many.
+            SecurityError: the limit is exceeded.
         """
         self._rounds_left -= 1
         if self._rounds_left < 0:
-            raise SecurityError(f"its loops and macros go round more than {MAX_ROUNDS} times")
+            raise SecurityError(f"the template exceeds {MAX_ROUNDS} loop iterations and macro calls")
 
     def concatenate(self, *values: object) -> str:
-        """What `~` gives."""
+        """The result of the `~` operator."""
         texts = [str(value) for value in values]
         _check_size(sum(map(len, texts)))
         return "".join(texts)
@@ -91,7 +91,7 @@ class TemplateEnvironment(jinja2.sandbox.ImmutableSandboxedEnvironment):
 
 
 class _Counted(jinja2.visitor.NodeTransformer):
-    """Puts a call of `go_round` into each loop and macro, and one of `concatenate` in place of each `~`."""
+    """Inserts a call of `count_iteration` into each loop and macro, and replaces each `~` by a call of `concatenate`."""
 
     def visit_For(self, node: jinja2.nodes.For) -> jinja2.nodes.Node:
         return self._counting(node)
@@ -108,33 +108,33 @@ class _Counted(jinja2.visitor.NodeTransformer):
 
     def _counting(self, node: Any) -> jinja2.nodes.Node:
         self.generic_visit(node)
-        count = jinja2.nodes.ExprStmt(_method_call("go_round", [], node.lineno), lineno=node.lineno)
+        count = jinja2.nodes.ExprStmt(_method_call("count_iteration", [], node.lineno), lineno=node.lineno)
         node.body.insert(0, count)
         return node  # type: ignore[no-any-return]
 
 
 def _method_call(name: str, arguments: list[Any], line: int) -> jinja2.nodes.Call:
-    method = jinja2.nodes.EnvironmentAttribute(name, lineno=line)  # no variable of the template can hide it
+    method = jinja2.nodes.EnvironmentAttribute(name, lineno=line)  # template variables cannot shadow it
     return jinja2.nodes.Call(method, arguments, [], None, None, lineno=line)
 
 
 def _check_size(size: int) -> None:
     if size > MAX_RENDERED_CHARS:
-        raise SecurityError(f"it makes a value of more than {MAX_RENDERED_CHARS} parts")
+        raise SecurityError(f"the template creates a value of more than {MAX_RENDERED_CHARS} elements")
 
 
 def _check_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for value in (*args, *kwargs.values()):
         if isinstance(value, int) and abs(value) > _MAX_NUMBER:
-            raise SecurityError(f"it calls something with a number over {_MAX_NUMBER}")
+            raise SecurityError(f"the template passes a number above {_MAX_NUMBER} to a function")
 
 
 def _check_operands(name: str, left: object, right: object) -> None:
-    """Refuse an operation whose result could be huge."""
+    """Raise SecurityError for an operation whose result could be huge."""
     if isinstance(left, int) and isinstance(right, int):
         bits = {"*": left.bit_length() + right.bit_length(), "**": left.bit_length() * abs(right)}.get(name, 0)
         if bits > _MAX_BITS:
-            raise SecurityError(f"it makes a number of more than {_MAX_BITS} bits")
+            raise SecurityError(f"the template computes a number of more than {_MAX_BITS} bits")
     elif name == "*":
         for many, times in ((left, right), (right, left)):
             if isinstance(many, (str, list, tuple)) and isinstance(times, int):
@@ -142,11 +142,11 @@ def _check_operands(name: str, left: object, right: object) -> None:
     elif name == "+" and isinstance(left, (str, list, tuple)) and isinstance(right, (str, list, tuple)):
         _check_size(len(left) + len(right))
     elif name == "%" and isinstance(left, str) and _WIDE_FORMAT.search(left):
-        raise SecurityError("it formats to a great width")
+        raise SecurityError("the template uses too large a format width")
 
 
 def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that takes no huge numbers."""
+    """Wrap a filter to refuse huge numbers as arguments."""
 
     @functools.wraps(function)
     def bounded(*args: Any, **kwargs: Any) -> Any:
@@ -157,7 +157,7 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Generation(jinja2.ext.Extension):
-    """`{% generation %}` marks assistant text for training; here its body is simply printed."""
+    """`{% generation %}` marks assistant text for training; its body is printed unchanged."""
 
     tags = {"generation"}  # noqa: RUF012
 

@@ -1,9 +1,8 @@
-"""What each token of a tokenizer is in bytes.
+"""The bytes of each token of a tokenizer.
 
-`tokenizers` describes decoding as a chain of steps over whole strings, which splits characters when run token by token. Here
-the chain is read once and turned into bytes per token: byte-level pieces through the 256-letter alphabet of GPT-2,
-SentencePiece pieces with the space sign put back and `<0xAB>` pieces as single bytes. A step that cannot be told per token is
-refused at load rather than decoded wrongly.
+`tokenizers` describes decoding as a chain of steps over whole strings, which splits characters when applied token by token. This module
+converts the chain into bytes per token once: byte-level tokens through GPT-2's alphabet of 256 characters, SentencePiece tokens with the
+space marker replaced, and `<0xAB>` tokens as single bytes. A step that has no meaning per token is refused at load time.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 class UnsupportedDecoderError(ValueError):
-    """The tokenizer decodes in a way that has no meaning per token."""
+    """The tokenizer's decoder cannot be expressed per token."""
 
 
 def byte_level_alphabet() -> dict[str, int]:
-    """The letters with which byte-level tokenizers write the 256 bytes.
+    """The characters that byte-level tokenizers use for the 256 bytes.
 
-    Printable bytes stand for themselves; the others are moved, in order, to the code points from 256.
+    Printable bytes map to themselves; the others map, in order, to the code points from 256 on.
     Source: Radford et al. 2019 (GPT-2), byte-level BPE.
     """
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
@@ -38,11 +37,11 @@ def byte_level_alphabet() -> dict[str, int]:
 
 
 def token_bytes_of(tokenizer: dict[str, Any], num_tokens: int) -> tuple[bytes, ...]:
-    """The bytes of tokens 0 .. num_tokens - 1.
+    """The bytes of tokens 0 to num_tokens - 1.
 
     Args:
         tokenizer: the content of tokenizer.json.
-        num_tokens: one more than the highest id; ids without a token give b"".
+        num_tokens: highest token id plus one; unused ids give b"".
     Raises:
         UnsupportedDecoderError: the decoder cannot be expressed per token.
     """
@@ -52,7 +51,7 @@ def token_bytes_of(tokenizer: dict[str, Any], num_tokens: int) -> tuple[bytes, .
         if 0 <= token_id < num_tokens:
             result[token_id] = convert(piece)
     for added in tokenizer.get("added_tokens") or ():
-        # An added token is matched in the text as it stands, so it is its own text.
+        # An added token is matched literally, so its content is its text.
         if 0 <= added["id"] < num_tokens:
             result[added["id"]] = added["content"].encode()
     return tuple(result)
@@ -93,8 +92,8 @@ def _piece_converter(tokenizer: dict[str, Any]) -> Callable[[str], bytes]:
         elif kind == "ByteFallback":
             has_byte_pieces = True
         elif kind not in ("Fuse", "Strip"):
-            # Strip only removes the dummy space at the start of a text, which decoding handles itself.
-            raise UnsupportedDecoderError(f"its decoder step {kind} is not supported")
+            # Strip only removes the dummy prefix space, which decoding handles separately.
+            raise UnsupportedDecoderError(f"the decoder step {kind} is not supported")
 
     def from_piece(piece: str) -> bytes:
         match = _BYTE_PIECE.fullmatch(piece) if has_byte_pieces else None

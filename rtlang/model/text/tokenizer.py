@@ -1,8 +1,8 @@
-"""Text to token ids and back, exactly and in pieces.
+"""Incremental tokenization and detokenization.
 
-A sequence here grows from parts (texts, generated tokens, chat framing) that are encoded one by one and never re-encoded. So three
-things matter beyond the `tokenizers` library, which does the work: text that continues a sequence gets no dummy space in front, text
-from a user never turns into a special token, and decoding in steps gives the same text as decoding at once, never half a character.
+A sequence grows from parts (text, generated tokens, chat framing) that are encoded one by one and never re-encoded. This adds three
+guarantees to the `tokenizers` library: text that continues a sequence gets no dummy prefix space, user text never becomes a special token,
+and incremental decoding gives the same text as decoding at once, without splitting characters.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from rtlang.model.text.token_bytes import UnsupportedDecoderError, token_bytes_o
 from rtlang_grammars.vocabulary import Vocabulary
 
 _PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
-"""Texts whose continuation encoding is checked at load."""
+"""Texts that must survive encoding and decoding as a continuation; checked at load time."""
 _OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
 
 class IncrementalDecoder:
-    """Tokens in, whole characters out. Owned by one sequence.
+    """Incremental detokenizer of one sequence: returns whole characters.
 
-    Bytes that cannot be UTF-8 become U+FFFD as soon as that is certain, an unfinished character at `flush`. All pushes and the flush
-    together give what `Tokenizer.decode` gives at once.
+    Invalid UTF-8 becomes U+FFFD as soon as it is certain to be invalid, and an incomplete character at `flush`. The concatenated results
+    equal `Tokenizer.decode` of all tokens.
     """
 
     def __init__(self, token_bytes: Sequence[bytes]) -> None:
@@ -41,12 +41,12 @@ class IncrementalDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_ids: Iterable[int]) -> str:
-        """The characters that are complete now."""
+        """Add a token; returns the characters completed by it."""
         table = self._token_bytes
         return self._decoder.decode(b"".join([table[token_id] for token_id in token_ids]))
 
     def flush(self) -> str:
-        """What was held back; the decoder starts anew."""
+        """Return the incomplete rest and reset the decoder."""
         text = self._decoder.decode(b"", True)
         self._decoder.reset()
         return text
@@ -54,7 +54,7 @@ class IncrementalDecoder:
 
 @dataclass(frozen=True, slots=True)
 class _Description:
-    """What the files of a checkpoint say about its tokenizer."""
+    """The tokenizer-related content of a checkpoint's files."""
 
     content: dict[str, Any]  # of tokenizer.json
     settings: dict[str, Any]  # of tokenizer_config.json
@@ -66,12 +66,12 @@ class Tokenizer:
     """A model's tokenizer. Immutable; safe to use from several threads.
 
     Attributes:
-        vocab_size: one more than the highest token id. The model's logits may be wider.
-        bos_token_id: the token that begins a text, None where the model has none. `start_ids` says whether it is used.
-        eos_token_ids: the tokens that end a text.
-        longest_token: bytes of the longest token; a text has at least as many tokens as it has bytes over this.
-        special_token_ids: control tokens: no text, and never made from a user's text.
-        chat: what stands around the messages of a conversation.
+        vocab_size: highest token id plus one. The model's logits may be wider.
+        bos_token_id: the start token, or None. `start_ids` tells whether it is used.
+        eos_token_ids: tokens that end a text.
+        longest_token: length in bytes of the longest token, a lower bound for token counts.
+        special_token_ids: control tokens, which have no text and never result from user text.
+        chat: framing of chat messages.
     """
 
     def __init__(self, description: _Description) -> None:
@@ -92,19 +92,19 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Tokenizer:
-        """Read tokenizer.json, and what tokenizer_config.json, generation_config.json and config.json say besides.
+        """Load tokenizer.json, and related settings from tokenizer_config.json, generation_config.json and config.json.
 
-        Where only an older format is there (tokenizer.model, vocab.json with merges.txt), `transformers` converts it.
+        If only an older format exists (tokenizer.model, or vocab.json with merges.txt), `transformers` converts it.
 
         Raises:
-            ModelLoadError: there is no tokenizer, or it is damaged or of a kind that cannot be used in pieces; says which.
+            ModelLoadError: the tokenizer is missing, damaged, or cannot be used incrementally.
         """
         path = Path(directory)
         content = _read_json(path, "tokenizer.json")
         if content is None:
             content = _convert(path)
         if not isinstance(content.get("model"), dict):
-            raise ModelLoadError(str(path), "tokenizer.json has no model")
+            raise ModelLoadError(str(path), "tokenizer.json has no model entry")
         settings = _read_json(path, "tokenizer_config.json") or {}
         try:
             eos_token_ids = _eos_ids(path, content, settings)
@@ -114,20 +114,19 @@ class Tokenizer:
             raise ModelLoadError(str(path), f"tokenizer.json: {error}") from None
         except (ModelLoadError, KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # for a damaged file the library raises bare exceptions, and panics
+        except BaseException as error:  # for damaged files the library raises bare exceptions and panics
             raise ModelLoadError(str(path), f"tokenizer.json cannot be used: {error}") from error
         return tokenizer
 
     # -- encoding
 
     def encode(self, text: str, *, is_start: bool, allow_special: bool = False) -> list[int]:
-        """Token ids of a text. Never adds a start or end token; see `start_ids`.
+        """Encode text. Never adds a start or end token; see `start_ids`.
 
         Args:
-            is_start: the text stands first in its sequence (after `start_ids`), so the tokenizer's dummy space, if it has one, goes in
-                front. False: the text continues a sequence, and exactly its own bytes are encoded.
-            allow_special: names of special tokens in the text become these tokens. Only for text of the program's own making, such as
-                chat framing; with False they are plain characters.
+            is_start: whether the text starts its sequence (after `start_ids`) and so gets the tokenizer's dummy prefix space, if any.
+                Otherwise exactly its own bytes are encoded.
+            allow_special: whether names of special tokens are encoded as these tokens; only for trusted text such as chat framing.
         """
         if not text:
             return []
@@ -135,9 +134,9 @@ class Tokenizer:
         ids: list[int] = self._encoder(is_start, allow_special).encode(text, add_special_tokens=False).ids
         if allow_special or self._control_ids.isdisjoint(ids):
             return ids
-        # Some models (unigram) hold their special tokens as ordinary pieces too. No piece reaches over a cut, so every name is cut.
+        # Some models (unigram) also contain special tokens as ordinary tokens. Tokens never cross a split, so every name is split.
         parts = self._cut_names(text)
-        if len(parts) == 1:  # the unknown token stands for a character that the model does not have
+        if len(parts) == 1:  # the unknown token replaces a character that the model lacks
             return ids
         ids = self._encoder(is_start, False).encode(parts[0], add_special_tokens=False).ids
         for encoding in self._encoder(False, False).encode_batch(parts[1:], add_special_tokens=False):
@@ -145,49 +144,49 @@ class Tokenizer:
         return ids
 
     def _cut_names(self, text: str) -> list[str]:
-        """The text in parts, none of which holds the name of a control token; names may overlap or hold one another."""
+        """Split the text so that no part contains the name of a control token; names may overlap or contain each other."""
         assert self._name_pattern is not None
         parts, start, place = [], 0, 0
         while (found := self._name_pattern.search(text, place)) is not None:
-            place = found.start() + 1  # behind the first character of the name; what begins right there is cut next
+            place = found.start() + 1  # after the first character of the name; a name starting there is split next
             parts.append(text[start:place])
             start = place
         return [*parts, text[start:]]
 
     def start_ids(self) -> list[int]:
-        """The tokens that begin every sequence of plain text; empty for a model without. To be put in front once, by the caller."""
+        """The tokens that start every sequence, if any. The caller must prepend them once."""
         return list(self._start_ids)
 
     @property
     def has_dummy_space(self) -> bool:
-        """Whether `encode(..., is_start=True)` puts a space in front of the text."""
+        """Whether `encode(..., is_start=True)` adds a dummy prefix space."""
         return self._start_json != self._continuation_json
 
     # -- decoding
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that a token adds to the text; b"" for special tokens and ids that the tokenizer does not use."""
+        """The bytes of a token; b"" for special tokens and unused ids."""
         return self._token_bytes[token_id] if 0 <= token_id < self.vocab_size else b""
 
     def token_name(self, token_id: int) -> str:
-        """How the tokenizer itself writes a token; "" for an id that it does not use."""
+        """The tokenizer's own spelling of a token; "" for an unused id."""
         return self._encoder(True, False).id_to_token(token_id) or ""
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """The text of tokens that continue a sequence. Special tokens give no text, impossible bytes U+FFFD.
+        """Decode tokens that continue a sequence. Special tokens give no text, invalid bytes U+FFFD.
 
-        A dummy space in front of the first word is kept, as a continuation needs it.
+        A space before the first word is kept, since the text continues a sequence.
         """
         return b"".join(map(self.token_bytes, token_ids)).decode("utf-8", "replace")
 
     def decoder(self) -> IncrementalDecoder:
-        """A decoder for one sequence."""
+        """Create an incremental decoder for one sequence."""
         return IncrementalDecoder(_Padded(self._token_bytes))
 
     # -- for grammars
 
     def vocabulary(self, vocab_size: int | None = None) -> Vocabulary:
-        """The tokens as grammars see them, for logits `vocab_size` wide (default: the tokenizer's own size)."""
+        """The vocabulary for grammars, for logits of width `vocab_size` (default: the tokenizer's size)."""
         width = self.vocab_size if vocab_size is None else vocab_size
         return Vocabulary(
             token_bytes=self._token_bytes[:width],
@@ -226,11 +225,11 @@ class Tokenizer:
             ids = self.encode(probe, is_start=False)
             got = b"".join(map(self.token_bytes, ids)).decode("utf-8", "replace")
             if not ids and not self._encoder(True, False).encode(probe, add_special_tokens=False).ids:
-                raise UnsupportedDecoderError(f"it leaves out {probe!r} without a word")
+                raise UnsupportedDecoderError(f"the tokenizer silently drops {probe!r}")
             if got != probe and got.endswith(probe):
                 prefix = got.removesuffix(probe)
                 raise UnsupportedDecoderError(
-                    f"it puts {prefix!r} in front of every text in a way that cannot be switched off"
+                    f"the tokenizer prepends {prefix!r} to every text, which cannot be disabled"
                 )
 
     def _find_start_ids(self, encoder: Any) -> tuple[int, ...]:
@@ -245,7 +244,7 @@ class Tokenizer:
         return ()
 
     def _encoder(self, is_start: bool, allow_special: bool) -> Any:
-        # `encode_special_tokens` is a switch on the object, so each setting has an object of its own; the rarer ones are made on demand.
+        # `encode_special_tokens` is a flag of the object, so each setting has its own object, created on demand.
         key = (is_start and self.has_dummy_space, allow_special)
         encoder = self._encoders.get(key)
         if encoder is None:
@@ -264,7 +263,7 @@ class Tokenizer:
 
 
 class _Padded(Sequence[bytes]):
-    """Token bytes with b"" for every id beyond the tokenizer, since the model's logits may be wider."""
+    """Token bytes, with b"" for ids beyond the tokenizer, since the model's logits may be wider."""
 
     def __init__(self, token_bytes: tuple[bytes, ...]) -> None:
         self._token_bytes = token_bytes
@@ -279,40 +278,40 @@ class _Padded(Sequence[bytes]):
 def _read_json(directory: Path, name: str) -> dict[str, Any] | None:
     path = directory / name
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would wait for ever
-            raise ModelLoadError(str(directory), f"{name} is no file")
+        if path.exists() and not path.is_file():  # reading a pipe would block forever
+            raise ModelLoadError(str(directory), f"{name} is not a regular file")
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelLoadError(str(directory), f"{name} cannot be read: {error}") from None
     if not isinstance(content, dict):
-        raise ModelLoadError(str(directory), f"{name} does not hold an object")
+        raise ModelLoadError(str(directory), f"{name} must contain a JSON object")
     return content
 
 
 def _convert(directory: Path) -> dict[str, Any]:
-    """What tokenizer.json would hold, from a tokenizer in an older format."""
+    """Convert a tokenizer in an older format to the content of tokenizer.json."""
     found = [name for name in _OLDER_FORMATS if (directory / name).is_file()]
     if not found:
-        raise ModelLoadError(str(directory), "there is no tokenizer: tokenizer.json is missing")
+        raise ModelLoadError(str(directory), "no tokenizer found: tokenizer.json is missing")
     from transformers import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
         content: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
-    except Exception as error:  # foreign code over any file; none of its errors may pass for ours
+    except Exception as error:  # third-party code on arbitrary files may raise anything
         lines = str(error).strip().splitlines() or [repr(error)]
         raise ModelLoadError(
             str(directory),
-            f"tokenizer.json is missing, and transformers cannot make it from {', '.join(found)} ({lines[0]}); "
+            f"tokenizer.json is missing, and transformers cannot convert {', '.join(found)} ({lines[0]}); "
             "save the tokenizer in that format",
         ) from error
     return content
 
 
 def _token_name(token: object) -> str | None:
-    """A token in tokenizer_config.json: its name, or an object with the name as content."""
+    """The name of a token entry in tokenizer_config.json: a string, or an object with `content`."""
     if isinstance(token, Mapping):
         token = token.get("content")
     return token if isinstance(token, str) and token else None
@@ -327,7 +326,7 @@ def _named_tokens(settings: dict[str, Any]) -> list[object]:
 
 
 def _all_added_tokens(content: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Added tokens of tokenizer.json, and those that only tokenizer_config.json lists."""
+    """Added tokens of tokenizer.json and tokenizer_config.json."""
     added = {entry["content"]: dict(entry) for entry in content.get("added_tokens") or ()}
     defaults = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
     for key, entry in (settings.get("added_tokens_decoder") or {}).items():
@@ -346,7 +345,7 @@ def _all_added_tokens(content: dict[str, Any], settings: dict[str, Any]) -> list
 
 
 def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> frozenset[int]:
-    """All end tokens that any of the checkpoint's files names."""
+    """End tokens named in any of the checkpoint's files."""
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
         config = _read_json(path, name) or {}
@@ -363,7 +362,7 @@ def _eos_ids(path: Path, content: dict[str, Any], settings: dict[str, Any]) -> f
 
 
 def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:
-    """The template for plain conversations: chat_template.jinja, or the entry of tokenizer_config.json."""
+    """The default chat template: chat_template.jinja, or the entry in tokenizer_config.json."""
     source = path / "chat_template.jinja"
     try:
         if source.is_file():
@@ -378,7 +377,7 @@ def _chat_template(path: Path, settings: dict[str, Any]) -> str | None:
 
 
 def _without_dummy_space(content: dict[str, Any]) -> dict[str, Any]:
-    """The tokenizer with whatever puts a space in front of a text taken out."""
+    """The tokenizer without the steps that add a dummy prefix space."""
     return {
         **content,
         "normalizer": _strip_step(content.get("normalizer"), "normalizers"),

@@ -613,7 +613,7 @@ def test_masks_prepared_on_threads_equal_masks_filled_here() -> None:
     compiler.close()
 
 
-def test_sessions_of_one_constraint_share_its_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_of_one_constraint_share_its_mask_times(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler, _ = make()
     monkeypatch.setattr("rtlang.engine.constraints.session.SLOW_FILL_S", -1.0)
     first = compiler.session(WORD, 9).result(60)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rtlang.contract.errors import ConstraintError
-from rtlang.engine.constraints.session import ConstraintSession, Pace, as_constraint_error
+from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error
 from rtlang_grammars.backends import create_backend
 from rtlang_grammars.budget import BudgetKeeper
 from rtlang_grammars.closing import CompletionSearch
@@ -20,14 +20,16 @@ VOCABULARY = small_vocabulary()
 
 
 def session_of(
-    constraint: Constraint, max_tokens: int, *, has_end: bool = True, pace: Pace | None = None
+    constraint: Constraint, max_tokens: int, *, has_end: bool = True, mask_times: MaskTimes | None = None
 ) -> ConstraintSession:
     vocabulary = small_vocabulary(has_end=has_end)
     search = CompletionSearch(vocabulary)
     matcher = create_backend("rtlang", vocabulary, search).compile(constraint).matcher()
     path = search.find(matcher, max_tokens)
     assert path is not None
-    return ConstraintSession(matcher, BudgetKeeper(search, path), vocabulary.eos_token_ids, lambda: None, pace=pace)
+    return ConstraintSession(
+        matcher, BudgetKeeper(search, path), vocabulary.eos_token_ids, lambda: None, mask_times=mask_times
+    )
 
 
 def test_one_token_that_decides_for_something_long_is_replaced() -> None:
@@ -84,10 +86,10 @@ def test_a_grammar_is_slow_from_one_long_mask_to_many_short_ones(monkeypatch: py
 
     monkeypatch.setattr("rtlang.engine.constraints.session.thread_time", clock)
     row = np.zeros(VOCABULARY.num_mask_words, dtype=np.int32)
-    pace, paces = Pace(), []
+    mask_times, paces = MaskTimes(), []
     for seconds in [0.01, 0.06, *[0.01] * 31, 0.06, *[0.01] * 33]:  # each by a session of its own
         takes[0] = seconds
-        session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9, pace=pace)
+        session = session_of(Constraint(ConstraintKind.REGEX, "[a-z]{2,8}"), 9, mask_times=mask_times)
         session.fill(row)
         paces.append(session.is_slow)
     assert paces == [False, *[True] * (1 + 31 + 1 + 31), False, False]
