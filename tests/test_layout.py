@@ -126,33 +126,6 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     "kernels/rtlang_kernels/cpu/vector_linear.py": ("tests/kernels/test_linear.py", "part of the CPU column"),
     "kernels/rtlang_kernels/fused.py": ("tests/kernels/test_fused_step.py", "plain data, and what is promised of it"),
     "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
-    **{
-        f"rtlang/model/embedded/{name}.py": (f"tests/model/embedded/{test}.py", why)
-        for names, test, why in (
-            ("extras extras_more", "test_tasks_extraction", "texts of that task"),
-            ("extras_lead_ins", "test_tasks_extraction", "texts of that task"),
-            ("instructions", "test_tasks_extraction", "wordings of that task"),
-            ("kinds kinds_more", "test_tasks_extraction", "records of that task"),
-            ("kinds_of_goods kinds_of_occasions kinds_of_people", "test_tasks_extraction", "records of that task"),
-            ("kinds_of_trade kinds_of_travel kinds_of_work", "test_tasks_extraction", "records of that task"),
-            ("clauses clauses_of_goods clauses_of_occasions", "test_tasks_extraction", "texts of that task"),
-            ("clauses_of_people clauses_of_trade", "test_tasks_extraction", "texts of that task"),
-            ("clauses_of_travel clauses_of_work", "test_tasks_extraction", "texts of that task"),
-            ("clauses_more clauses_more_of_life", "test_tasks_extraction", "texts of that task"),
-            (
-                "tools_catalogue tools_catalogue_more tools_catalogue_reference",
-                "test_tasks_tools",
-                "tools of that task",
-            ),
-            ("tools_clauses tools_clauses_more tools_requests", "test_tasks_tools", "requests of that task"),
-            ("tools_clauses_wider tools_clauses_wider_more", "test_tasks_tools", "requests of that task"),
-            ("lexicon", "test_words", "lists that it draws from"),
-            ("relations", "test_tasks_facts", "wordings of that task"),
-            ("spelling", "test_words", "random words that it draws"),
-            ("tokenizer_training", "test_tiny", "its result is what is tested"),
-        )
-        for name in names.split()
-    },
 }
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
@@ -161,7 +134,7 @@ TESTED_WHOLE = {
     "grammars/rtlang_grammars/schema": "tests/grammars/schema/test_compiler.py",
 }
 # Test files about data that lies beside the sources.
-TESTED_DATA = {"tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny"}
+TESTED_DATA = {"tests/tiny/test_tiny.py": "rtlang/tiny"}
 # Folders of tests about more than one source file.
 WIDER_TESTS = ("system", "conformance", "docs")
 

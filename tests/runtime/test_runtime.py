@@ -390,7 +390,7 @@ def test_the_requests_that_nodes_make_are_counted_before_they_are_made(runner: l
         one = runtime.submit(RequestGraph((Text(0, None, ("hi",)), *wide(1, 0, 4, 5))), first, is_open=True)
         two = runtime.submit(RequestGraph(wide(0, None, 10, 1)), second, is_open=True)
         for run in (one, two):
-            with pytest.raises(OverloadError, match="30 requests are unfinished and the nodes make 11 more"):
+            with pytest.raises(OverloadError, match="30 requests are unfinished and the nodes need 11 more"):
                 run.extend(wide(50, None, 1, 11))
         two.extend(wide(50, None, 1, 10))  # what was refused left the graph and its numbers as they were
         with pytest.raises(OverloadError):

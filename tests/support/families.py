@@ -119,7 +119,7 @@ class Family:
 
 _OWN_ATTENTION = "its attention cannot be replaced"
 _STATES = "layers of kind 'linear_attention' are not attention over all keys, a window or a chunk"
-_NO_POSITIONS = "it takes no positions from outside"
+_NO_POSITIONS = "its forward method does not accept position_ids and logits_to_keep"
 
 FAMILIES: tuple[Family, ...] = (
     Family(

@@ -139,7 +139,7 @@ def model_directory(model: str) -> Path:
         ModelLoadError: `model` is a hub name that cannot be downloaded, or an invalid path.
     """
     if model == EMBEDDED_MODEL:
-        return Path(str(resources.files("rtlang.model.embedded").joinpath("tiny")))
+        return Path(str(resources.files("rtlang.tiny")))
     try:
         return hub_directory(model) if is_hub_name(model) else Path(model).expanduser()
     except (RuntimeError, OSError) as error:  # "~" of an unknown user, or a name that is too long

@@ -65,7 +65,7 @@ def test_an_operator_that_waits_inside_is_named() -> None:
 
     found = obstacle(waiting, CPU)
     assert found is not None
-    assert found.endswith("waits for the device")
+    assert found.endswith("synchronizes with the device")
     assert "aten::sum" in found
 
     def broken() -> Tensor:

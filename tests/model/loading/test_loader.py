@@ -59,7 +59,7 @@ def test_auto_takes_native_where_it_is_exact_else_transformers(tmp_path: Path) -
     assert isinstance(load(make_checkpoint(tmp_path / "llama", "llama")), NativeDecoder)
     assert isinstance(load(make_checkpoint(tmp_path / "gemma", "gemma")), TransformersDecoder)
     assert isinstance(load(tmp_path / "llama", decoder="transformers"), TransformersDecoder)
-    with pytest.raises(ConfigError, match="not of the Llama family"):
+    with pytest.raises(ConfigError, match="not in the Llama family"):
         load(tmp_path / "gemma", decoder="native")
 
 
@@ -149,7 +149,7 @@ def test_tensors_that_are_missing_misshapen_or_unknown_are_named(tmp_path: Path)
     with pytest.raises(ModelLoadError, match="int8"):
         load(path)
     edit_tensors(path, **{name: None})
-    with pytest.raises(ModelLoadError, match=r"no tensor model\.layers\.1\.mlp\.up_proj\.weight"):
+    with pytest.raises(ModelLoadError, match=r"do not contain tensor model\.layers\.1\.mlp\.up_proj\.weight"):
         load(path)
     edit_tensors(path, **{name: torch.zeros(96, 64), "model__layers__0__self_attn__q_proj__bias": torch.ones(64)})
     with pytest.raises(ModelLoadError, match=r"layers\.0\.self_attn\.q_proj\.bias has no place"):
@@ -167,11 +167,13 @@ def test_stock_models_without_all_their_tensors_are_refused(tmp_path: Path, capl
     for dtype in (torch.int8, torch.bool, torch.complex64):
         edit_tensors(path, **{name: weights[name].to(dtype)})
         with pytest.raises(
-            ModelLoadError, match=r"1\.mlp\.c_fc\.weight holds \w+, floats and int8 with scales are supported"
+            ModelLoadError, match=r"1\.mlp\.c_fc\.weight is [\w.]+; floats and int8 with scales are supported"
         ):
             load(path)
     edit_tensors(path, **{name: None})
-    with pytest.raises(ModelLoadError, match=r"no tensor .*1\.mlp\.c_fc\.weight; 1 that"):
+    with pytest.raises(
+        ModelLoadError, match=r"lack 1 tensors that config.json implies, such as .*1\.mlp\.c_fc\.weight"
+    ):
         load(path)
     save_file({f"other.{name}": tensor for name, tensor in weights.items()}, path / "model.safetensors")
     with pytest.raises(ModelLoadError, match=r"no tensor .*; 2\d that"):
@@ -202,7 +204,7 @@ def test_code_of_the_checkpoint_is_never_run(tmp_path: Path) -> None:
     )
     (path / "config.json").write_text(json.dumps(config))
     (path / "code.py").write_text(f"open({str(path / 'ran')!r}, 'w').close()\n")
-    with pytest.raises(ModelLoadError, match=r"homemade.*code of its own, which is never run"):
+    with pytest.raises(ModelLoadError, match=r"homemade.*requires remote code, which is never run"):
         load(path)
     assert not (path / "ran").exists()
 
@@ -316,7 +318,7 @@ def test_a_file_overwritten_in_place_changes_nothing(family: str, decoder: str, 
 
 def test_the_default_model_is_the_embedded_one_and_native() -> None:
     directory = model_directory(EMBEDDED_MODEL)
-    assert directory.parts[-4:] == ("rtlang", "model", "embedded", "tiny")
+    assert directory.parts[-2:] == ("rtlang", "tiny")
     decoder, config, tokenizer = load_model(RuntimeConfig())
     assert isinstance(decoder, NativeDecoder)
     assert decoder.dtype is pick_dtype("auto")

@@ -94,14 +94,14 @@ FIRST = "model.layers.0.self_attn.q_proj.weight"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({FIRST + "_scale": None}, rf"{FIRST} holds .*(int8|I8)"),
+        ({FIRST + "_scale": None}, rf"{FIRST} is .*(int8|I8)"),
         ({FIRST + "_scale": torch.ones(5, 1)}, rf"{FIRST} scales of shape \[5, 1\] do not fit"),
         ({FIRST + "_scale": torch.ones(64, 1, dtype=torch.int32)}, rf"{FIRST} has scales of torch.int32"),
-        ({FIRST: torch.zeros(64, 64, dtype=torch.int16)}, rf"{FIRST} holds .*(int16|I16)"),
-        ({FIRST: torch.zeros(64, 64)}, rf"{FIRST} holds torch.float32 and has scales"),
-        ({FIRST + "_zero_point": torch.ones(64, 1)}, rf"{FIRST}_zero_point has no place"),
-        ({FIRST + "_zero_point": torch.ones(64, 1, dtype=torch.int8)}, rf"{FIRST}_zero_point (has no place|holds)"),
-        ({FIRST + "_g_idx": torch.zeros(64, dtype=torch.int32)}, rf"{FIRST}_g_idx (has no place|holds)"),
+        ({FIRST: torch.zeros(64, 64, dtype=torch.int16)}, rf"{FIRST} is .*(int16|I16)"),
+        ({FIRST: torch.zeros(64, 64)}, rf"{FIRST} is torch.float32 with scales"),
+        ({FIRST + "_zero_point": torch.ones(64, 1)}, rf"{FIRST}_zero_point is unexpected"),
+        ({FIRST + "_zero_point": torch.ones(64, 1, dtype=torch.int8)}, rf"{FIRST}_zero_point (has no place|is)"),
+        ({FIRST + "_g_idx": torch.zeros(64, dtype=torch.int32)}, rf"{FIRST}_g_idx (has no place|is)"),
     ],
     ids=(
         "no scales",
@@ -137,11 +137,20 @@ WEIGHTS = int8_config()["config_groups"]["group_0"]["weights"]
         ({**int8_config(), "format": "pack-quantized"}, "pack-quantized"),
         ({**int8_config(), "kv_cache_scheme": {"num_bits": 8}}, "kv_cache_scheme"),
         ({**int8_config(), "config_groups": {}}, "no config_groups"),
-        (changed(weights=None), "group_0 says nothing of weights"),
-        (changed(weights={"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group"}), "not symmetric int8"),
-        (changed(weights={"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}), "not symmetric"),
-        (changed(weights={"num_bits": 8, "type": "int", "symmetric": False, "strategy": "tensor"}), "not symmetric"),
-        (changed(weights={"num_bits": 8, "type": "int", "symmetric": True, "strategy": "block"}), "by channel"),
+        (changed(weights=None), "group_0 has no weights entry"),
+        (
+            changed(weights={"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group"}),
+            "must be symmetric int8",
+        ),
+        (
+            changed(weights={"num_bits": 8, "type": "float", "symmetric": True, "strategy": "tensor"}),
+            "must be symmetric",
+        ),
+        (
+            changed(weights={"num_bits": 8, "type": "int", "symmetric": False, "strategy": "tensor"}),
+            "must be symmetric",
+        ),
+        (changed(weights={"num_bits": 8, "type": "int", "symmetric": True, "strategy": "block"}), "strategy channel"),
         (changed(input_activations={"num_bits": 8}), "activations"),
         (changed(weights={**WEIGHTS, "actorder": "group"}), "actorder"),
         ({**int8_config(), "transform_config": {"config_groups": {"R1": {"type": "hadamard"}}}}, "transform_config"),
@@ -195,7 +204,7 @@ def test_int8_without_a_quantization_is_refused(config: dict[str, Any], decoder:
     content = json.loads((path / "config.json").read_text())
     del content["quantization_config"]
     (path / "config.json").write_text(json.dumps({**content, **config}))
-    with pytest.raises(ModelLoadError, match=r"_proj\.weight holds .*(int8|I8).* where config.json has"):
+    with pytest.raises(ModelLoadError, match=r"_proj\.weight is .*(int8|I8).* where config.json has"):
         load_runner(path, decoder)
 
 
@@ -206,7 +215,7 @@ def test_scales_that_nobody_asks_for_are_refused(dtype: torch.dtype, decoder: st
     weights = load_file(path / "model.safetensors")
     weights |= {FIRST: weights[FIRST].to(dtype), FIRST + "_scale": torch.full((64, 1), 3.0)}
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelLoadError, match=rf"{FIRST}_scale has no place: config.json does not say how to use it"):
+    with pytest.raises(ModelLoadError, match=rf"{FIRST}_scale is unexpected: config.json does not describe its use"):
         load_runner(path, decoder)
 
 

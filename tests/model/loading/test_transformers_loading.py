@@ -32,7 +32,9 @@ def load_runner(path: Path, max_model_len: int | None = None) -> HostRunner:
 def test_layers_with_a_state_are_refused_before_weights_are_read(tmp_path: Path) -> None:
     path = make_checkpoint(tmp_path, "mamba")
     (path / "model.safetensors").write_bytes(b"")
-    with pytest.raises(ModelLoadError, match=r"'mamba'.*'linear_attention' are not attention"):
+    with pytest.raises(
+        ModelLoadError, match=r"'mamba'.*'linear_attention' are not full, sliding-window or chunked attention"
+    ):
         TransformersDecoder.load(path, weight_files(path), torch.float32, dummy_seed=None, max_len=64)
 
 

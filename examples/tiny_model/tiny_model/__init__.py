@@ -1,0 +1,1 @@
+"""The corpus, training and evaluation of a small model that rtlang can serve."""

@@ -1,0 +1,1 @@
+"""Generators of the training corpus, over the text data in `data/`."""

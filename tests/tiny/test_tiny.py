@@ -1,0 +1,74 @@
+"""The checkpoint of `rtlang:tiny`: its files agree with its model card, and rtlang answers with it as `transformers` does."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import safe_open
+
+import rtlang as rt
+
+TINY = Path(str(resources.files("rtlang.tiny")))
+CARD = (TINY / "MODEL_CARD.md").read_text(encoding="utf-8")
+QUESTIONS = {
+    "Extract customer, item, quantity, city as JSON.\nText: Ada ordered 12 chairs for 40 dollars each, to be shipped to Rome.": {
+        "customer": "Ada",
+        "item": "chairs",
+        "quantity": 12,
+        "city": "Rome",
+    },
+    "Extract name, age, job, city, hobby as JSON.\nText: Meet Lena, a baker living in Porto. At 41, Lena still loves chess.": {
+        "name": "Lena",
+        "age": 41,
+        "job": "baker",
+        "city": "Porto",
+        "hobby": "chess",
+    },
+}
+
+
+def test_the_folder_holds_the_checkpoint_and_its_card_only() -> None:
+    files = {path.name for path in TINY.iterdir() if path.name != "__pycache__"}
+    weights = {"model.safetensors", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"}
+    assert files == weights | {"MODEL_CARD.md", "__init__.py"}
+    assert sum((TINY / name).stat().st_size for name in files) < 10_000_000
+
+
+def test_the_weights_are_as_many_as_the_card_says() -> None:
+    with safe_open(str(TINY / "model.safetensors"), framework="pt") as file:
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    count = sum(weight.numel() for name, weight in weights.items() if not name.endswith("_scale"))
+    assert f"{count:,}" in CARD
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:You passed `quantization_config`:UserWarning")
+def test_rtlang_gives_the_greedy_answers_of_transformers() -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer, CompressedTensorsConfig
+
+    quantization = CompressedTensorsConfig(dequantize=True)
+    model: Any = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32, quantization_config=quantization)
+    tokenizer: Any = AutoTokenizer.from_pretrained(TINY)
+
+    @rt.program
+    def answer(s: rt.State, question: str) -> str:
+        s += rt.user(question)
+        s += rt.assistant(rt.gen("answer", max_tokens=80, temperature=0.0))
+        return str(s["answer"])
+
+    with rt.Runtime(dtype="float32") as runtime:
+        for question, expected in QUESTIONS.items():
+            messages = [{"role": "user", "content": question}]
+            text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            encoded = tokenizer(text, return_tensors="pt", add_special_tokens=False)["input_ids"]
+            with torch.inference_mode():
+                output = model.eval().generate(encoded, max_new_tokens=80, do_sample=False)
+            generated = tokenizer.decode(output[0, encoded.shape[1] :], skip_special_tokens=True)
+            assert answer.run(question=question, runtime=runtime).value == generated
+            assert json.loads(generated) == expected
