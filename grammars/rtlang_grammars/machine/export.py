@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.layout import (
+from rtlang_grammars.machine.automaton.layout import (
     ACC,
     ALTERNATIVES,
     BLOCK,
@@ -36,10 +36,11 @@ from rtlang_grammars.machine.layout import (
     UNKNOWN,
     UNKNOWN_ROW,
 )
+from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.machine.registers import act_alone
-from rtlang_grammars.machine.tables import Snapshot, Tables
-from rtlang_grammars.spec import GrammarError, GrammarMatcher
+from rtlang_grammars.machine.native.registers import act_alone
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.protocols import GrammarMatcher
 
 DEAD, POP, FIRST_CALL = -1, -2, -3
 """Entries of `trans` that are no next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine import walks
-from rtlang_grammars.machine.engine import Engine, Workspace, start_configuration
-from rtlang_grammars.machine.layout import (
-    NEED_ROW,
-    NO_SPACE,
-    OK,
-)
+from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.masks import Mask, Masks
-from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
 Configuration = NDArray[np.int64]
 
@@ -28,12 +24,12 @@ class MachineGrammar:
         masks: those that were made.
     """
 
-    def __init__(self, engine: Engine, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
-        self.engine, self.tables = engine, tables
+    def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
+        self.index, self.tables = index, tables
         if tables.snapshot is None:
             tables.publish()
         self.start = start_configuration(start)
-        self.masks = Masks(engine, tables, max_mask_bytes)
+        self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -44,7 +40,7 @@ class MachineGrammar:
         self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int
     ) -> Configuration | None:
         """The configuration behind data[start:end]; None where it cannot follow."""
-        workspace = self.engine.workspace
+        workspace = self.index.workspace
         while True:
             tables = self.tables.published
             code = walks.advance(
@@ -75,7 +71,7 @@ class MachineGrammar:
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end here."""
-        workspace = self.engine.workspace
+        workspace = self.index.workspace
         while True:
             found = int(
                 walks.completes(
@@ -88,7 +84,7 @@ class MachineGrammar:
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next, at most _FORCED_BYTES."""
-        workspace = self.engine.workspace
+        workspace = self.index.workspace
         text = np.empty(_FORCED_BYTES, dtype=np.uint8)
         num_bytes = 0
         while True:

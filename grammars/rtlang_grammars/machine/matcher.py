@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.completion import Completion
-from rtlang_grammars.machine.forcing import ForcedText
+from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
+from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
-from rtlang_grammars.spelling import UNREACHABLE, ClosingPath, TokenTable
+from rtlang_grammars.machine.table_completion import TableCompletion
 
 
 class MachineMatcher:
@@ -24,7 +24,7 @@ class MachineMatcher:
     def __init__(
         self,
         grammar: MachineGrammar,
-        completion: Completion,
+        completion: TableCompletion,
         forcing: ForcedText,
         table: TokenTable,
         path: list[Configuration] | None = None,
@@ -47,14 +47,14 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        engine, mask = self._grammar.engine, self._grammar.mask(self._path[-1])
-        return mask.base is engine.no_tokens and bool(np.isin(mask.ids, engine.end_ids).all())
+        index, mask = self._grammar.index, self._grammar.mask(self._path[-1])
+        return mask.base is index.no_tokens and bool(np.isin(mask.ids, index.end_ids).all())
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by one token; False, and unchanged, where the token is not allowed."""
         if self._has_ended:
             return False
-        if token_id in self._grammar.engine.vocabulary.eos_token_ids:
+        if token_id in self._grammar.index.vocabulary.eos_token_ids:
             self._has_ended = self.is_accepting
             return self._has_ended
         following = self._after(self._path[-1], token_id)
@@ -87,7 +87,7 @@ class MachineMatcher:
         Raises:
             ValueError: `row` has another shape, type or layout.
         """
-        num_words = self._grammar.engine.num_words
+        num_words = self._grammar.index.num_words
         if row.shape != (num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
             raise ValueError(f"row must be contiguous int32 of shape ({num_words},)")
         if self._has_ended:
@@ -122,14 +122,14 @@ class MachineMatcher:
         data = self.closing_bytes()
         if data is None:
             return None
-        path = ClosingPath(data, self._table)
+        path = CompletionPath(data, self._table)
         return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
 
     def accepts(self, token_ids: list[int]) -> bool:
         """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
         if not token_ids:
             return True
-        if token_ids[-1] in self._grammar.engine.vocabulary.eos_token_ids:
+        if token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids:
             return self.completes(token_ids[:-1])
         return not self._has_ended and self._follow(token_ids) is not None
 
@@ -153,12 +153,12 @@ class MachineMatcher:
         """For each of `token_ids`, none of them special, whether it could come next."""
         if self._has_ended:
             return [False] * len(token_ids)
-        mask = np.empty(self._grammar.engine.num_words, dtype=np.uint32)
+        mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
         self._grammar.mask(self._path[-1]).write(mask)
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, configuration: Configuration, token_id: int) -> Configuration | None:
-        trie = self._grammar.engine.trie
+        trie = self._grammar.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
