@@ -134,10 +134,10 @@ class Masks:
         return configuration[NUM_HEADS : configuration[BOUNDS]].tobytes()
 
     def _make(self, configuration: Configuration) -> Mask:
-        index = self._index
+        index, S = self._index, self._tables.published.S
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = self._tables.published.S[state]
+            record = S[state]
             slice_id, room = record[SLICE], int(record[WIDTH]) - count
             if slice_id == COUNTED_SLICE:
                 if count >= record[PARAM] and REACH <= room < index.max_depth:
@@ -148,13 +148,13 @@ class Masks:
                 twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
                 simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
                 return simple if room >= index.max_depth else self._shortened(simple, configuration)
-        base, nodes = self._slice(configuration)
+        base, nodes = self._slice(configuration, S)
         if nodes is index.trie.nodes and configuration[NUM_HEADS] == 1:
             state = int(configuration[HEADS])
             coarse = self._coarse_trie(state)
             if coarse is not None:
                 return self._walk_coarse(configuration, coarse)
-            if self._tables.published.S[state, SLICE] == EMBEDDED_SLICE:
+            if S[state, SLICE] == EMBEDDED_SLICE:
                 forbidden = self._forbidden(state)
                 if forbidden is not None:
                     return self._walk_all_but(configuration, forbidden)
@@ -192,9 +192,11 @@ class Masks:
             return Mask(base, ids, level)
         return Mask(short.base | base, ids, level, True)
 
-    def _slice(self, configuration: Configuration) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    def _slice(
+        self, configuration: Configuration, S: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """What certainly may follow one of the heads, and the trie of all other tokens."""
-        index, S = self._index, self._tables.published.S
+        index = self._index
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
             slice_id = int(S[state, SLICE])
@@ -228,7 +230,8 @@ class Masks:
 
     def _forbidden(self, state: int) -> NDArray[np.int32] | None:
         """The plain tokens that cannot follow a state inside a string, perhaps among others, in the thread's workspace; None: many."""
-        tables, workspace, out, at = self._tables, self._index.workspace, self._index.workspace.out, 0
+        tables, workspace, at = self._tables, self._index.workspace, 0
+        out = workspace.out
         ids, trie = workspace.ids[:MAX_FORBIDDEN], self._index.trie.nodes
         snapshot = tables.published
         while True:
@@ -260,10 +263,9 @@ class Masks:
 
     def _followed(self, configuration: Configuration, trie: NDArray[np.int64]) -> tuple[int, bool, NDArray[np.int32]]:
         """What a walk over a trie says: the levels read, whether the text is complete, and what may follow, in the thread's workspace."""
-        workspace = self._index.workspace
+        workspace, tables = self._index.workspace, self._tables.published
         at = 0
         while True:
-            tables = self._tables.published
             code = walks.walk(
                 tables.S,
                 tables.T,
@@ -284,7 +286,7 @@ class Masks:
                 break
             if code == NEED_ROW:
                 at = int(workspace.out[1])
-                self._tables.complete(int(workspace.out[0]))
+                tables = self._tables.complete(int(workspace.out[0]))
             else:
                 assert code == NO_SPACE
                 at = 0

@@ -1,6 +1,6 @@
-"""A matcher: one sequence's way through a grammar, as the configurations behind each of its tokens.
+"""A matcher: follows one sequence through a grammar and keeps the place after each of its tokens.
 
-Configurations never change, so a fork shares them and taking tokens back is forgetting the last ones.
+Places never change, so a fork shares them and a rollback forgets the last ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
-from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
+from rtlang_grammars.machine.grammar import MachineGrammar, Place
 from rtlang_grammars.machine.table_completion import TableCompletion
 
 
@@ -27,18 +27,22 @@ class MachineMatcher:
         completion: TableCompletion,
         forcing: ForcedText,
         table: TokenTable,
-        path: list[Configuration] | None = None,
+        path: list[Place] | None = None,
         *,
         has_ended: bool = False,
     ) -> None:
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
-        self._path = [grammar.start] if path is None else path
+        self._path = [grammar.start_place] if path is None else path
         self._has_ended = has_ended
+
+    @property
+    def _place(self) -> Place:
+        return self._path[-1]
 
     @property
     def is_accepting(self) -> bool:
         """The text so far is complete."""
-        return not self._has_ended and self._grammar.is_complete(self._path[-1])
+        return not self._has_ended and self._place.is_complete
 
     @property
     def is_terminated(self) -> bool:
@@ -47,7 +51,7 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        index, mask = self._grammar.index, self._grammar.mask(self._path[-1])
+        index, mask = self._grammar.index, self._grammar.mask(self._place.configuration)
         return mask.base is index.no_tokens and bool(np.isin(mask.ids, index.end_ids).all())
 
     def accept_token(self, token_id: int) -> bool:
@@ -57,7 +61,7 @@ class MachineMatcher:
         if token_id in self._grammar.index.vocabulary.eos_token_ids:
             self._has_ended = self.is_accepting
             return self._has_ended
-        following = self._after(self._path[-1], token_id)
+        following = self._after(token_id)
         if following is None:
             return False
         self._path.append(following)
@@ -93,7 +97,7 @@ class MachineMatcher:
         if self._has_ended:
             row.fill(0)
         else:
-            self._grammar.mask(self._path[-1]).write(row.view(np.uint32))
+            self._grammar.mask(self._place.configuration).write(row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
@@ -101,7 +105,7 @@ class MachineMatcher:
 
     def forced_bytes(self) -> bytes:
         """Bytes that must come next, whatever tokens spell them."""
-        return b"" if self._has_ended else self._grammar.forced(self._path[-1])
+        return b"" if self._has_ended else self._grammar.forced(self._place.configuration)
 
     def fork(self) -> MachineMatcher:
         """An independent matcher in the same state."""
@@ -115,7 +119,7 @@ class MachineMatcher:
 
     def closing(self) -> tuple[bytes | None, bool]:
         """The same, and whether there is none because all that were found are too long to be written out (`long_texts`)."""
-        return (b"", False) if self._has_ended else self._completion.find(self._path[-1])
+        return (b"", False) if self._has_ended else self._completion.find(self._place.configuration)
 
     def shortest_completion(self, limit: int) -> list[int] | None:
         """See `GrammarMatcher.shortest_completion`."""
@@ -138,36 +142,43 @@ class MachineMatcher:
         if self._has_ended:
             return False
         reached = self._follow(token_ids)
-        return reached is not None and self._grammar.is_complete(reached)
+        return reached is not None and reached.is_complete
 
     def completes_bytes(self, data: bytes) -> bool:
         """Whether the text is complete after some bytes, whatever tokens spell them. Does not change the matcher."""
         if self._has_ended:
             return False
-        reached: Configuration | None = self._path[-1]
-        if data:
-            reached = self._grammar.advance(self._path[-1], np.frombuffer(data, dtype=np.uint8), 0, len(data))
-        return reached is not None and self._grammar.is_complete(reached)
+        reached = self._after_bytes(data)
+        return reached is not None and reached.is_complete
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
         """For each of `token_ids`, none of them special, whether it could come next."""
         if self._has_ended:
             return [False] * len(token_ids)
         mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
-        self._grammar.mask(self._path[-1]).write(mask)
+        self._grammar.mask(self._place.configuration).write(mask)
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
-    def _after(self, configuration: Configuration, token_id: int) -> Configuration | None:
+    def _after(self, token_id: int) -> Place | None:
         trie = self._grammar.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self._grammar.advance(configuration, trie.data, start, end)
+        return None if start == end else self._grammar.advance(self._place.configuration, trie.data, start, end)
 
-    def _follow(self, token_ids: Sequence[int]) -> Configuration | None:
-        configuration: Configuration | None = self._path[-1]
+    def _follow(self, token_ids: Sequence[int]) -> Place | None:
+        """The place after some tokens, none of them an end token."""
+        trie = self._grammar.index.trie
+        offsets, num_tokens = trie.offsets, len(trie.offsets) - 1
+        texts = []
         for token_id in token_ids:
-            if configuration is None:
+            if not 0 <= token_id < num_tokens or offsets[token_id] == offsets[token_id + 1]:
                 return None
-            configuration = self._after(configuration, token_id)
-        return configuration
+            texts.append(trie.data[offsets[token_id] : offsets[token_id + 1]].tobytes())
+        return self._after_bytes(b"".join(texts))
+
+    def _after_bytes(self, data: bytes) -> Place | None:
+        if not data:
+            return self._place
+        # A read-only array like those of the trie: numba would compile once more for another type.
+        return self._grammar.advance(self._place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))

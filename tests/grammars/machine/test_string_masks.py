@@ -91,7 +91,7 @@ def test_where_they_are_many_those_that_may_follow_are_sought(
     monkeypatch.setattr(masks, "MAX_FORBIDDEN", most)
     matcher = compiled(backend, ConstraintKind.JSON_SCHEMA, {"type": "string", "pattern": "^(?!the|abc?d)"})
     assert matcher.accept_token(ord('"'))
-    denied = matcher._grammar.masks._denied(int(matcher._path[-1][HEADS]))
+    denied = matcher._grammar.masks._forbidden(int(matcher._place.configuration[HEADS]))
     assert (denied is None) == (most < 4096)
     if denied is not None:
         texts = {VOCABULARY.token_bytes[token_id] for token_id in denied.tolist()}

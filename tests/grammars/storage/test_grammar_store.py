@@ -26,6 +26,7 @@ from rtlang_grammars.spec.limits import Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage import disk_cache, grammar_store
 from rtlang_grammars.storage.grammar_store import GrammarStore
+from rtlang_grammars.storage.serialize import complete_rows
 from rtlang_grammars_bench.conformance import accepts, entries
 from tests.grammars.benchmarks.test_conformance import BENCH
 
