@@ -1,9 +1,9 @@
-"""How exactly a backend holds text to JSON schemas: `python -m rtlang_grammars_bench.conformance --schemas FILE --suite FILE`.
+"""Measures how exactly schemas are enforced: `python -m rtlang_grammars_bench.conformance --schemas FILE --suite FILE`.
 
-Every schema is compiled and every instance followed byte by byte. A valid instance must be accepted in every style of spelling that the
-options allow (property order, blanks, escapes), an invalid one in none. What the report leaves to be checked is judged as a runtime does
-it: the mask may accept, then the finished value is validated. Files are JSON lines (gzip or not) of objects with `schema` and `tests`,
-each test with `data` and `valid`; those of a suite name their draft in `set` and their keyword in `keyword`.
+Every schema is compiled and every instance followed byte by byte. A valid instance must be accepted in every style that the options allow
+(property order, blanks, escapes), an invalid one in none. Instances of keywords that are checked after generation are judged as in a
+runtime: the mask may accept, then the finished value is validated. Files are JSON lines (gzip or not) of objects with `schema` and
+`tests`, each test with `data` and `valid`; those of a suite name their draft in `set` and their keyword in `keyword`.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ STYLES: dict[str, Callable[[Any], str]] = {
     "indented": lambda value: json.dumps(value, ensure_ascii=False, indent=2),
     "any order": lambda value: json.dumps(_shuffled(value, random.Random(0)), ensure_ascii=False),
 }
-"""Ways to write a value that must make no difference."""
+"""Styles of one value, all of which must be judged alike."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of a file.
+    """Results for a file.
 
     Attributes:
-        counts: schemas and instances by what became of them.
+        counts: schemas and instances by outcome.
         refusals: reasons of refused schemas.
-        checked: places left to be checked after generation, by keyword.
+        checked: places checked after generation, by keyword.
         narrowed: places where valid values are left out, by keyword and reason.
-        wrong: every instance that was decided wrongly.
+        wrong: every instance that was judged wrongly.
         seconds: CPU time of each compile.
     """
 
@@ -80,17 +80,17 @@ class Tally:
 
 
 class Judge:
-    """Compiles and follows; one byte is one token."""
+    """Compiles schemas and follows instances; one byte is one token."""
 
     def __init__(self) -> None:
         texts = (*(bytes([byte]) for byte in range(256)), b"<end>")
         vocabulary = Vocabulary(texts, frozenset({_END}), frozenset({_END}), len(texts))
-        RtlangBackend.create(vocabulary)  # so that no compile waits for code
+        RtlangBackend.create(vocabulary)  # so that no compile waits for native code
         self._engine = VocabularyIndex(vocabulary)
         self._backends: dict[SchemaOptions, RtlangBackend] = {}
 
     def compile(self, schema: Any, options: SchemaOptions) -> RtlangGrammar:
-        """The compiled schema.
+        """Compile a schema.
 
         Raises:
             GrammarError: it is refused.
@@ -102,12 +102,12 @@ class Judge:
 
 
 def accepts(grammar: RtlangGrammar, text: str) -> bool:
-    """Whether a whole text is accepted by the masks."""
+    """Whether the masks accept a whole text."""
     return grammar.matcher().accepts([*text.encode("utf-8", "surrogatepass"), _END])
 
 
 def options_of(entry: dict[str, Any]) -> SchemaOptions:
-    """How an entry is meant to be read: in its draft; the suite's keyword `format` alone is about annotations."""
+    """Options to read an entry in its draft; in the suite's keyword `format` formats are annotations."""
     return SchemaOptions(
         default_dialect=_DIALECTS.get(str(entry.get("set"))), assert_formats=entry.get("keyword") != "format"
     )
@@ -121,7 +121,7 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def judge_entry(judge: Judge, entry: dict[str, Any], tally: Tally) -> None:
-    """Compile one schema and decide its instances."""
+    """Compile one schema and judge its instances."""
     options, name = options_of(entry), str(entry.get("id", ""))
     tally.counts["schemas"] += 1
     started = time.process_time()
@@ -129,7 +129,7 @@ def judge_entry(judge: Judge, entry: dict[str, Any], tally: Tally) -> None:
     try:
         grammar = judge.compile(entry["schema"], options)
     except GrammarError as error:
-        if not error.reason.startswith("nothing satisfies"):  # that is an answer: no instance is valid
+        if not error.reason.startswith("nothing satisfies"):  # a valid outcome: no instance is valid
             tally.counts["refused"] += 1
             tally.refusals[error.reason[:90]] += 1
             return
@@ -170,7 +170,7 @@ def _judge_instance(
 
 
 def judge_file(path: Path, judge: Judge | None = None) -> Tally:
-    """Everything of one file."""
+    """Results for all entries of one file."""
     judge, tally = judge or Judge(), Tally()
     for entry in entries(path):
         judge_entry(judge, entry, tally)
@@ -192,7 +192,7 @@ _ROWS = (
 
 
 def markdown(tallies: dict[str, Tally]) -> str:
-    """The figures as a table, a column for each file."""
+    """The results as a table with a column for each file."""
     lines = ["| | " + " | ".join(tallies) + " |", "|---|" + "---|" * len(tallies)]
     for key, label in _ROWS:
         lines.append(f"| {label} | " + " | ".join(str(tally.counts[key]) for tally in tallies.values()) + " |")
@@ -200,7 +200,7 @@ def markdown(tallies: dict[str, Tally]) -> str:
 
 
 def details(name: str, tally: Tally) -> str:
-    """What a table does not say."""
+    """Details that the table omits."""
     times = sorted(tally.seconds) or [0.0]
     p50, p99 = (1000 * times[int(len(times) * share)] for share in (0.5, 0.99))
     lines = [f"{name}: compile ms p50 {p50:.2f} p99 {p99:.1f} max {1000 * times[-1]:.1f} (CPU, byte vocabulary)"]
@@ -211,7 +211,7 @@ def details(name: str, tally: Tally) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 where an instance was decided wrongly."""
+    """Run the command; returns 1 where an instance was judged wrongly."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--schemas", type=Path, nargs="*", default=[], help="files of schemas with instances")
     parser.add_argument("--suite", type=Path, nargs="*", default=[], help="files of the JSON Schema Test Suite")

@@ -1,7 +1,7 @@
-"""What becomes of every keyword of JSON Schema, told by compiling: the table of the README, and the list of all keywords.
+"""The status of every JSON Schema keyword, found by compiling probes: the table of the README.
 
-Each keyword has probes, small schemas that use it where it is easy and where it is hard; their reports say whether it is enforced, left to
-be checked on the finished value, or asserts nothing. A probe that is refused says what is out of reach.
+Each keyword has probes, small schemas that use it in easy and in hard positions. Their reports show whether it is enforced, checked after
+generation, or asserts nothing; refused probes show what is not supported.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ ASSERTIONS = frozenset().union(*(dialect.keywords for dialect in DIALECTS.values
 
 
 def keyword_table() -> str:
-    """The table as Markdown, one row a keyword."""
+    """The table as Markdown, one row per keyword."""
     lines = ["| keyword | what becomes of it | notes |", "|---|---|---|"]
     for keyword in sorted(ASSERTIONS, key=lambda name: (name.startswith("$"), name)):
         statuses, notes = _told(keyword)

@@ -1,6 +1,6 @@
-"""The memory that a backend needs, measured in a process of its own that has the vocabulary, the backend and nothing else.
+"""Peak memory of a backend, measured in a fresh process that holds the vocabulary, the backend and nothing else.
 
-The process is started afresh, reads what it needs from a file, follows every instance as the benchmark does, and tells its peak.
+The process reads its input from files, follows every instance like the speed benchmark, and prints its peak.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def peak_megabytes(name: str, vocabulary: Vocabulary, rows: Encoded) -> int:
 
 
 def store(directory: Path, vocabulary: Vocabulary, rows: Encoded) -> None:
-    """Write what the process reads."""
+    """Write the input of the process."""
     lengths = np.array([len(text) for text in vocabulary.token_bytes], dtype=np.int32)
     (directory / "tokens").write_bytes(b"".join(vocabulary.token_bytes))
     np.save(directory / "lengths.npy", lengths)
@@ -53,7 +53,7 @@ def store(directory: Path, vocabulary: Vocabulary, rows: Encoded) -> None:
 
 
 def load(directory: Path) -> Vocabulary:
-    """The vocabulary that was stored."""
+    """Read the stored vocabulary."""
     about = json.loads((directory / "about.json").read_text())
     data, ends = (directory / "tokens").read_bytes(), np.cumsum(np.load(directory / "lengths.npy")).tolist()
     texts = tuple(data[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True))
@@ -63,7 +63,7 @@ def load(directory: Path) -> Vocabulary:
 
 
 def follow(name: str, directory: Path) -> int:
-    """Follow all instances; the peak of resident memory of this process, MB."""
+    """Follow all instances; returns the peak of resident memory of this process in MB."""
     vocabulary = load(directory)
     backend = create_backend(name, vocabulary)
     words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
@@ -85,7 +85,7 @@ def follow(name: str, directory: Path) -> int:
 
 
 def _peak() -> int:
-    """MB. Not by `getrusage` where it can be helped: that tells of the process which started this one, too."""
+    """Peak memory in MB. `getrusage`, which also covers the parent process, is used only where /proc is missing."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Hostile inputs, and a table of what each comes to: a grammar or a typed error, its time and memory, and how others fare meanwhile.
+"""Hostile inputs, and a table of their outcome: a grammar or a typed error, its time and memory, and the delay of other requests.
 
-Every input is compiled in a process of its own (a fork, so that the vocabulary is there) while another thread fills masks of a small
-grammar; then some tokens of it are taken at random.
+Every input is compiled in a process of its own (a fork, so that the vocabulary is loaded) while another thread fills masks of a small
+grammar; then random tokens are accepted.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ CASES: dict[str, Callable[[], Constraint]] = {
     "60,000 literals in Lark": lambda: _lark("start: " + " | ".join(f'"word{i}"' for i in range(60_000))),
     "ambiguous Lark": lambda: _lark('start: s\ns: s s s | s s | "a"'),
 }
-"""Inputs by name, made when asked for."""
+"""Inputs by name, made on demand."""
 
 
 def answer(backend: GrammarBackend, constraint: Constraint) -> CompiledGrammar | GrammarError:
-    """What compiling comes to."""
+    """Compile a constraint; returns the grammar or the error."""
     try:
         return backend.compile(constraint)
     except GrammarError as error:
@@ -119,10 +119,10 @@ def answer(backend: GrammarBackend, constraint: Constraint) -> CompiledGrammar |
 
 
 def walk(grammar: CompiledGrammar, vocabulary: Vocabulary, num_tokens: int, seed: int = 1) -> tuple[int, float]:
-    """Take tokens at random; how many were taken, and the most CPU time of a mask in ms.
+    """Accept random tokens; returns their number and the longest CPU time of a mask in ms.
 
     Raises:
-        GrammarError: the grammar outgrew its limits on the way.
+        GrammarError: the grammar exceeded its limits.
     """
     rng, row = random.Random(seed), np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     matcher, slowest = grammar.matcher(), 0
@@ -185,14 +185,14 @@ def _measured(backend: GrammarBackend, vocabulary: Vocabulary, name: str) -> str
 
 
 def _fill_others(backend: GrammarBackend, vocabulary: Vocabulary, stop: threading.Event, waits: list[int]) -> None:
-    """Fill masks of another grammar until told to stop; notes the wall time of each in ns."""
+    """Fill masks of another grammar until `stop` is set; appends the wall time of each in ns."""
     matcher = backend.compile(_schema(_OTHER)).matcher()
     row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     while not waits or not stop.is_set():
         started = time.monotonic_ns()
         matcher.fill_bitmask(row)
         waits.append(time.monotonic_ns() - started)
-        time.sleep(0.001)  # as the model steps between
+        time.sleep(0.001)  # as the model's step would take time
 
 
 def _memory(key: str) -> int:

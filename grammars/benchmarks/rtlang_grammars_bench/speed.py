@@ -34,12 +34,12 @@ from rtlang_grammars_bench.process_settings import serving
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured of one backend. Times in ns of CPU.
+    """Measurements of one backend. Times in ns of CPU.
 
     Attributes:
-        first: times to the first mask, by schema.
+        first: time to the first mask, by schema.
         masks: times of masks, by schema.
-        counts: schemas and instances by what became of them.
+        counts: schemas and instances by outcome.
     """
 
     first: dict[int, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def measure(
 
 
 def report(name: str, figures: Figures, shared: set[int]) -> str:
-    """One backend's lines, over the schemas that all compiled."""
+    """The lines of one backend, over the schemas that all backends compiled."""
     first = np.array([figures.first[i] for i in shared]) / 1e6
     masks = np.array([each for i in shared for each in figures.masks[i]]) / 1e3
     judged = ", ".join(f"{figures.counts[key]} {key}" for key in sorted(figures.counts))
@@ -112,7 +112,7 @@ def report(name: str, figures: Figures, shared: set[int]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of a byte-level tokenizer")
     parser.add_argument("--schemas", type=Path, help="JSON lines (gzip) with schema and tests")
@@ -167,7 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The printable character that stands for each byte in byte-level vocabularies."""
+    """The printable character of each byte in byte-level vocabularies."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}

@@ -1,7 +1,7 @@
-"""Calls on a stack that is deep enough for what recurses over a caller's input.
+"""Runs a recursive function on a thread with a large stack.
 
-The grammar library follows rules and references by recursion in native code. On an ordinary thread a chain of some thousand of them
-runs over the end of the stack, which ends the process; so such work is done on a thread whose stack holds the longest source allowed.
+llguidance follows rules and references by recursion in native code. On an ordinary thread a chain of some thousand references overflows the
+stack and ends the process, so this work runs on a thread whose stack fits the longest source allowed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 STACK_BYTES = 256 << 20
-"""Address space only: memory is used as deep as a call goes, and given back at its end."""
+"""Address space only: memory is used as deep as a call goes, and released at its end."""
 
 _T = TypeVar("_T")
-_lock = threading.Lock()  # the size of new stacks is a setting of the whole process
+_lock = threading.Lock()  # the stack size of new threads is a setting of the whole process
 
 
 def on_deep_stack(work: Callable[[], _T]) -> _T:
-    """Call `work` on a stack of STACK_BYTES, and return what it returns.
+    """Call `work` on a stack of STACK_BYTES; returns its result.
 
     Raises:
-        Whatever `work` raises. RuntimeError: there is no room for another thread.
+        Whatever `work` raises. RuntimeError: no thread can be started.
     """
     returned: list[_T] = []
     raised: list[BaseException] = []

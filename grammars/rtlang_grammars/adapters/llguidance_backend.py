@@ -1,8 +1,8 @@
-"""The adapter for llguidance: its matchers behind the protocols of `spec.py`.
+"""Adapter for llguidance.
 
-What the adapter adds: every source is bounded and checked before the library sees it, its messages become `GrammarError` with a
-location, special tokens are never text, end tokens are handled here (allowed exactly where the text is complete), and an error that
-sticks to a matcher is raised instead of being taken for "not allowed".
+Every source is bounded and checked before the library sees it. Messages become `GrammarError`s with a location, special tokens are never
+text, end tokens are handled here (allowed exactly where the text is complete), and persistent errors of a matcher are raised instead of
+being taken for "not allowed".
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 _LIMITS = {"max_lexer_states": 50_000, "step_lexer_fuel": 2_000_000, "verbose_errors": False}
-"""A lexer state takes 1-2 kB, so one grammar stays below 100 MB. A lexer that runs out of fuel (2,000,000 last some 140 ms) stays broken
-for all matchers of its grammar, and real schemas with patterns over many members were seen to need more than the default of 200,000."""
+"""Lexer states of a grammar; each takes 1-2 kB, so a grammar stays below 100 MB. A lexer without fuel (2,000,000 last about 140 ms) stays
+broken for all matchers of its grammar; real schemas with patterns over many members need more than the default of 200,000.
+"""
 
 _BASE_BYTES = 64 << 10
 _BYTES_PER_SOURCE_BYTE = 64
@@ -47,7 +48,7 @@ class LLGuidanceBackend:
         return cls(vocabulary, tokenizer, search or CompletionSearch(vocabulary))
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> LLGuidanceGrammar:
-        """See `GrammarBackend.compile`. The interpreter lock is free while the library works, which cannot be stopped."""
+        """See `GrammarBackend.compile`. Releases the interpreter lock while the library works, which cannot be stopped."""
         return on_deep_stack(lambda: self._compile(constraint))
 
     def _compile(self, constraint: Constraint) -> LLGuidanceGrammar:
@@ -74,7 +75,7 @@ class LLGuidanceGrammar:
         return self._size_bytes
 
     def matcher(self) -> LLGuidanceMatcher:
-        """A fresh matcher at the start of the text (a copy: 2 us)."""
+        """A new matcher at the start of the text (a copy: 2 us)."""
         return self._start.fork()
 
 
@@ -128,7 +129,7 @@ class LLGuidanceMatcher:
         return bool(self._matcher.is_stopped()) and bool(self._matcher.is_accepting())
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
         if self._has_ended:
             return False
         if token_id in self._vocabulary.eos_token_ids:
@@ -153,13 +154,13 @@ class LLGuidanceMatcher:
             self._has_ended = False
             num_tokens -= 1
         if num_tokens and not self._matcher.rollback(num_tokens):
-            raise ValueError(f"cannot take back {num_tokens} tokens: {self._matcher.get_error()}")
+            raise ValueError(f"num_tokens = {num_tokens}: {self._matcher.get_error()}")
 
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous.
 
-        Where text is forced, only the token with which the model's tokenizer would spell it is set, the first of `forced_tokens`, though
-        `accept_token` takes other spellings of the same bytes too. Elsewhere exactly the tokens that `accept_token` takes are set.
+        Where text is forced, only the first of `forced_tokens` is set, although `accept_token` takes other spellings of the same bytes.
+        Elsewhere exactly the tokens that `accept_token` takes are set.
 
         Raises:
             ValueError: `row` has another shape, type or layout.
@@ -173,7 +174,7 @@ class LLGuidanceMatcher:
         if vocabulary.eos_token_ids:
             self._matcher.unsafe_compute_mask_ptr(row.ctypes.data, row.nbytes)
         else:
-            # The library wants an end token: it has one behind the vocabulary, which is cut off here.
+            # The library needs an end token: it has one after the vocabulary, which is cut off here.
             if self._scratch is None:
                 self._scratch = np.zeros((vocabulary.vocab_size + 32) // 32, dtype=np.int32)
             self._matcher.unsafe_compute_mask_ptr(self._scratch.ctypes.data, self._scratch.nbytes)
@@ -191,7 +192,7 @@ class LLGuidanceMatcher:
         return [token_id for token_id in forced if self._is_text(token_id)]
 
     def forced_bytes(self) -> bytes:
-        """Bytes that must come next, whatever tokens spell them."""
+        """Bytes that must come next, however tokens spell them."""
         forced = b"" if self._has_ended else self._matcher.compute_ff_bytes()
         self._raise_if_broken()
         return bytes(forced)
@@ -210,7 +211,7 @@ class LLGuidanceMatcher:
         return None if path is None else path.token_ids()
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
+        """Whether `token_ids` may follow in this order; an end token only as the last, where the text is complete."""
         if not token_ids:
             return True
         eos_token_ids = self._vocabulary.eos_token_ids
@@ -224,7 +225,7 @@ class LLGuidanceMatcher:
         return bool(count == len(token_ids))
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
-        """For each of `token_ids`, none of them special, whether it could come next. About 0.3 us a token."""
+        """For each of `token_ids`, none of them special, whether it may come next. About 0.3 us a token."""
         if self._has_ended:
             return [False] * len(token_ids)
         validate = self._matcher.validate_tokens
@@ -258,21 +259,23 @@ class LLGuidanceMatcher:
     def _are_text(self, token_ids: list[int]) -> bool:
         return (
             self._silent_ids.isdisjoint(token_ids) and min(token_ids) >= 0 and max(token_ids) < self._num_tokens
-        )  # fast: most calls of a search end here
+        )  # fast: most calls of a search return here
 
     def _raise_if_broken(self) -> None:
         if not self._matcher.is_error():
             return
         reason = self._matcher.get_error().splitlines()[0]
-        if reason == "NoExtensionBias":  # so it calls a place where nothing can follow and the text is not complete
+        if (
+            reason == "NoExtensionBias"
+        ):  # the library's term for a place where nothing can follow and the text is not complete
             raise GrammarError(
-                "no text can match: what is asked for cannot be met, or a rule refers to itself without end"
+                "no text can match: the constraint cannot be met, or a rule refers to itself without end"
             )
         raise GrammarError(f"the grammar library gave up: {reason}")
 
 
 class _TokenSource:
-    """The vocabulary in the shape that the library reads: all tokens as bytes, and a function that encodes text."""
+    """The vocabulary in the form that the library reads: all tokens as bytes, and a function that encodes text."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None
@@ -309,7 +312,7 @@ class _TokenSource:
         return self._longest_tokens(data)
 
     def _longest_tokens(self, data: bytes) -> list[int]:
-        """The longest token that fits, again and again; ends early where none does."""
+        """Greedy longest tokens; ends early where none fits."""
         ids: list[int] = []
         at = 0
         while at < len(data):

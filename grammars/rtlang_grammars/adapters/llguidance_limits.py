@@ -1,9 +1,9 @@
-"""How much a JSON schema may ask of one text at once.
+"""Bounds the patterns and multiples that a JSON schema combines on one text, for llguidance.
 
-The grammar library decides whether patterns that hold together leave any text at all, in native code that nothing can stop, and the time
-of that grows some fourfold with every two more patterns. So patterns are counted before the library sees a schema, as it would bring
-them together: through `$ref`, `allOf` and alternatives, and through properties and items that several subschemas describe. The same
-goes for `multipleOf`, whose automaton has as many states as the least common multiple.
+The library decides in native code, which cannot be stopped, whether combined patterns leave any text; its time grows about fourfold with
+every two more patterns. So patterns are counted before the library sees a schema, as it would combine them: through `$ref`, `allOf` and
+alternatives, and through properties and items that several subschemas describe. The same holds for `multipleOf`, whose automaton has as
+many states as the least common multiple.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from urllib.parse import unquote
 from rtlang_grammars.spec.errors import GrammarError
 
 MAX_PATTERNS = 8
-"""Different patterns and formats that one text has to meet. Over twelve families of patterns the worst took 14 ms with 8, 94 ms with 10,
-0.3 s with 12 and more than 10 s with 16 (one core); patterns made of independent words are refused by the library from 4 on."""
+"""Distinct patterns and formats on one text. Over twelve families of patterns the worst took 14 ms with 8, 94 ms with 10, 0.3 s with 12
+and more than 10 s with 16 (one core); the library refuses patterns of independent words from 4 on.
+"""
 
 MAX_MULTIPLE = 100_000
-"""Least common multiple of the `multipleOf` of one number: 83,160 took 0.35 s, 720,720 took 3.6 s. Powers of ten cost next to nothing."""
+"""Least common multiple of the `multipleOf` of one number: 83,160 took 0.35 s, 720,720 took 3.6 s. Powers of ten cost almost nothing."""
 
 _MAX_ROUND = 100
 _MAX_ALTERNATIVES = 1024
@@ -29,21 +30,21 @@ _MAX_WORK = 200_000
 
 _Schema = dict[str, Any]
 _Place = tuple[Any, ...]
-"""Subschemas that hold for one value together."""
+"""Subschemas that apply to one value together."""
 
 
 def check_limits(schema: _Schema) -> None:
-    """Check that no text has to meet more than MAX_PATTERNS patterns and formats, and no number too large a multiple.
+    """Check that no text has to match more than MAX_PATTERNS patterns and formats, and no number too large a multiple.
 
-    The count is on the safe side: where alternatives combine in more than _MAX_ALTERNATIVES ways, all of a group count together.
+    The count is conservative: where alternatives combine in more than _MAX_ALTERNATIVES ways, all of a group count together.
 
     Args:
-        schema: plain data. References to outside of it, and keywords that the grammar library refuses, are left to that.
+        schema: plain data. External references, and keywords that the library refuses, are left to the library.
     Raises:
-        GrammarError: there are more, with the place of one of the subschemas that bring them together; or the schema brings so many
-            subschemas together that they cannot be counted.
+        GrammarError: a limit is exceeded, with the place of one of the combined subschemas; or too many subschemas are combined to be
+            counted.
     """
-    if not _exceeds(_all_dicts(schema)):  # so few in all that they need no counting
+    if not _exceeds(_all_dicts(schema)):  # too few to need counting
         return
     _Counter(schema).check()
 
@@ -78,7 +79,7 @@ class _Counter:
                 places += self._inner(together)
 
     def _expanded(self, place: _Place) -> list[list[_Schema]]:
-        """Every choice of alternatives, as the subschemas that then hold together."""
+        """Every choice of alternatives, as the subschemas that then apply together."""
         done: list[list[_Schema]] = []
         choices: list[tuple[list[_Schema], list[Any], list[list[Any]], set[int]]] = [([], list(place), [], set())]
         while choices:
@@ -105,7 +106,7 @@ class _Counter:
         return done
 
     def _inner(self, together: list[_Schema]) -> Iterator[_Place]:
-        """The places of properties and items of a value for which all these hold."""
+        """The places of properties and items of a value to which all these subschemas apply."""
         objects = [part for part in together if _OBJECT_KEYS & part.keys()]
         names = {name: None for part in objects for key in _NAMED_KEYS for name in _mapped(part.get(key))}
         for name in (*names, None) if objects else ():
@@ -118,7 +119,7 @@ class _Counter:
             yield tuple(_item(part, index) for part in arrays)
 
     def _property(self, part: _Schema, name: str | None) -> Any:
-        """What `part` asks of the property `name`, None for one that is named nowhere. Which patterns a name meets is left open."""
+        """The demands of `part` on the property `name`; None for undeclared names. Which patterns a name matches is left open."""
         for key in _NAMED_KEYS:
             found = _mapped(part.get(key))
             if name in found:
@@ -142,7 +143,7 @@ class _Counter:
             elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
                 found = found[int(step)]
             else:
-                return True  # the grammar library says what is wrong with it
+                return True  # the library reports the error
         return found
 
     def _spend(self, amount: int = 1) -> None:
@@ -172,7 +173,7 @@ _ARRAY_KEYS = {"items", "prefixItems", "additionalItems"}
 
 
 def _exceeds(together: Iterable[_Schema]) -> str | None:
-    """Which limit these subschemas exceed if all of them hold for one value."""
+    """The limit that these subschemas exceed if all of them apply to one value."""
     patterns: set[tuple[str, str]] = set()
     multiple = 1
     for part in together:

@@ -1,7 +1,7 @@
-"""Constraints as the text that llguidance takes, and its messages as `GrammarError`.
+"""Translates constraints to llguidance grammars, and its messages to `GrammarError`s.
 
-Everything that a caller can get wrong is looked at here before the library sees it: sizes, nesting, JSON, and the parts of its Lark
-dialect that reach outside of text (special tokens, token ids, token counts), which the runtime does not allow in a constraint.
+Every possible mistake of a caller is checked before the library sees the source: sizes, nesting, JSON, and the parts of its Lark dialect
+that reach outside of text (special tokens, token ids, token counts), which constraints may not use.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _JSON_STYLE = {
     "coerce_one_of": False,
     "lenient": False,
 }
-"""JSON is written as `json.dumps` writes it, the form that models saw most, and properties in the order of the schema: a part of what the
-default style allows. Nothing is ignored or approximated."""
+"""JSON as `json.dumps` writes it, the form that models saw most, with properties in the order of the schema: a subset of the default style.
+Nothing is ignored or approximated.
+"""
 
 _LARK_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*|\#[^\n]*')
 _LARK_DEFINITION = re.compile(r"^[ \t]*[?!]?(\w+)[ \t]*(?:\.-?\d+)?[ \t]*(?:\[[^\]]*\])?[ \t]*:", re.MULTILINE)
@@ -40,17 +41,17 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
     """The constraint as a grammar for `matcher_class` (llguidance's LLMatcher).
 
     Raises:
-        GrammarError: malformed, too large, or using what the runtime does not allow.
+        GrammarError: malformed, too large, or using unsupported features.
     """
     source = constraint.source
     if not isinstance(source, str):
-        raise GrammarError("the source of a constraint is text")
+        raise GrammarError("source: text is needed")
     if len(source) > MAX_SOURCE_CHARS:
-        raise GrammarError(f"the source has {len(source)} characters; at most {MAX_SOURCE_CHARS} are allowed")
+        raise GrammarError(f"source: {len(source)} characters, at most {MAX_SOURCE_CHARS} are allowed")
     try:
         source.encode()
     except UnicodeEncodeError:
-        raise GrammarError("the source holds half of a surrogate pair") from None
+        raise GrammarError("the source contains a lone surrogate") from None
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA:
             return _schema_source(constraint, matcher_class)
@@ -68,7 +69,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
 
 def read_error(constraint: Constraint, message: str) -> GrammarError:
     """The library's message, with the location that it names or that can be found for it."""
-    if "panic:" in message:  # an assertion of the library about sizes; its text is for its authors
+    if "panic:" in message:  # an internal assertion about sizes; its text is meant for the library's authors
         return GrammarError("the constraint is too large or too complex for the grammar library")
     match constraint.kind:
         case ConstraintKind.REGEX:
@@ -112,7 +113,7 @@ def _schema_source(constraint: Constraint, matcher_class: Any) -> str:
 def _regex_source(source: str, matcher_class: Any) -> str:
     if len(source) > MAX_REGEX_CHARS:
         raise GrammarError(f"the pattern has {len(source)} characters; at most {MAX_REGEX_CHARS} are allowed")
-    # The whole text has to match, so an anchor at either end says nothing new.
+    # The whole text has to match, so anchors at either end are redundant.
     pattern = source.removeprefix("^") if source.startswith("^") else source.removeprefix(r"\A")
     for anchor in ("$", r"\Z", r"\z"):
         kept = pattern.removesuffix(anchor)
@@ -150,7 +151,7 @@ def _check_lark(source: str) -> None:
         try:
             schema, _ = json.JSONDecoder().raw_decode(source, embedded.end())
         except (ValueError, RecursionError):
-            continue  # the library says what is wrong with it
+            continue  # the library reports the error
         try:
             check_limits(schema)
         except GrammarError as error:
@@ -158,7 +159,7 @@ def _check_lark(source: str) -> None:
 
 
 def _check_intersections(source: str, plain: str) -> None:
-    """Refuse terminals that join too many patterns by `&`: see `schema_limits`; those of the terminals that they use count too."""
+    """Refuse terminals that join too many patterns by `&`; see `llguidance_limits`. The terminals that they use count too."""
     if plain.count("&") < MAX_PATTERNS:
         return
     starts = list(_LARK_DEFINITION.finditer(plain))
@@ -171,7 +172,7 @@ def _check_intersections(source: str, plain: str) -> None:
             users.setdefault(used, []).append(name)
     changed = [name for name, count in counts.items() if count]
     added = dict(counts)
-    while changed:  # what each brings is passed on to its users; a limit that is passed ends it
+    while changed:  # each terminal adds to its users; exceeding the limit ends the count
         name = changed.pop()
         amount, added[name] = added[name], 0
         if counts[name] >= MAX_PATTERNS:

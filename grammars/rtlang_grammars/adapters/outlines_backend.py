@@ -1,8 +1,8 @@
-"""The adapter for outlines-core, an optional library: one automaton over tokens, made ahead of time, behind the protocols of `spec.py`.
+"""Adapter for outlines-core, an optional library: one automaton over tokens, built ahead of time.
 
-It turns a schema into a pattern and a pattern into an index of all tokens in all states, which takes long for large vocabularies; recursion
-in a schema is cut off after a few levels, and where a text may end, ways on of several tokens can be lost (`1(ab)?` by tokens of one letter
-gives only `1` in 0.2.14). For comparison, and for those who want it.
+It translates a schema to a pattern and a pattern to an index of all tokens in all states, which takes long for large vocabularies.
+Recursion in a schema is cut off after a few levels, and continuations of several tokens after a complete text can be lost (`1(ab)?` with
+tokens of one letter gives only `1` in 0.2.14).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OutlinesBackend:
             index = self._library.Index(pattern, self._tokens)
         except GrammarError:
             raise
-        except BaseException as error:  # a panic of the library is no Exception
+        except BaseException as error:  # a panic of the library is not an Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise GrammarError(" ".join(str(error).split())[:500] or "refused") from error
@@ -93,7 +93,7 @@ class OutlinesGrammar:
 
 
 class _State:
-    """See `PeerState`: the states of the index behind each token."""
+    """See `PeerState`: the states of the index after each token."""
 
     def __init__(self, index: Any, path: list[int]) -> None:
         self._index, self._path = index, path
@@ -127,5 +127,5 @@ def _choices(source: str) -> list[str]:
     except ValueError as error:
         raise GrammarError(f"not JSON: {error}") from error
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("the choices must be a JSON array of at least one string")
+        raise GrammarError("choices: a JSON array of at least one string is needed")
     return choices

@@ -1,4 +1,4 @@
-"""What the matchers of other libraries have in common behind the seam: ends, special tokens, and what is asked without changing them."""
+"""Shared behaviour of the adapters' matchers: end tokens, special tokens, and queries that do not change the matcher."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 
 
 class PeerState(Protocol):
-    """A library's matcher, seen narrowly. It knows nothing of end tokens."""
+    """The state of another library's matcher. It knows no end tokens."""
 
     @property
     def is_complete(self) -> bool:
         """The text so far is complete."""
 
     def step(self, token_id: int) -> bool:
-        """Advance by a token of text; False, and unchanged, where it is not allowed."""
+        """Advance by a token of text. Returns False, and changes nothing, where it is not allowed."""
 
     def back(self, num_tokens: int) -> None:
-        """Take back as many steps; there were so many."""
+        """Take back `num_tokens` steps; at least as many were made."""
 
     def fill(self, row: NDArray[np.int32]) -> None:
-        """Write the allowed tokens of text; bits of other ids may be anything."""
+        """Write the allowed tokens of text; bits of other ids are arbitrary."""
 
     def copy(self) -> PeerState:
-        """An independent one in the same state."""
+        """An independent state equal to this one."""
 
 
 class Binding:
-    """What all matchers of a backend share.
+    """Data shared by all matchers of a backend.
 
     Attributes:
         text_mask: the tokens that are text, uint32 [num_mask_words].
@@ -67,7 +67,7 @@ class PeerMatcher:
         return not self._allowed_ids(with_ends=False)
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
         if self._has_ended:
             return False
         if token_id in self._vocabulary.eos_token_ids:
@@ -85,7 +85,9 @@ class PeerMatcher:
             ValueError: fewer were accepted.
         """
         if not 0 <= num_tokens <= self._num_steps + self._has_ended:
-            raise ValueError(f"cannot take back {num_tokens} tokens: {self._num_steps + self._has_ended} were accepted")
+            raise ValueError(
+                f"num_tokens = {num_tokens}: only {self._num_steps + self._has_ended} tokens were accepted"
+            )
         if num_tokens and self._has_ended:
             self._has_ended = False
             num_tokens -= 1
@@ -113,7 +115,7 @@ class PeerMatcher:
                 words[token_id >> 5] |= np.uint32(1 << (token_id & 31))
 
     def forced_tokens(self) -> list[int]:
-        """The token that must come next, where there is one; empty where there is a choice."""
+        """The forced token, if there is one; empty where there is a choice."""
         ids = self._allowed_ids(with_ends=True)
         return ids if len(ids) == 1 and ids[0] not in self._vocabulary.eos_token_ids else []
 
@@ -129,7 +131,7 @@ class PeerMatcher:
         return None if path is None else path.token_ids()
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
+        """Whether `token_ids` may follow in this order; an end token only as the last, where the text is complete."""
         if token_ids and token_ids[-1] in self._vocabulary.eos_token_ids:
             return self.completes(token_ids[:-1])
         return not token_ids or (not self._has_ended and self._ask(token_ids)[0])
@@ -139,7 +141,7 @@ class PeerMatcher:
         return not self._has_ended and self._ask(token_ids)[1]
 
     def _ask(self, token_ids: Sequence[int]) -> tuple[bool, bool]:
-        """Whether tokens could follow, and the text is complete then."""
+        """Whether tokens may follow, and whether the text is complete then."""
         count = 0
         for token_id in token_ids:
             if not self._is_text(token_id) or not self._state.step(token_id):

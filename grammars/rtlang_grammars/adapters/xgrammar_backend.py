@@ -1,6 +1,6 @@
-"""The adapter for xgrammar, an optional library: its matchers behind the protocols of `spec.py`.
+"""Adapter for xgrammar, an optional library.
 
-xgrammar does not refuse what it leaves out of a schema; what it enforces is its own affair. For comparison, and for those who want it.
+xgrammar silently ignores the parts of a schema that it does not support, so its masks may allow invalid values.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class XGrammarGrammar:
 
     @property
     def size_bytes(self) -> int:
-        """What the library says."""
+        """The size that the library reports."""
         return int(self._compiled.memory_size_bytes)
 
     def matcher(self) -> PeerMatcher:
@@ -111,7 +111,7 @@ class _State:
 
     def fill(self, row: NDArray[np.int32]) -> None:
         if not self._matcher.fill_next_token_bitmask(row.reshape(1, -1)):
-            row.fill(-1)  # everything is allowed, which it may leave unwritten
+            row.fill(-1)  # everything is allowed: the library may leave the row unwritten
 
     def copy(self) -> _State:
         return _State(self._matcher.fork())
@@ -124,6 +124,6 @@ def _choices(source: str) -> str:
     except ValueError as error:
         raise GrammarError(f"not JSON: {error}") from error
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("the choices must be a JSON array of at least one string")
+        raise GrammarError("choices: a JSON array of at least one string is needed")
     quoted = ("".join(f"\\U{ord(letter):08x}" for letter in choice) for choice in choices)
     return "root ::= " + " | ".join(f'"{text}"' for text in quoted)

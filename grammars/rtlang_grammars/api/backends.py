@@ -1,7 +1,7 @@
-"""The seam between the runtime and grammar libraries.
+"""Creates grammar backends by name.
 
-A backend turns constraints into matchers for one vocabulary (`spec.py` has the protocols). Its library is imported when the backend
-is made, not before.
+A backend compiles constraints to matchers for one vocabulary; `spec.protocols` defines the interface. The library of an adapter is imported
+when its backend is created.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.grammar_store import GrammarStore
 
 BACKENDS = ("rtlang", "llguidance", "xgrammar", "outlines")
-"""Our own engine, the default, and adapters to others. xgrammar has to be installed besides; see the extra `bench`."""
+"""The library's own backend, which is the default, and adapters. Each adapter needs the extra of its name."""
 
 
 def create_backend(
@@ -27,16 +27,16 @@ def create_backend(
     checks_values: bool = False,
     store: GrammarStore | None = None,
 ) -> GrammarBackend:
-    """The backend called `name`, for one vocabulary. Takes up to a second for large vocabularies; make it once.
+    """Create the backend called `name` for one vocabulary. Takes up to a second for large vocabularies.
 
     Args:
-        search: of the same vocabulary, where one is at hand.
-        checks_values: finished texts will be checked as the compiled grammar says (`RtlangGrammar.value_check`). Else schemas with keywords
-            that masks cannot hold in full are refused.
-        store: of our own engine: where compiled grammars are kept on disk, if anywhere.
+        search: a search over the same vocabulary, to share its tables. checks_values: the caller will run the check of each compiled
+        grammar (`RtlangGrammar.value_check`) on finished texts. False: schemas
+            with keywords that masks cannot enforce in full are refused.
+        store: compiled grammars on disk, for the backend `rtlang`; None: none.
     Raises:
-        ValueError: no backend has this name; says which there are.
-        ImportError: its library is not installed.
+        ValueError: unknown name; lists the known ones.
+        ImportError: the library of the backend is not installed.
     """
     if name == "llguidance":
         return LLGuidanceBackend.create(vocabulary, search)
@@ -46,4 +46,4 @@ def create_backend(
         return XGrammarBackend.create(vocabulary, search)
     if name == "outlines":
         return OutlinesBackend.create(vocabulary, search)
-    raise ValueError(f"no grammar backend is called {name!r}; there are {', '.join(BACKENDS)}")
+    raise ValueError(f"grammar backend = {name!r}: {', '.join(BACKENDS)} are allowed")

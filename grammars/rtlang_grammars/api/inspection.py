@@ -1,4 +1,4 @@
-"""A look at a constraint: what became of its keywords, how large its tables are, what texts it allows, and what masks cost."""
+"""Inspects a constraint: its keywords, the size of its tables, sample texts and the cost of masks."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ KINDS_BY_SUFFIX = {
 
 _MAX_TOKENS = 60
 _MAX_LONGEST = 1 << 14
-"""Tokens of the longest way to the end that is looked for."""
+"""Tokens of the longest completion that is searched for."""
 _LIKED = frozenset(b" abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 @dataclass(frozen=True, slots=True)
 class MaskFigures:
-    """Masks on the way through the samples.
+    """Figures of the masks along the samples.
 
     Attributes:
-        count: masks that were filled.
-        allowed: of a mask, the tokens that it allows: least, median, most.
-        microseconds: to fill one: mean, median, 99th percentile, most.
-        num_forced_bytes, num_bytes: of the samples' bytes, those that had to come, and all.
+        count: number of masks filled.
+        allowed: allowed tokens of a mask: minimum, median, maximum.
+        microseconds: time to fill a mask: mean, median, 99th percentile, maximum.
+        num_forced_bytes, num_bytes: forced bytes and all bytes of the samples.
     """
 
     count: int
@@ -58,15 +58,15 @@ class MaskFigures:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found.
+    """The result of an inspection.
 
     Attributes:
-        compile_ms: from the source to tables.
+        compile_ms: time from the source to tables.
         num_states, num_rows, size_bytes: of the tables, after the samples.
-        report: what became of every keyword; None for constraints without schemas.
+        report: status of every keyword; None for constraints without schemas.
         shortest: a short text, not always the shortest; None where none was found.
-        samples: other texts.
-        masks: None where no text has a token.
+        samples: further texts.
+        masks: None where no mask was filled.
     """
 
     compile_ms: float
@@ -80,17 +80,15 @@ class Inspection:
 
 
 def read_constraint(path: Path, kind: ConstraintKind | None = None) -> Constraint:
-    """The constraint in a file; its kind is told by the name of the file where none is given.
+    """Read a constraint from a file; without `kind`, the suffix of the file decides.
 
     Raises:
-        GrammarError: the file cannot be read, or its name tells nothing.
+        GrammarError: the file cannot be read, or its suffix is unknown.
     """
     kind = kind or KINDS_BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(KINDS_BY_SUFFIX)
-        raise GrammarError(
-            f"the name of {path} does not tell its kind ({known}); say which of {', '.join(ConstraintKind)} it is"
-        )
+        raise GrammarError(f"{path}: unknown suffix; name the kind ({', '.join(ConstraintKind)}) or use one of {known}")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -100,16 +98,16 @@ def read_constraint(path: Path, kind: ConstraintKind | None = None) -> Constrain
 
 
 def check(constraint: Constraint) -> None:
-    """See whether a constraint can be compiled, without a vocabulary: quick where it is wrong.
+    """Check that a constraint can be compiled, without a vocabulary.
 
     Raises:
         GrammarError: it cannot.
     """
-    check_constraint(constraint, Limits(max_seconds=60.0))  # code that is not in the cache may be compiled meanwhile
+    check_constraint(constraint, Limits(max_seconds=60.0))  # native code that is not cached may be compiled meanwhile
 
 
 def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int = 5, seed: int = 0) -> Inspection:
-    """Compile a constraint and walk through it.
+    """Compile a constraint and sample texts from it.
 
     Raises:
         GrammarError: it cannot be compiled.
@@ -135,7 +133,7 @@ def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int 
 
 
 class _Walk:
-    """Draws texts and watches the masks. Owned by one call of `inspect`."""
+    """Samples texts and times the masks. Owned by one call of `inspect`."""
 
     def __init__(
         self, grammar: RtlangGrammar, vocabulary: Vocabulary, search: CompletionSearch, rng: random.Random
@@ -147,28 +145,28 @@ class _Walk:
         self._liked = np.array([bool(text) and _LIKED.issuperset(text) for text in vocabulary.token_bytes])
 
     def sample(self) -> str:
-        """One text of at most `_MAX_TOKENS` tokens, or a short one where that is too few; empty where all take too many."""
+        """Sample a text of at most `_MAX_TOKENS` tokens, or of the fewest possible; empty where no completion was found."""
         matcher = self._grammar.matcher()
         path = self._search.find(matcher, _MAX_LONGEST)
         if path is None:
             return ""
         most = max(_MAX_TOKENS, path.cost())
-        keeper = TokenBudget(self._search, path)
+        budget = TokenBudget(self._search, path)
         tokens: list[int] = []
         while len(tokens) < most:
-            drawn = self._draw(matcher)
-            if drawn is None:
+            sampled = self._sampled_token(matcher)
+            if sampled is None:
                 break
-            kept = keeper.advance(matcher, drawn, most - len(tokens))
-            if kept is None:
+            token_id = budget.advance(matcher, sampled, most - len(tokens))
+            if token_id is None:
                 break
-            tokens.append(kept)
+            tokens.append(token_id)
         text = self._vocabulary.text_of(tokens)
         self._num_bytes += len(text)
         return text.decode("utf-8", "replace")
 
-    def _draw(self, matcher: MachineMatcher) -> int | None:
-        """An allowed token, those of plain letters preferred to odd ones; None to end here."""
+    def _sampled_token(self, matcher: MachineMatcher) -> int | None:
+        """Sample an allowed token, preferring plain letters; None to end here."""
         row = np.zeros(self._vocabulary.num_mask_words, dtype=np.int32)
         started = time.perf_counter_ns()
         matcher.fill_bitmask(row)
@@ -180,16 +178,16 @@ class _Walk:
         if not bits.any() or (matcher.is_accepting and self._rng.random() < 0.3):
             return None
         if self._rng.random() < 0.5 and (path := matcher.shortest_completion(_MAX_LONGEST)):
-            drawn = path[0]
+            sampled = path[0]
         else:
             liked = np.flatnonzero(bits & self._liked)
             every = np.flatnonzero(bits)
-            drawn = int(self._rng.choice(liked if len(liked) and self._rng.random() < 0.9 else every))
-        self._num_forced += min(len(forced), len(self._vocabulary.token_bytes[drawn]))
-        return drawn
+            sampled = int(self._rng.choice(liked if len(liked) and self._rng.random() < 0.9 else every))
+        self._num_forced += min(len(forced), len(self._vocabulary.token_bytes[sampled]))
+        return sampled
 
     def figures(self) -> MaskFigures | None:
-        """Of all masks so far."""
+        """Figures of all masks so far."""
         if not self._nanoseconds:
             return None
         times = np.array(self._nanoseconds) / 1e3

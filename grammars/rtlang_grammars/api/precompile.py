@@ -1,7 +1,7 @@
-"""Everything that numba compiles for grammars, ahead of time: the code is kept on disk, for this and later processes.
+"""Compiles the native code of grammars ahead of time and caches it on disk, for this and later processes.
 
-Compiling holds the interpreter, so a program that has other things to do in the meantime (a model to load, say) lets a process of its
-own do it: `begin`, and `is_ready` before the code is needed.
+Compiling holds the interpreter lock, so a program with other work (loading a model, say) starts a separate process:
+`start_background_compile`, then `is_ready` before the code is needed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 MAX_INTERPRETED_TOKENS = 8192
-"""Python goes through a vocabulary of as many tokens in half a second, and makes most masks of a schema in milliseconds."""
+"""Interpreted, a vocabulary of this size is traversed in half a second, and most masks of a schema take milliseconds."""
 MAX_INTERPRETED_CHARS = 4000
-"""Of a constraint. It takes Python a second and more to read a list of 20,000 values, and for a step within one of 200 objects."""
+"""Characters of a constraint. Interpreted, reading a list of 20,000 values takes over a second, as does a step in one of 200 objects."""
 AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
-"""Kinds that may go a hundred ways at once, however short they are."""
+"""Kinds that may need hundreds of parallel heads, however short they are."""
 
 _LONGEST_S = 300.0
 _lock = Lock()
 _when_done: list[Callable[[], None]] | None = None
-"""What is called at the end of the process that compiles; None where none is at work."""
+"""Callbacks for the end of the compiling process; None where none is running."""
 
 
 def precompile() -> float:
-    """Have all code ready; the seconds that took. Up to a minute where nothing is on disk, a fraction of a second where it is."""
+    """Compile or load all native code; returns the seconds. Up to a minute without cached code, else a fraction of a second."""
     started = time.perf_counter()
     letters = tuple(bytes([byte]) for byte in range(256))
     RtlangBackend.create(Vocabulary(letters, frozenset((256,)), frozenset((256,)), 257))
@@ -43,13 +43,12 @@ def precompile() -> float:
 
 
 def start_background_compile(others: Sequence[str] = ()) -> bool:
-    """Start a process that compiles, unless no code of grammars is missing on disk, or one is at work; whether one was started.
+    """Start a compiling process, unless no code is missing or one is running; returns whether one was started.
 
-    It needs no looking after: what it compiles is found on disk by whoever comes next; where it cannot be started or fails, everyone
-    compiles for themselves.
+    The process is detached: its results are found on disk by any process. If it fails, every process compiles for itself.
 
     Args:
-        others: modules whose `compile_ahead` it calls first.
+        others: modules whose `compile_ahead` is called first.
     """
     global _when_done
     with _lock:
@@ -65,30 +64,30 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
                 stdout=quiet,
                 stderr=quiet,
                 env=environment,
-                start_new_session=True,  # an interrupt from the terminal is not for it
+                start_new_session=True,  # an interrupt from the terminal must not reach it
             )
         except OSError:
             return False
-        with suppress(RuntimeError):  # no thread can be started: then nobody waits for the process
+        with suppress(RuntimeError):  # no thread can be started: nobody waits for the process
             Thread(target=_watch, args=(process,), name="rtlang-grammar-code", daemon=True).start()
             _when_done = []
         return True
 
 
 def compile_all(others: Sequence[str]) -> None:
-    """What the process of `begin` does."""
-    gc.disable()  # a sixth of the time: what a compiler makes stays alive until it is done
+    """Entry point of the background process."""
+    gc.disable()  # a sixth of the time: the compiler's objects stay alive until it is done
     for name in others:
-        with suppress(Exception):  # whoever needs it will say
+        with suppress(Exception):  # the process that needs it will report the error
             import_module(name).compile_ahead()
     precompile()
 
 
 def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
-    """Whether code may run for this constraint and a vocabulary of so many tokens.
+    """Whether native code may run for this constraint and a vocabulary of `vocab_size` tokens.
 
-    While the process that `begin` started is at work, code is interpreted, in all of this process, for what is not too large.
-    For the rest this is False, and `when_done` is called once the code is there, by a thread that is not to be held up.
+    While the background process runs, small constraints are interpreted, in this whole process. For others this returns False, and
+    `when_done` is called once the code is compiled, on a thread that must not be blocked.
     """
     with _lock:
         if _when_done is None:
@@ -113,7 +112,7 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     try:
         if native_code.is_interpreted():
-            # Load it, or compile it where the process has failed, beside what runs; no step has to wait for that.
+            # Load the code, or compile it if the process failed, in this thread; no step has to wait for it.
             with native_code.use_compiled_here():
                 precompile()
     finally:
@@ -125,7 +124,7 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
 
 
 def _begin_anew() -> None:
-    """In the child of a fork: the watching thread did not come along, nor did whoever holds the lock."""
+    """In the child of a fork: the watching thread is missing and the lock may be held."""
     global _lock, _when_done
     _lock, _when_done = Lock(), None
     native_code.use_compiled()

@@ -1,6 +1,6 @@
-"""Our own engine behind the protocols of `spec.py`: every kind of constraint becomes tables of one machine.
+"""The backend `rtlang`: compiles every kind of constraint to tables of one machine.
 
-See `machine/` for the tables, the masks and the matcher, `schema/` for what a JSON Schema means, and `regular/` for patterns.
+`lowering` builds the tables, `machine` walks them, `storage` keeps them on disk.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties":
 
 
 class RtlangBackend:
-    """Compiles constraints with our own engine. Immutable after `create`; safe to use from several threads.
+    """Compiles constraints for one vocabulary. Immutable after `create`; safe to use from several threads.
 
     Attributes:
-        store: where grammars are looked for before they are compiled, and kept; None: nowhere.
+        store: where compiled grammars are looked up and stored; None: nowhere.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class RtlangBackend:
         store: GrammarStore | None = None,
         table: TokenTable | None = None,
     ) -> None:
-        """Put a vocabulary to use.
+        """Bind a vocabulary index.
 
         Args:
-            schema_options: how JSON schemas are read.
-            allow_checked: compile schemas with keywords that masks cannot hold in full: whoever follows the matchers then has to put
-                finished values to `RtlangGrammar.value_check`. False: such schemas are refused.
+            schema_options: how JSON schemas are read. allow_checked: compile schemas with keywords that masks cannot enforce in full; the
+            caller then runs `RtlangGrammar.value_check` on
+                finished values. False: such schemas are refused.
             store: see the class.
-            table: of the vocabulary, where it has been made (which takes 0.1 s).
+            table: the token table of the vocabulary if it exists already (building it takes 0.1 s).
         """
         self._index, self._limits = index, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
@@ -75,12 +75,12 @@ class RtlangBackend:
         allow_checked: bool = False,
         store: GrammarStore | None = None,
     ) -> RtlangBackend:
-        """Index the vocabulary, or read the index from the cache on disk, and have all code ready.
+        """Index the vocabulary, or read the index from the cache on disk, and load all native code.
 
-        Code that is not in the cache on disk is compiled, which takes up to a minute, unless it is interpreted (`machine.compiled`).
+        Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
         """
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
-        # Code that is compiled meanwhile takes longer than any grammar may.
+        # Compiling native code takes longer than any grammar may.
         cls(index, Limits(max_seconds=600.0), table=table)._warm_up()
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
@@ -98,12 +98,12 @@ class RtlangBackend:
         built.tables.publish()
         budget.detach()
         if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
-            store.keep(compilation, built)  # other threads may use the tables from now on
+            store.put(compilation, built)  # from here on other threads may use the tables
         machine = MachineGrammar(self._index, built.tables, built.start)
         return RtlangGrammar(machine, self._forcing, self._table, built.report, built.check)
 
     def _warm_up(self) -> None:
-        """Pass once through everything that numba compiles, and work out what is kept of formats: some 100 ms."""
+        """Run every compiled function once, and explore usual formats: about 100 ms."""
         explore_usual_formats(self._limits)
         coarse_trie, no_ids = self._index.coarse_tries[0], self._index.no_ids
         coarse_trie.tokens(no_ids)
@@ -122,8 +122,8 @@ class RtlangGrammar:
     """A compiled constraint; see `CompiledGrammar`.
 
     Attributes:
-        report: what became of every keyword; None but for JSON Schema.
-        value_check: what a finished text must still pass; None where the masks hold everything.
+        report: status of every keyword; None but for JSON Schema.
+        value_check: the check that finished texts must pass; None where the masks enforce everything.
         machine: the tables and masks.
     """
 
@@ -141,9 +141,9 @@ class RtlangGrammar:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held by tables, and what the masks may come to hold."""
+        """Memory of the tables, and the bound of the masks."""
         return self.machine.size_bytes
 
     def matcher(self) -> MachineMatcher:
-        """A fresh matcher at the start of the text."""
+        """A new matcher at the start of the text."""
         return MachineMatcher(self.machine, self._completion, self._forcing, self._table)

@@ -1,7 +1,7 @@
-"""Bytes spelled in the fewest tokens, for every suffix at once.
+"""Completion paths: bytes that complete a text, with the fewest tokens that spell each suffix.
 
-A way to the end of a text is kept as bytes. Its cost in tokens, from any place on, comes from one table filled from the end; a way that
-ends like an earlier one takes over that part of its table.
+A completion path is stored as bytes. One table, filled from the end, holds the token cost of every suffix; a path that ends like an earlier
+one reuses that part of its table.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 UNREACHABLE = 1 << 30
-"""The cost of bytes that no tokens spell."""
+"""Cost of bytes that no tokens spell."""
 
-_MAX_TOKEN_BYTES = 24  # longer tokens are rare and save little; they would make the table slower
+_MAX_TOKEN_BYTES = 24  # longer tokens are rare, save little and would slow the table down
 
 
 class CompletionPath:
@@ -24,9 +24,9 @@ class CompletionPath:
     __slots__ = ("_costs", "_lengths", "_spelled", "_table", "_tail", "data")
 
     def __init__(self, data: bytes, table: TokenTable, tail: tuple[CompletionPath, int] | None = None) -> None:
-        """`tail`: `data` ends with this path from this offset on, whose costs are taken over."""
+        """`tail`: `data` ends with this path from this offset on; its costs are reused."""
         self.data, self._table, self._tail = data, table, tail
-        self._costs: list[int] | None = None  # worked out when they are first asked for
+        self._costs: list[int] | None = None  # computed on first use
         self._lengths: list[int] = []
         self._spelled: dict[int, list[int]] = {}
 
@@ -35,7 +35,7 @@ class CompletionPath:
         return self._known_costs()[offset]
 
     def fits(self, limit: int, offset: int = 0) -> bool:
-        """Whether data[offset:] takes at most `limit` tokens. Quick where a token a byte fits, and where the longest do not."""
+        """Whether data[offset:] takes at most `limit` tokens. Fast where one token per byte fits, and where the longest tokens do not."""
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
         if len(self.data) - offset > limit * self._table.max_length:
@@ -49,14 +49,14 @@ class CompletionPath:
         return self._costs
 
     def token_ids(self, offset: int = 0) -> list[int]:
-        """Tokens that spell data[offset:], as few as possible. Not to be changed."""
+        """Tokens that spell data[offset:], as few as possible. Do not modify the list."""
         found = self._spelled.get(offset)
         if found is None:
             found = self._spelled[offset] = self.head(offset, len(self.data))
         return found
 
     def head(self, offset: int, num_tokens: int) -> list[int]:
-        """The first of these tokens."""
+        """The first `num_tokens` of the tokens that spell data[offset:]."""
         self._known_costs()
         data, lengths, ids = self.data, self._lengths, self._table.ids
         found: list[int] = []
@@ -68,12 +68,12 @@ class CompletionPath:
 
 
 class TokenTable:
-    """Tokens by bytes, for spelling. Immutable.
+    """Tokens by their bytes. Immutable.
 
     Attributes:
-        ids: the token that spells some bytes.
-        has_every_byte: any bytes can be spelled, with a token for each.
-        max_length: bytes of the longest.
+        ids: token id by bytes.
+        has_every_byte: every single byte is a token, so any bytes can be spelled.
+        max_length: bytes of the longest token.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -82,7 +82,7 @@ class TokenTable:
         self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(256))
 
     def costs(self, data: bytes, tail: tuple[CompletionPath, int] | None) -> tuple[list[int], list[int]]:
-        """For each offset the fewest tokens to the end and the length of the first of them. [len(data) + 1] both."""
+        """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1]."""
         costs, lengths = [0], [0]
         if tail is not None:
             costs, lengths = tail[0]._known_costs()[tail[1] :], tail[0]._lengths[tail[1] :]

@@ -1,4 +1,4 @@
-"""Forced text as tokens: spelled as the model's tokenizer would, without the tokens at the end that later text could still change."""
+"""Forced text as tokens: spelled as the model's tokenizer would, up to the last token that later text cannot change."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _MAX_HELD_TOKENS = 8
 
 
 class ForcedText:
-    """Spells forced text. Safe to use from several threads: the tokenizer, which takes some 50 MB, is loaded when it is first needed."""
+    """Spells forced text as tokens. Safe to use from several threads; the tokenizer (about 50 MB) is loaded on first use."""
 
     def __init__(self, vocabulary: Vocabulary, order: NDArray[np.int32], table: TokenTable) -> None:
         self._vocabulary, self._order, self._table = vocabulary, order, table
         self._encoder: Any = None
 
     def tokens(self, text: bytes) -> list[int]:
-        """Tokens that begin any text that begins with `text`; empty where even the first could be another one."""
+        """Tokens that every continuation of `text` begins with; empty where even the first token may change."""
         if not text:
             return []
         ids = self._encode(text)
         held = min(len(ids), _MAX_HELD_TOKENS)
-        # The last tokens may merge with what follows: they go while some token reaches from their beginning beyond the text.
+        # The last tokens may merge with what follows: drop them while some token extends from their beginning beyond the text.
         keep = len(ids)
         tail = b""
         for back in range(1, held + 1):
@@ -48,7 +48,7 @@ class ForcedText:
         return low < len(order) and token_bytes[order[low]].startswith(text)
 
     def _encode(self, text: bytes) -> list[int]:
-        """The tokenizer's spelling of the whole characters, or the fewest tokens where that does not give these bytes; [] without any."""
+        """The tokenizer's spelling of the complete characters, else the fewest tokens; [] where no tokens spell the text."""
         encoder = self._loaded_encoder()
         if encoder is not None:
             try:
@@ -62,7 +62,7 @@ class ForcedText:
         return path.token_ids() if path.cost() < UNREACHABLE else []
 
     def _loaded_encoder(self) -> Any:
-        """The tokenizer; None where the vocabulary has none. Loaded twice in a race, and both are right."""
+        """The tokenizer; None where the vocabulary has none. Two threads may both load it, which is harmless."""
         if self._encoder is None and self._vocabulary.tokenizer_json is not None:
             import tokenizers
 

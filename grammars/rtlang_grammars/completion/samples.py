@@ -1,7 +1,7 @@
-"""Short texts that match the patterns inside a constraint.
+"""Short sample texts for the patterns inside a constraint.
 
-Inside a pattern such as `\\d+\\.\\d+`, searched for anywhere in a string, every character may follow at every place, so nothing shows
-which way leads to the end. A sample of the pattern does. Samples are only hints: whoever uses one checks it.
+A pattern such as `\\d+\\.\\d+`, searched for anywhere in a string, allows every character at every place, so masks do not show which
+characters lead to a match. A sample does. Samples are hints only: callers verify them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CATEGORY_SAMPLES = {
 
 
 def samples(constraint: Constraint) -> tuple[bytes, ...]:
-    """Texts, as they would stand in the output, that match patterns of the constraint. Patterns that cannot be read are left out."""
+    """Sample texts, as they would appear in the output, of the patterns of a constraint. Patterns that cannot be read are skipped."""
     patterns: list[str] = []
     in_json = constraint.kind is ConstraintKind.JSON_SCHEMA
     match constraint.kind:
@@ -49,9 +49,9 @@ def samples(constraint: Constraint) -> tuple[bytes, ...]:
 
 
 def sample(pattern: str) -> str | None:
-    """A short text that follows a pattern; None where none was found.
+    """A short text that matches a pattern; None where none was found.
 
-    It is not matched against the pattern: a matcher that backtracks may take for ever, and would hold the interpreter meanwhile.
+    The text is not verified with `re`: a backtracking match may never end, and it would hold the interpreter lock.
     """
     if len(pattern) > _MAX_PATTERN_CHARS:
         return None

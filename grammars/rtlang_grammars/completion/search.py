@@ -1,9 +1,8 @@
-"""Ways to the end of a constrained text.
+"""Search for completion paths of a constrained text.
 
-`CompletionSearch` finds them over any matcher: a descent that prefers closing quotes and brackets and short values, tells places apart by
-what may follow there, backtracks within bounds, and stops as soon as the rest of an earlier way fits again. A way is kept as bytes, since
-grammars work on bytes: however the model spells the text, the rest of the way stays known, with its exact cost from a table of the fewest
-tokens for every suffix.
+`CompletionSearch` works over any matcher. It descends along the most promising tokens (closing quotes and brackets, short values), tells
+places apart by the tokens that may follow, backtracks within bounds, and stops as soon as a suffix of an earlier path fits again. A path is
+stored as bytes, because grammars work on bytes: it stays valid however the model spells the text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 DEFAULT_STATES = 20_000
-"""States that a search off the step may look at; about 40 us each."""
+"""States that a search outside the step may visit; about 40 us each."""
 
 _CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"]}", b"\n")
 _SEPARATORS = (b", ", b",", b": ", b":", b"=")
@@ -49,28 +48,27 @@ _BRIDGES = (
     b"}",
     b"]",
 )
-"""What often lies between a token that opened something and the rest of the earlier way, in the words of JSON; tried at once."""
+"""Texts that often connect a token that opened something with the rest of the earlier path, in JSON; tried at once."""
 _PUNCTUATION = tuple(bytes([byte]) for byte in range(0x21, 0x7F) if not chr(byte).isalnum())
 _LETTERS = tuple(bytes([byte]) for byte in range(0x20, 0x7F) if chr(byte).isalnum())
 _NUM_FREE = 48
 _BRACKETS = (b"}", b"]", b")", b">", b";", b"}}", b"]}")
 _PLAIN = re.compile(rb"(?![-+.])[ -\[\]-~]+")
 _NUM_LONGEST = 4
-_MAX_RUN = 250  # steps in one free text: with long tokens, some 5,000 characters
+_MAX_RUN = 250  # steps within one free text; with long tokens about 5,000 characters
 _MAX_ANCESTORS = 64
 _NUM_NEAR = 6
-_MAX_SEEN = 3  # a place that was passed so often promises little; one passed more often, no less
+_MAX_SEEN = 3  # repeated visits lower the priority of a place up to this count
 _JOINT = re.compile(rb"(?<![,\[{]) ?[]},]|(?<=[^ ])\"|[;\n)]")
 _NUM_JOINTS = 12
 
 
 class CompletionSearch:
-    """Finds ways to a complete text. Immutable; safe to use from several threads.
+    """Finds completion paths. Immutable; safe to use from several threads.
 
-    A matcher that offers `closing()`, some bytes that complete the text, or that they are too many, is taken at its word. Otherwise
-    this works with any `GrammarMatcher`. One that offers `completes(token_ids)` (accepts them and is complete then) is asked that, others
-    are forked; one that offers `forced_bytes()` is asked for the bytes that must come next, `allowed(token_ids)` which of them may follow,
-    and `hints` for texts that match patterns of its grammar.
+    Works with any `GrammarMatcher` and uses optional methods where a matcher offers them: `closing()` gives bytes that complete the text,
+    or reports that they are too many, and its answer is final; `completes(token_ids)` replaces a fork; `forced_bytes()` gives the bytes
+    that must come next, `allowed(token_ids)` which tokens may follow, `hints` texts that match patterns of the grammar.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -96,7 +94,7 @@ class CompletionSearch:
         return all(map(copy.accept_token, token_ids)) and copy.is_accepting
 
     def completes_with(self, matcher: GrammarMatcher, path: CompletionPath, offset: int) -> bool:
-        """Whether the text is complete after the rest of a way. Does not change the matcher."""
+        """Whether the text is complete after the rest of a path. Does not change the matcher."""
         check: Any = getattr(matcher, "completes_bytes", None)
         if check is not None:
             return bool(check(path.data[offset:]))
@@ -110,19 +108,19 @@ class CompletionSearch:
         num_states: int = DEFAULT_STATES,
         is_unwanted: Event | None = None,
     ) -> CompletionPath | None:
-        """A way to a complete text of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
+        """Find a completion of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
 
         Args:
-            tail: an earlier way and the offset up to which it was followed; the search ends where it, or a suffix of it, fits again.
-            num_states: how many states of the matcher may be looked at.
-            is_unwanted: may be set from any thread while this works: it soon stops then.
+            tail: an earlier path and the offset up to which it was followed; the search ends where a suffix of it fits again.
+            num_states: how many states of the matcher may be visited.
+            is_unwanted: may be set from any thread to stop the search.
         Returns:
-            None where no such way was found.
+            None where no such path was found.
         """
         return self._search(matcher, limit, tail, num_states, is_unwanted)[0]
 
     def is_hopeless(self, matcher: GrammarMatcher) -> bool:
-        """Whether everything that can follow was seen (little can, then) and nothing of it is complete: the constraint allows no text."""
+        """Whether all that can follow was visited and nothing of it is complete: the constraint allows no text."""
         return self._search(matcher, 64, None, 300)[1]
 
     def _search(
@@ -133,10 +131,10 @@ class CompletionSearch:
         num_states: int,
         is_unwanted: Event | None = None,
     ) -> tuple[CompletionPath | None, bool]:
-        """The way, and whether all that can follow was seen without a bound in the way.
+        """The path, and whether all that can follow was visited without reaching a bound.
 
-        Grammars that show their masks have no dead ends, only long ways and loops. So one descent after the other takes the most promising
-        token each time; the first begins at the start, the next ones where an earlier one could have gone to another kind of place.
+        Masks leave no dead ends, only long paths and loops. So each descent takes the most promising token at every step; the first descent
+        begins at the start, later ones where an earlier descent could have reached another kind of place.
         """
         known: Any = getattr(matcher, "closing", None)
         data, is_far = (None, False) if known is None else known()
@@ -176,7 +174,7 @@ class CompletionSearch:
         return None, not effort.was_cut
 
     def _following(self, place: _Place, effort: _Effort) -> list[_Place]:
-        """Places one token (or hint) further, the most promising first, one of a kind; alone where it completes the way."""
+        """Places one token (or hint) further, the most promising first, one of each kind; a single place where it completes the path."""
         found: dict[bytes, _Place] = {}
         for stage in _Stage:
             for token_ids in self._candidates(place, stage, effort):
@@ -191,16 +189,16 @@ class CompletionSearch:
                 if effort.num_left <= 0:
                     return []
             if self._is_enough(place, stage, found):
-                effort.was_cut = True  # not all tokens were looked at
+                effort.was_cut = True  # some tokens were not visited
                 break
         return sorted(found.values(), key=lambda reached: reached.score)
 
     def _is_enough(self, place: _Place, stage: _Stage, found: dict[bytes, _Place]) -> bool:
-        """Whether the stages so far gave something to go on with."""
+        """Whether the stages so far found a place worth following."""
         best = min((reached.score for reached in found.values()), default=None)
         match stage:
             case _Stage.CLOSE:
-                return best == 0  # closed, and at a place not seen before
+                return best == 0  # closed, and at a new place
             case _Stage.HINTS:
                 return best is not None and best <= 1
             case _Stage.GO_ON:
@@ -216,7 +214,7 @@ class CompletionSearch:
         try:
             if not all(map(state.accept_token, token_ids)):
                 return None
-        except GrammarError:  # this way is too much for the matcher
+        except GrammarError:  # the matcher cannot follow this path
             effort.was_cut = True
             return None
         score = 1 if place.is_free and text in _BRACKETS else _score(text)
@@ -231,7 +229,7 @@ class CompletionSearch:
         effort: _Effort,
         score: int = 0,
     ) -> _Place | None:
-        """Follow what is forced and look around; None where nothing can follow. `state` is given away."""
+        """Follow forced text and collect what may follow; None where nothing can. Takes ownership of `state`."""
         try:
             path = self._finish(state, data, effort)
             forced = [] if path is not None else self._forced(state)
@@ -259,7 +257,7 @@ class CompletionSearch:
         return _Place(state, data, num_tokens, probes, signature, score + num_seen, None, parent, num_changes)
 
     def _candidates(self, place: _Place, stage: _Stage, effort: _Effort) -> list[list[int]]:
-        """Tokens worth trying."""
+        """Tokens to try."""
         match stage:
             case _Stage.CLOSE:
                 return [[token_id] for token_id in place.probes if token_id in self._closers]
@@ -271,7 +269,7 @@ class CompletionSearch:
         row = np.empty(self.vocabulary.num_mask_words, dtype=np.int32)
         try:
             place.state.fill_bitmask(row)
-        except GrammarError:  # the mask is too much for the matcher
+        except GrammarError:  # the matcher cannot compute this mask
             effort.was_cut = True
             return []
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: self._lengths.size])
@@ -288,7 +286,7 @@ class CompletionSearch:
         return [token_ids for token_ids in effort.hints if place.state.accepts(token_ids)]
 
     def _finish(self, state: GrammarMatcher, data: bytes, effort: _Effort) -> CompletionPath | None:
-        """The whole way, where the text is complete here, or a bridge leads back to the earlier way."""
+        """The whole path where the text is complete here or a bridge leads back to the earlier path."""
         limit = effort.limit
         if state.is_accepting:
             path = CompletionPath(data, self.table)
@@ -300,7 +298,7 @@ class CompletionSearch:
             if token_ids and not state.accepts(token_ids):
                 continue
             for offset, near in effort.joints:
-                # Most bridges lead nowhere, which shows in a few tokens.
+                # Most bridges fail within a few tokens.
                 if state.accepts(token_ids + near) and self.completes(state, token_ids + earlier.token_ids(offset)):
                     path = CompletionPath(data + bridge + earlier.data[offset:], self.table, (earlier, offset))
                     if path.cost() <= limit:
@@ -308,7 +306,7 @@ class CompletionSearch:
         return None
 
     def _joints(self, tail: tuple[CompletionPath, int] | None, limit: int) -> list[tuple[int, list[int]]]:
-        """Where the earlier way may be taken up again: at its head, or where something in it ends."""
+        """Offsets where the earlier path may be resumed: at its head, or where something in it ends."""
         if tail is None:
             return []
         path, start = tail
@@ -325,7 +323,7 @@ class CompletionSearch:
         return [path.token_ids() for path in paths if path.cost() < UNREACHABLE]
 
     def _forced(self, state: GrammarMatcher) -> list[int]:
-        """What must come next. `forced_tokens` holds back what the model might spell otherwise, which does not matter here."""
+        """Bytes that must come next. `forced_tokens` withholds tokens whose spelling may change, which does not matter here."""
         forced_bytes: Any = getattr(state, "forced_bytes", None)
         if forced_bytes is None:
             return state.forced_tokens()
@@ -335,62 +333,62 @@ class CompletionSearch:
 
 @dataclass(slots=True)
 class _Effort:
-    """What one search is after, and what is left of its bound. `max_tokens` counts the search's own tokens, an upper bound of the cost."""
+    """The target and the remaining bounds of one search. `max_tokens` counts the search's own tokens, an upper bound of the cost."""
 
     limit: int
     tail: tuple[CompletionPath, int] | None
     num_left: int
     max_tokens: int
     hints: list[list[int]]
-    joints: list[tuple[int, list[int]]]  # an offset in the earlier way, and its next tokens from there
+    joints: list[tuple[int, list[int]]]  # an offset in the earlier path, and its next tokens from there
     is_unwanted: Event | None
     was_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A state that the search has reached. Places of one signature look alike: the same text led there, and the same probes may follow."""
+    """A state that the search reached. Places with equal signatures look alike: the same text led there and the same probes may follow."""
 
     state: GrammarMatcher
     data: bytes
     num_tokens: int
     probes: tuple[int, ...]  # those allowed here
     signature: bytes
-    score: int  # how little it promises: of its token, and of how often such a place was passed on the way
+    score: int  # priority, lower is better: of its token, and of how often such a place was passed
     path: CompletionPath | None
     parent: _Place | None
-    num_changes: int  # how often the signature changed on the way: an operand behind an operator is not the one before
+    num_changes: int  # how often the signature changed: an operand after an operator is a new place
 
     @property
     def kind(self) -> tuple[bytes, int]:
-        """Of two places of one kind a search goes on from one only."""
+        """The search continues from one place of each kind only."""
         return self.signature, self.num_changes
 
     @property
     def is_free(self) -> bool:
-        """So much may follow that this is free text: one letter is as good as another, and a bracket closes nothing."""
+        """So much may follow that this is free text: all letters are equivalent and brackets close nothing."""
         return len(self.probes) > _NUM_FREE
 
 
 class _Stage(Enum):
-    """Which tokens are tried at a place, in this order."""
+    """The order in which tokens are tried at a place."""
 
-    CLOSE = auto()  # what closes something
+    CLOSE = auto()  # closing tokens
     HINTS = auto()  # samples of the constraint's patterns
     GO_ON = auto()  # likely single characters
-    LONGEST = auto()  # the longest tokens: they fill an obligatory text in the fewest steps
+    LONGEST = auto()  # the longest tokens: they fill obligatory text in the fewest steps
     REST = auto()  # every single byte
 
 
 def _score(text: bytes) -> int:
-    """How little a token promises to end things: 0 closes, 1 is plain, 4 begins an escape or part of a character."""
+    """Priority of a token, lower is better: 0 closes, 1 is plain, 4 begins an escape or part of a character."""
     if text in _CLOSERS:
         return 0
     return 1 if _PLAIN.fullmatch(text) else 4
 
 
 def _shared_end(data: bytes, earlier: CompletionPath) -> tuple[CompletionPath, int] | None:
-    """The earlier way from the offset on with which `data` ends; None where they end differently."""
+    """The earlier path from the offset on with which `data` ends; None where they end differently."""
     low, high = 0, min(len(data), len(earlier.data))
     while low < high:
         middle = (low + high + 1) // 2

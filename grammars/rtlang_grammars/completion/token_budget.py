@@ -1,8 +1,8 @@
-"""Ending a constrained text in time.
+"""Ends a constrained text within its token budget.
 
-A generation that must end within a number of tokens is safe as long as some way to a complete text is known that fits in what is left.
-`TokenBudget` holds one such way. Most tokens follow it, or leave it as it is, which costs one comparison or one check; only a token that
-opens something new needs a search, and a token that would leave no way to end in time is replaced by the next token of the way.
+A generation that must end within a number of tokens is safe as long as some completion path fits in the remaining tokens. `TokenBudget`
+keeps one such path. Most tokens follow it or leave it valid, which costs one comparison or one check. A token that opens something new
+needs a search, and a token after which no path would fit is replaced by the next token of the current path.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 
 _STEP_STATES = 1200
-"""States that a search within a step may look at; about 40 us each. It matters where a token begins something long."""
+"""States that a search within a step may visit; about 40 us each. The bound is reached where a token begins something long."""
 
 
 class TokenBudget:
-    """Holds a way to the end of one generation that fits in its remaining tokens. Owned by one generation.
+    """Keeps a completion path of one generation that fits in its remaining tokens. Owned by one generation.
 
-    Promise: if a way within the first budget was known at the start, then after every `advance` there is a way within what remains, so a
-    text that uses up its budget is complete.
+    Invariant: if a path within the first budget was known at the start, then after every `advance` a path within the remaining tokens is
+    known, so a text that uses up its budget is complete.
     """
 
     __slots__ = ("_offset", "_path", "_search")
@@ -30,24 +30,24 @@ class TokenBudget:
 
     @property
     def num_tokens_needed(self) -> int:
-        """Tokens of the way that is held."""
+        """Tokens of the current path."""
         return self._path.cost(self._offset)
 
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
-        """Take one token in, or a better one where it would leave no time to end.
+        """Accept a token, or replace it where no completion would fit after it.
 
         Args:
             matcher: in the state before the token; advanced by the returned one.
             token_id: an allowed token, not an end token.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
-            `token_id`, or the first token of the way that is held. None where the text was complete and the token would have begun
-            something that cannot be ended in time: the text ends here, and the matcher stays as it was.
+            `token_id`, or the first token of the current path. None where the text was complete and the token would have begun something that
+            cannot be completed in time: the text ends here, and the matcher is unchanged.
         Raises:
             GrammarError: `token_id` is not allowed.
         """
         if not matcher.accept_token(token_id):
-            raise GrammarError(f"token {token_id} is not allowed by the constraint")
+            raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
         if self._fits_after(matcher, token_id, remaining - 1):
             return token_id
         path, offset = self._path, self._offset
@@ -56,12 +56,12 @@ class TokenBudget:
             return None
         steered = path.token_ids(offset)[0]
         if not matcher.accept_token(steered):
-            raise GrammarError("the way to the end was lost")
+            raise GrammarError("the completion path does not fit the matcher")
         self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
         return steered
 
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
-        """After `token_id`, hold a way of at most `left` tokens; False, and unchanged, where none is found."""
+        """After `token_id`, keep a path of at most `left` tokens; False, and unchanged, where none is found."""
         path, offset = self._path, self._offset
         text = self._search.vocabulary.token_bytes[token_id]
         if path.data.startswith(text, offset):
@@ -70,7 +70,7 @@ class TokenBudget:
                 return True
             return matcher.is_accepting and self._hold_nothing()
         if offset < len(path.data):
-            # The token came before what is held, or took the place of its beginning: in part, with blanks in between, or byte for byte
+            # The token was inserted before the path or replaced its beginning: in part, with blanks in between, or byte for byte
             # as in a fixed form.
             common = offset + _common_length(path.data, offset, text)
             spaced = _end_with_blanks(path.data, offset, text)
@@ -81,7 +81,7 @@ class TokenBudget:
                         self._offset = at
                         return True
                     is_known = True
-            if is_known:  # the token only made the text longer, as inside a string: what is held is still how it ends
+            if is_known:  # the token only made the text longer, as inside a string: the path still completes it
                 return matcher.is_accepting and self._hold_nothing()
         if matcher.is_accepting:
             return self._hold_nothing()
@@ -105,7 +105,7 @@ def _common_length(data: bytes, offset: int, text: bytes) -> int:
 
 
 def _end_with_blanks(data: bytes, offset: int, text: bytes) -> int:
-    """The end of what of `text` comes at `offset`, where blanks that are not in `data` do not count."""
+    """Where the part of `text` found at `offset` ends, ignoring blanks that are not in `data`."""
     for byte in text:
         if offset < len(data) and data[offset] == byte:
             offset += 1

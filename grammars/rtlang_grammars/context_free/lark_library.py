@@ -1,4 +1,4 @@
-"""Ready-made Lark grammars that travel with the package, in `library/`."""
+"""Lark grammars that ship with the package, in `library/`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ LIBRARY = (
 
 
 def library_grammar(name: str) -> str:
-    """The text of a ready grammar.
+    """The text of a library grammar.
 
     Raises:
-        KeyError: no grammar has this name; says which there are.
+        KeyError: unknown name; lists the known ones.
     """
     if name not in LIBRARY:
-        raise KeyError(f"no grammar is called {name!r}; there are {', '.join(LIBRARY)}")
+        raise KeyError(f"library grammar = {name!r}: {', '.join(LIBRARY)} are allowed")
     return (resources.files("rtlang_grammars.context_free") / "library" / f"{name}.lark").read_text(encoding="utf-8")
 
 
 def library_constraint(name: str) -> Constraint:
-    """The same as a constraint.
+    """A library grammar as a constraint.
 
     Raises:
         KeyError: as `library_grammar`.

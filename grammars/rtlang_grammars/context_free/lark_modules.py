@@ -181,7 +181,7 @@ def _used(module: Module, names: list[str]) -> list[str]:
 
 def _library_text(path: tuple[str, ...], location: str) -> str:
     """The text of a grammar that travels with this package or with lark."""
-    library = resources.files("rtlang_grammars") / "library"
+    library = resources.files("rtlang_grammars.context_free") / "library"
     file = library / f"{path[0]}.lark"
     if path[0] in _LARK_GRAMMARS:
         file = resources.files("lark") / "grammars" / f"{path[0]}.lark"

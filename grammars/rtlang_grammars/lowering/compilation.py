@@ -92,7 +92,7 @@ class Compilation:
 
     @property
     def base_tables(self) -> Tables:
-        """The tables that those of the constraint begin with; shared, not to be changed."""
+        """The tables with which those of the constraint begin; shared, do not modify."""
         has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
         return json_base_states(self.constraint.style.whitespace if has_style else Whitespace.FREE).tables
 
@@ -188,7 +188,7 @@ def build(compilation: Compilation, budget: Budget) -> Built:
 
 def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
     if language.is_empty(budget):
-        raise GrammarError("no text matches the pattern")
+        raise GrammarError("the pattern matches no text")
     tables = Tables(budget, json_base_states().tables)
     return tables, Embedding(tables, language.automaton(budget), is_everything=True).start(is_called=False)
 
@@ -205,11 +205,11 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
 def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
     choices = parsed(source)
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("the choices must be a JSON array of at least one string", "#")
+        raise GrammarError("choices: a JSON array of at least one string is needed", "#")
     try:
         texts = sorted({choice.encode() for choice in choices})
     except UnicodeEncodeError as error:
-        raise GrammarError("a choice holds a lone surrogate, which no text can") from error
+        raise GrammarError("a choice contains a lone surrogate, which cannot be encoded") from error
     build = ShapeTables.empty(budget)
     return build.tables, build.add_trie(texts)
 
@@ -217,5 +217,5 @@ def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
 def _schema(source: str) -> Any:
     schema = parsed(source)
     if not isinstance(schema, dict | bool):
-        raise GrammarError("a schema must be a JSON object or a boolean", "#")
+        raise GrammarError("schema: a JSON object or a boolean is needed", "#")
     return schema

@@ -1,4 +1,4 @@
-"""Structures as tables: every part becomes a rule of one grammar, over terminals, frames of JSON values, and free text with triggers."""
+"""Lowers structures: every part becomes a rule of one grammar, over terminals, frames of JSON values, and free text with triggers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StructureTables:
     """Builds the tables of a structure. Owned by one compile.
 
     Attributes:
-        tables: what is built.
+        tables: the tables under construction.
     """
 
     def __init__(self, budget: Budget, style: JsonStyle, options: SchemaOptions | None = None) -> None:
@@ -47,7 +47,7 @@ class StructureTables:
         self._entries: list[ReportEntry] = []
 
     def build(self, part: Part) -> int:
-        """Fill the tables; the start state.
+        """Fill the tables; returns the start state.
 
         Raises:
             GrammarError: a part cannot be compiled; the location begins with its JSON pointer.
@@ -59,11 +59,11 @@ class StructureTables:
 
     @property
     def report(self) -> Report:
-        """What became of the keywords of all schemas, each pointer behind that of its part."""
+        """Keywords of all schemas with their status; pointers begin with that of the part."""
         return Report("structure", tuple(sorted(self._entries)))
 
     def _write(self, part: Part, rule: int, begin: int, end: int) -> None:
-        """The texts of a part between two positions of a rule."""
+        """Write the texts of a part between two positions of a rule."""
         self._budget.spend(states=1)
         match part:
             case Literal():
@@ -132,7 +132,7 @@ class StructureTables:
             case ConstraintKind.CHOICE:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
-                    raise GrammarError("the choices must be a JSON array of strings")
+                    raise GrammarError("choices: a JSON array of strings is needed")
                 self._language(Language.literals(choices), rule, begin, end)
             case ConstraintKind.LARK:
                 self._cfg(read_lark(source, budget=budget), rule, begin, end)
@@ -147,10 +147,10 @@ class StructureTables:
         self._call(self._grammar.add(without_left_recursion(cfg, self._budget), self._budget), rule, begin, end)
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
-        """A value of a schema. What ends only by what follows becomes a terminal, everything else a frame."""
+        """A value of a schema. Values that end only by what follows become terminals, all others frames."""
         schema = parsed(leaf.constraint.source)
         if not isinstance(schema, dict | bool):
-            raise GrammarError("a schema must be a JSON object or a boolean")
+            raise GrammarError("schema: a JSON object or a boolean is needed")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
         graph.report.refuse_checked()
         place = "" if leaf.pointer == "#" else leaf.pointer
@@ -189,7 +189,7 @@ class StructureTables:
                     self._write(Sequence((rest, tag.part, Literal(tag.end))), body, 0, 1)
             bodies.append(body)
         text = grammar.rule("text")
-        # What the rule derives, for all that is worked out about its symbols; the states are those of the free text.
+        # The rule's derivations serve the analysis of symbols; its states are those of the free text.
         some = grammar.terminal(Frame(-1, TEXT_FIRST))
         tagged, behind_tag = self._position(text), self._position(text)
         self._symbol(some, text, 0, tagged)
@@ -220,12 +220,12 @@ def _literal(text: str) -> Language:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise GrammarError("a text holds a lone surrogate, which no text can") from error
+        raise GrammarError("a text contains a lone surrogate, which cannot be encoded") from error
     return Language.literal(text)
 
 
 def _texts(scalars: Iterable[Json]) -> list[str]:
-    """How JSON scalars may be written. A lone surrogate is only written as an escape."""
+    """Spellings of JSON scalars. A lone surrogate is only spelled as an escape."""
     found = []
     for value in scalars:
         assert not isinstance(value, list | dict)

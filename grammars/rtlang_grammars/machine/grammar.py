@@ -1,6 +1,6 @@
 """A compiled grammar bound to a vocabulary: its tables, and steps through them for whole tokens and texts.
 
-Each step takes the workspace of the calling thread and the published tables once, and hands both to all compiled functions that it calls.
+Each step fetches the workspace of the calling thread and the published tables once and passes both to all compiled functions it calls.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class MachineGrammar:
         return self.masks.mask(configuration)
 
     def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
-        """Make the row or the room that compiled code asked for; the tables to go on with."""
+        """Make the row or the room that compiled code asked for; returns the tables to continue with."""
         if code == NEED_ROW:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()

@@ -1,10 +1,10 @@
-"""The masks of one grammar: made by walks over the token trie, and kept.
+"""Computes and caches the masks of one grammar.
 
-A mask is a base of the vocabulary, which is shared, and the few tokens besides. It is kept under what its walk read: the heads and as many
-levels of frames as it looked at, a prefix of the configuration. It is looked up under every such length that was seen with these heads.
-Inside a string whose code points are counted nearly all tokens are short beside what is left: their mask is kept once for all such places,
-and only the few long tokens are walked at each. Inside a string with a pattern the walk is over the texts of the tokens in grains, where
-that is enough (`grained`).
+A mask is a shared base of the vocabulary plus a few tokens. Its key is the part of the configuration that its walk read: the heads and the
+levels of frames down to the deepest one visited, a prefix of the configuration. A lookup tries every level that was seen with these heads.
+Inside a string whose code points are counted, nearly all tokens are shorter than the remaining room: their mask is cached once for all such
+places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie where that
+decides all tokens.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
 _ENTRY_BYTES = 400
-"""Of a kept mask beside its tokens."""
+"""Memory of a cached mask beside its tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """Tokens that may follow, end tokens among them.
+    """Allowed tokens, end tokens among them.
 
     Attributes:
-        base: uint32 [num_mask_words]; not to be changed.
-        ids: int32, tokens that are allowed besides.
+        base: uint32 [num_mask_words]; do not modify.
+        ids: int32, tokens allowed besides.
         level: levels of frames that it depends on.
-        owns_base: the base is of this mask alone.
+        owns_base: the base is not shared.
     """
 
     base: NDArray[np.uint32]
@@ -62,68 +62,68 @@ class Mask:
 
     @property
     def num_bytes(self) -> int:
-        """Memory that it holds by itself."""
+        """Memory not shared with other masks."""
         return self.ids.nbytes + self.owns_base * self.base.nbytes + _ENTRY_BYTES
 
     def write(self, row: NDArray[np.uint32]) -> None:
-        """Write it into a row, uint32 [num_mask_words]."""
+        """Write the mask into a row, uint32 [num_mask_words]."""
         walks.write_mask(self.base, self.ids, row)
 
 
 class Masks:
-    """Makes and keeps the masks of a grammar. Safe to use from several threads: two may make the same mask, and both are right.
+    """Computes and caches the masks of a grammar. Safe to use from several threads: two may compute the same mask, which is harmless.
 
     Attributes:
-        num_looks: trie records looked at, so far.
+        num_looks: trie records visited so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, max_bytes: int) -> None:
         self._index, self._tables, self._max_bytes = index, tables, max_bytes
-        self._kept: dict[tuple[int, bytes], Mask] = {}
+        self._cached: dict[tuple[int, bytes], Mask] = {}
         self._older: dict[tuple[int, bytes], Mask] = {}
         self._levels: dict[bytes, tuple[int, ...]] = {}
-        self._kept_bytes = self._older_bytes = 0
+        self._cached_bytes = self._older_bytes = 0
         self.num_looks = 0
 
     @property
     def num_bytes(self) -> int:
-        """Memory held."""
-        return self._kept_bytes + self._older_bytes
+        """Memory of all cached masks."""
+        return self._cached_bytes + self._older_bytes
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow."""
         return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))
 
     def _found(self, heads: bytes, configuration: Configuration, make: Callable[[], Mask]) -> Mask:
-        """A mask, kept or made."""
+        """Look up a mask or compute it."""
         levels = self._levels.get(heads, ())
         for level in levels:
             key = (level, heads + _frames(configuration, level) if level else heads)
-            found = self._kept.get(key)
+            found = self._cached.get(key)
             if found is not None:
                 return found
             found = self._older.get(key)
             if found is not None:
-                self._keep(key, found)
+                self._store(key, found)
                 return found
         mask = make()
         if mask.level not in levels:
             self._levels[heads] = tuple(sorted((*levels, mask.level)))
-        self._keep((mask.level, heads + _frames(configuration, mask.level)), mask)
+        self._store((mask.level, heads + _frames(configuration, mask.level)), mask)
         return mask
 
-    def _keep(self, key: tuple[int, bytes], mask: Mask) -> None:
+    def _store(self, key: tuple[int, bytes], mask: Mask) -> None:
         num_bytes = mask.num_bytes + len(key[1])
-        if self._kept_bytes + num_bytes > self._max_bytes // 2 and self._kept:
-            self._older, self._older_bytes = self._kept, self._kept_bytes
-            self._kept, self._kept_bytes = {}, 0
+        if self._cached_bytes + num_bytes > self._max_bytes // 2 and self._cached:
+            self._older, self._older_bytes = self._cached, self._cached_bytes
+            self._cached, self._cached_bytes = {}, 0
             if len(self._levels) > 4 * len(self._older):
                 self._levels = {}
-        self._kept[key] = mask
-        self._kept_bytes += num_bytes
+        self._cached[key] = mask
+        self._cached_bytes += num_bytes
 
     def _heads(self, configuration: Configuration) -> bytes:
-        """The heads as a key. A count far from its bounds looks like any other such count."""
+        """The heads as a key. Counts far from their bounds share one key."""
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
             counted = self._tables.counted.get(state)
@@ -161,7 +161,7 @@ class Masks:
         return self._walk(configuration, base, nodes)
 
     def _coarse_trie(self, state: int) -> CoarseTokenTrie | None:
-        """The coarsest trie that is enough for a state inside a string."""
+        """The coarsest trie that decides all tokens in a state inside a string."""
         embedded = self._tables.embedded.get(state)
         if embedded is None:
             return None
@@ -170,7 +170,7 @@ class Masks:
         return self._index.coarse_tries[(levels & -levels).bit_length() - 1] if levels else None
 
     def _shortened(self, simple: Mask, configuration: Configuration) -> Mask:
-        """A mask where every short token of another fits, and only the long ones are to be walked."""
+        """A mask from another one where every short token still fits, so that only the long ones are walked."""
         index = self._index
         long = self._walk(configuration, index.no_tokens, index.long_tokens)
         ids = np.concatenate((simple.ids[~index.is_long[simple.ids]], long.ids))
@@ -180,7 +180,7 @@ class Masks:
         return Mask(simple.base & index.short_tokens, ids, level, True)
 
     def _bounded(self, configuration: Configuration, room: int) -> Mask:
-        """A mask inside a counted string where every short token fits: these are kept once, and only the long ones walked."""
+        """A mask inside a counted string where every short token fits: the short part is cached once, only the long tokens are walked."""
         index = self._index
         parts = index.counted_others
         key = b"short" + configuration[HEADS : HEADS + 1].tobytes()
@@ -195,7 +195,7 @@ class Masks:
     def _slice(
         self, configuration: Configuration, S: NDArray[np.int32]
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """What certainly may follow one of the heads, and the trie of all other tokens."""
+        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens."""
         index = self._index
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
@@ -217,7 +217,7 @@ class Masks:
         return index.no_tokens, index.trie.nodes
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
-        """The tokens of a base, those of a trie that may follow, and end tokens."""
+        """A mask of a base, the tokens of a trie that may follow, and end tokens."""
         index = self._index
         level, is_complete, ids = self._followed(configuration, trie)
         if is_complete:
@@ -229,7 +229,7 @@ class Masks:
         return Mask(base, ids if is_complete else ids.copy(), level)
 
     def _forbidden(self, state: int) -> NDArray[np.int32] | None:
-        """The plain tokens that cannot follow a state inside a string, perhaps among others, in the thread's workspace; None: many."""
+        """The plain tokens that cannot follow a state inside a string, perhaps with others, in the thread's workspace; None: too many."""
         tables, workspace, at = self._tables, self._index.workspace, 0
         out = workspace.out
         ids, trie = workspace.ids[:MAX_FORBIDDEN], self._index.trie.nodes
@@ -239,10 +239,10 @@ class Masks:
             if code not in (NEED_ROW, NEED_FREEDOM):
                 return ids[: out[7]] if code == OK else None
             asked, at = int(out[0]), int(out[1])
-            snapshot = tables.complete(asked) if code == NEED_ROW else tables.tell_freedom(asked)
+            snapshot = tables.complete(asked) if code == NEED_ROW else tables.record_freedom(asked)
 
     def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32]) -> Mask:
-        """All plain tokens but some, and those of all others that may follow."""
+        """All plain tokens except some, and the other tokens that may follow."""
         plain = self._index.slices[EMBEDDED_SLICE]
         base = plain.mask
         if len(forbidden):
@@ -262,7 +262,7 @@ class Masks:
         return Mask(index.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
 
     def _followed(self, configuration: Configuration, trie: NDArray[np.int64]) -> tuple[int, bool, NDArray[np.int32]]:
-        """What a walk over a trie says: the levels read, whether the text is complete, and what may follow, in the thread's workspace."""
+        """Walk over a trie: the levels read, whether the text is complete, and the tokens that may follow, in the thread's workspace."""
         workspace, tables = self._index.workspace, self._tables.published
         at = 0
         while True:

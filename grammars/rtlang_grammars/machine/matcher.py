@@ -55,7 +55,7 @@ class MachineMatcher:
         return mask.base is index.no_tokens and bool(np.isin(mask.ids, index.end_ids).all())
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
         if self._has_ended:
             return False
         if token_id in self._grammar.index.vocabulary.eos_token_ids:
@@ -77,7 +77,7 @@ class MachineMatcher:
             raise ValueError(f"num_tokens = {num_tokens}: at least 0 is allowed")
         if num_tokens > len(self._path) - 1 + self._has_ended:
             raise ValueError(
-                f"cannot take back {num_tokens} tokens: {len(self._path) - 1 + self._has_ended} were accepted"
+                f"num_tokens = {num_tokens}: only {len(self._path) - 1 + self._has_ended} tokens were accepted"
             )
         if num_tokens and self._has_ended:
             self._has_ended = False
@@ -118,7 +118,7 @@ class MachineMatcher:
         return self.closing()[0]
 
     def closing(self) -> tuple[bytes | None, bool]:
-        """The same, and whether there is none because all that were found are too long to be written out (`long_texts`)."""
+        """A short text that completes this one; without one, whether all that were found are too long (`text_limit`)."""
         return (b"", False) if self._has_ended else self._completion.find(self._place.configuration)
 
     def shortest_completion(self, limit: int) -> list[int] | None:
@@ -130,7 +130,7 @@ class MachineMatcher:
         return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
+        """Whether `token_ids` may follow in this order; an end token only as the last, where the text is complete."""
         if not token_ids:
             return True
         if token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids:
@@ -145,14 +145,14 @@ class MachineMatcher:
         return reached is not None and reached.is_complete
 
     def completes_bytes(self, data: bytes) -> bool:
-        """Whether the text is complete after some bytes, whatever tokens spell them. Does not change the matcher."""
+        """Whether the text is complete after some bytes, however tokens spell them. Does not change the matcher."""
         if self._has_ended:
             return False
         reached = self._after_bytes(data)
         return reached is not None and reached.is_complete
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
-        """For each of `token_ids`, none of them special, whether it could come next."""
+        """For each of `token_ids`, none of them special, whether it may come next."""
         if self._has_ended:
             return [False] * len(token_ids)
         mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)

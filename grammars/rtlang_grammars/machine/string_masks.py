@@ -1,7 +1,7 @@
-"""Masks inside strings where nearly all plain tokens may follow: those few are sought that may not.
+"""Masks inside strings that allow nearly all plain tokens: finds the few forbidden ones.
 
-What follows (?!lucene\\.) is any text but a few, and a walk that collects what may follow has to visit the whole trie. But nearly all ways
-soon come to a state behind which any plain text may follow for ever, and nothing below needs to be looked at.
+After (?!lucene\\.) any text but a few may follow, and a walk that collects allowed tokens would visit the whole trie. But nearly all
+branches soon reach a state after which any plain text is allowed forever, and nothing below needs a visit.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -28,16 +28,15 @@ from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import value
 
 MAX_FORBIDDEN = 4096
-"""Tokens; where there are more, it is as good to collect those that may follow."""
+"""Forbidden tokens; with more, collecting the allowed ones is as fast."""
 
 
 @compiled(nogil=True)
 def walk_forbidden(S, T, state, trie, p, path, ids, out):  # pragma: no cover
-    """Write the plain tokens that cannot follow `state` into `ids`, others perhaps among them, beginning at record `p` (0: from the start).
+    """Write the plain tokens that cannot follow `state` into `ids`, possibly with others, beginning at record `p` (0: from the start).
 
-    OK: out[7] is their number. NEED_ROW, NEED_FREEDOM: out[0] is the state whose row is needed, or of which it is not known whether it is
-    free; out[1] the record to go on from. MANY: they are more than `ids` has room for, or actions come in between. `path`: int64, the state
-    at each depth.
+    OK: out[7] is their number. NEED_ROW, NEED_FREEDOM: out[0] is the state whose row is needed, or whose freedom is unknown; out[1] the
+    record to resume from. MANY: `ids` has no room for them, or actions intervene. `path`: int64, the state at each depth.
     """
     if p == 0:
         path[0] = state
@@ -51,7 +50,7 @@ def walk_forbidden(S, T, state, trie, p, path, ids, out):  # pragma: no cover
         b = np.int64(record & np.uint64(255))
         d = (record >> np.uint64(8)) & np.uint64(4095)
         end = record >> np.uint64(40)
-        if b < 0x20 or b in (QUOTE, BACKSLASH):  # no plain token
+        if b < 0x20 or b in (QUOTE, BACKSLASH):  # not a plain token
             at = end
             continue
         s = np.uint64(path[d - np.uint64(1)])

@@ -1,7 +1,7 @@
-"""Short ways to the end of a text: Dijkstra over states, registers and frames, with the ends of whole frames known by themselves.
+"""Short completions of a text: Dijkstra over states, registers and frames, with cached completions of whole frames.
 
-From the heads of a configuration a search follows bytes, and frames that end; a call costs a short text of what is called, which is worked
-out once for each start. Objects and arrays are not searched: their states carry closers that write the missing members at once.
+From the heads of a configuration the search follows bytes and ends of frames. A call costs a short text of the called frame, which is
+computed once for each start. Objects and arrays are not searched: their states carry closers that write the missing members directly.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
-from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_KEPT_BYTES, LongTextError
+from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
 _MAX_LOST = 64
-"""Places in strings whose ends are too far to be found at once, each of which takes milliseconds: others there are, too."""
+"""Places in strings whose ends are too far for a direct search, each of which takes milliseconds; beyond this number they are skipped."""
 _MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
@@ -71,7 +71,7 @@ Place = tuple[int, Register, int]
 
 
 class TableCompletion:
-    """Finds short ways to the end in one grammar. Safe to use from several threads."""
+    """Finds short completions in one grammar. Safe to use from several threads."""
 
     def __init__(self, grammar: MachineGrammar) -> None:
         self._grammar, self._tables = grammar, grammar.tables
@@ -80,18 +80,18 @@ class TableCompletion:
         self._edges: dict[int, tuple[tuple[int, int], ...]] = {}
         self._string_ends: dict[int, list[tuple[bytes, int]]] = {}
         self._wanted: set[int] = set()
-        self._lacks = False  # a text that was asked for has not been worked out
-        self._members: ObjectRegister | None = None  # the last that were looked at
-        self._long: set[int] = set()  # starts of texts too long to be kept
-        self._num_kept = 0  # bytes of those that are
-        self._was_long = False  # the last search left an end out because it is too long
+        self._lacks = False  # a text that was needed has not been computed
+        self._members: ObjectRegister | None = None  # the last ones visited
+        self._long: set[int] = set()  # starts whose texts are too long to be cached
+        self._num_cached_bytes = 0  # bytes of the cached texts
+        self._was_long = False  # the last search skipped a completion because it is too long
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
         """A short text that completes the one behind `configuration`; None where none was found within the bound of the search.
 
         Returns:
-            The text, and whether one was left out because it is too long (`long_texts`) where there is none.
+            The text; without one, whether a completion was skipped because it is too long (`text_limit`).
         """
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
@@ -102,7 +102,7 @@ class TableCompletion:
             return found, found is None and self._was_long
 
     def _settled(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
-        """Search; work out what was called on the way, and search again, until that changes nothing."""
+        """Search, compute the texts of frames called on the way, and search again until nothing changes."""
         while True:
             self._wanted = set()
             found = self._search(heads, configuration)
@@ -112,7 +112,7 @@ class TableCompletion:
             self._work_out(missing)
 
     def _work_out(self, starts: Iterable[int]) -> None:
-        """Short texts of some starts and of all that they call: those called first, and those that call each other until all have one."""
+        """Compute short texts of some starts and of all frames they call: callees first, mutually recursive ones until all have a text."""
         unknown: list[int] = []
         self._call(starts, unknown)
         is_changed = True
@@ -128,7 +128,7 @@ class TableCompletion:
                     is_changed = True
 
     def _call(self, starts: Iterable[int], unknown: list[int]) -> None:
-        """Work out `starts` depth first; those without a text so far are added to `unknown`."""
+        """Compute `starts` depth first; those without a text so far are added to `unknown`."""
         waiting, active = list(starts), set[int]()
         while waiting and not self._is_full:
             start = waiting[-1]
@@ -147,9 +147,9 @@ class TableCompletion:
                 unknown.append(start)
 
     def _keep(self, start: int, text: bytes | None) -> None:
-        """Know the text that the last search has found."""
+        """Store the text that the last search found."""
         if text is not None:
-            self._num_kept += len(text)
+            self._num_cached_bytes += len(text)
             self._long.discard(start)
         elif self._was_long:
             self._long.add(start)
@@ -157,11 +157,11 @@ class TableCompletion:
 
     @property
     def _is_full(self) -> bool:
-        """So much is kept that no more is worked out."""
-        return self._num_kept > MAX_KEPT_BYTES
+        """Whether the cache is full."""
+        return self._num_cached_bytes > MAX_CACHED_BYTES
 
     def _text_of(self, start: int) -> bytes | None:
-        """The shortest text of a called frame, as far as it is known."""
+        """The shortest known text of a called frame."""
         if self._is_full and start not in self._shortest:
             self._was_long = True
             return None
@@ -204,7 +204,7 @@ class TableCompletion:
             cost = best[place]
             if len(done) > _MAX_PLACES:
                 return None
-            if len(done) > _MAX_BREADTH and sign > 0:  # an automaton of many states: any way will do
+            if len(done) > _MAX_BREADTH and sign > 0:  # an automaton of many states: any path will do
                 sign = -1
                 queue = [(-best[each], at, each) for _, at, each in queue]
                 heapq.heapify(queue)
@@ -222,10 +222,10 @@ class TableCompletion:
                 self._lacks = False
                 try:
                     text = closer.text(register, self._text_of)
-                except LongTextError:  # and so is every other end from here
+                except LongTextError:  # as does every other completion from here
                     self._was_long = True
                     continue
-                if text is None and self._lacks:  # once that is worked out, there is another search
+                if text is None and self._lacks:  # once that is computed, the search is repeated
                     continue
                 if text is not None:
                     reach((-1, 0, node), cost + len(text), place, text)
@@ -243,8 +243,10 @@ class TableCompletion:
         return None
 
     def _ends_of_string(self, state: int) -> list[tuple[bytes, int]]:
-        """From inside a string with a pattern, short texts to its ends and the states where the quote may come, one wherever it leads;
-        empty where the search has to find them."""
+        """From inside a string with a pattern, short texts to its ends and the states where the quote is allowed.
+
+        One for each place that the quote leads to; empty where the search has to find them.
+        """
         found = self._string_ends.get(state)
         if found is None:
             with self._tables.lock:
@@ -260,7 +262,7 @@ class TableCompletion:
         return found
 
     def _value(self, state: int, byte: int) -> int:
-        """Where a byte leads."""
+        """The places that a byte leads to."""
         tables = self._tables
         if state in tables.makers:
             self._grammar.complete_row(state)
@@ -269,7 +271,7 @@ class TableCompletion:
         return int(tables.rows[tables.state(state, ROW), byte])
 
     def _returns(self, configuration: Configuration | None, node: int) -> Iterable[Place]:
-        """Where a frame returns to."""
+        """The places that a frame returns to."""
         assert configuration is not None
         edge = node + NODE_EDGE
         while edge:
@@ -296,7 +298,7 @@ class TableCompletion:
             byte, target = tables.state(state, BYTE), tables.state(state, TARGET)
             return ((byte, target),) if byte < 256 and target != NONE else ()
         row, byte = tables.rows[tables.state(state, ROW)], tables.state(state, BYTE)
-        if byte < 256:  # it goes before what the row says of this byte
+        if byte < 256:  # it takes precedence over the row's entry for this byte
             row = row.copy()
             row[byte] = tables.state(state, TARGET)
         values, first = np.unique(row[self._order], return_index=True)
@@ -307,7 +309,7 @@ class TableCompletion:
         return edges
 
     def _follow(self, state: int, register: Register, byte: int, value: int) -> list[tuple[int, Register, bytes]]:
-        """Where a value leads: states, registers and texts within the frame."""
+        """The places that a value leads to: states, registers and texts within the frame."""
         if value >= 0:
             return [(value, register, bytes((byte,)))]
         if value == UNKNOWN:
@@ -331,7 +333,7 @@ class TableCompletion:
         return [] if reached is None else [(*reached, bytes((byte,)))]
 
     def _act(self, a: int, register: Register) -> tuple[int, Register] | None:
-        """What `kernels.act` does, on registers as Python sees them."""
+        """`registers.act` on Python registers."""
         X = self._tables.words
         kind = X[a]
         if kind in (COUNT, AT_LEAST, AT_MOST):
@@ -342,7 +344,7 @@ class TableCompletion:
                 return (X[a + 1], min(register + 1, X[a + 3])) if register < X[a + 2] else None
             return (X[a + 1], 0) if register >= X[a + 2] else None
         members = self._members
-        if members is None or not members.says(X[a + 1], register):  # most places in a row are in one name
+        if members is None or not members.says(X[a + 1], register):  # consecutive places are mostly within one name
             members = self._members = ObjectRegister(X, X[a + 1], register)
         if kind == NEW_OBJECT:
             size = X[X[a + 1] + OBJ_WORDS]

@@ -1,8 +1,8 @@
-"""Finished values held against a whole schema: how what a report leaves "to be checked" is checked.
+"""Checks finished values against a whole schema, for keywords that masks cannot enforce.
 
-A validator that walks value and schema together: a second reading of the schema, independent of the shapes that made the masks, which
-shares with them only the resolution of references, the patterns and the formats. Numbers are exact (0.3 is a multiple of 0.1), nothing
-is fetched, and a clock stops whatever takes too long.
+A validator that walks value and schema together. It reads the schema independently of the shapes that made the masks and shares with them
+only the resolution of references, the patterns and the formats. Numbers are exact (0.3 is a multiple of 0.1), nothing is fetched, and a
+time limit stops long checks.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _TYPES = {"null": type(None), "boolean": bool, "string": str, "array": list, "ob
 
 
 class CheckTimeError(GrammarError):
-    """A value took longer to check than allowed, or is nested too deeply."""
+    """A value takes longer to check than allowed, or is nested too deeply."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueCheck:
-    """Says what is wrong with values. Safe to use from several threads."""
+    """Checks values against one schema. Safe to use from several threads."""
 
     schema: Any
     options: SchemaOptions
     max_seconds: float
 
     def error(self, value: Any) -> str | None:
-        """What is wrong with a value (numbers may be `Decimal`), with a JSON pointer into it; None where it is valid.
+        """The first violation in a value (numbers may be `Decimal`), with a JSON pointer into it; None where the value is valid.
 
         Raises:
-            CheckTimeError: it takes too long to say.
-            GrammarError: the schema is malformed, which compiling it would have said.
+            CheckTimeError: the check takes too long.
+            GrammarError: the schema is malformed; compiling it raises the same.
         """
         budget = Budget(Limits(max_seconds=self.max_seconds, max_states=_MAX_NODES))
         try:
@@ -68,20 +68,20 @@ class ValueCheck:
         return None
 
     def error_in(self, text: str) -> str | None:
-        """The same for the text of a value, numbers taken exactly."""
+        """Check the text of a value, with exact numbers."""
         try:
             value = json.loads(text, parse_float=Decimal)
-        except (ValueError, RecursionError) as error:  # a number may have more digits than are read
+        except (ValueError, RecursionError) as error:  # a number may have too many digits to be read
             return f"not JSON: {error}"
         return self.error(value)
 
 
 def value_check(schema: Any, options: SchemaOptions | None = None, max_seconds: float = MAX_SECONDS) -> ValueCheck:
-    """The check of one schema.
+    """Create the check of a schema.
 
     Args:
-        schema: as parsed JSON; not copied, and not to be changed any more.
-        options: as the schema was compiled with.
+        schema: parsed JSON; not copied, so it must not be modified.
+        options: those with which the schema was compiled.
         max_seconds: wall time of one value.
     """
     return ValueCheck(schema, options or SchemaOptions(), max_seconds)
@@ -98,7 +98,7 @@ class _InvalidError(Exception):
 
 @dataclass(slots=True)
 class _Seen:
-    """What was evaluated of an object or array."""
+    """Properties or items of a value that were evaluated."""
 
     names: set[str] = field(default_factory=set)
     items: set[int] = field(default_factory=set)
@@ -109,13 +109,13 @@ class _Seen:
 
 
 class _Walk:
-    """One check. Every method raises _InvalidError where the value is not as demanded."""
+    """One check. Every method raises _InvalidError where the value violates the schema."""
 
     def __init__(self, documents: Documents, budget: Budget, assert_formats: bool) -> None:
         self._documents, self._budget, self._assert_formats = documents, budget, assert_formats
 
     def check(self, node: Node, value: Any, path: _Path) -> _Seen:
-        """Check a value against a schema; what was evaluated by it."""
+        """Check a value against a schema; returns what it evaluated."""
         self._budget.spend()
         seen, schema = _Seen(), node.schema
         if schema is False:
@@ -186,7 +186,7 @@ class _Walk:
         try:
             compile_regex(value, dialect="ecma", mode="search", budget=self._budget)
         except GrammarError:
-            self._budget.check()  # else it is no pattern
+            self._budget.check()  # otherwise it is not a pattern
             return False
         return True
 
@@ -259,7 +259,7 @@ class _Walk:
             seen.names |= value.keys()
 
     def _check_property(self, node: Node, asked: dict[str, Any], name: str, item: Any, path: _Path) -> bool:
-        """Check one property by its name; whether anything spoke of it."""
+        """Check one property by its name; returns whether any keyword evaluated it."""
         matched = [("properties", name)] if name in asked.get("properties", {}) else []
         matched += [
             ("patternProperties", each) for each in asked.get("patternProperties", {}) if self._finds(each, name)

@@ -1,1 +1,1 @@
-"""Ground of the library: constraints, errors, limits, the vocabulary, and the protocols of backends and matchers."""
+"""Foundation of the library: constraints, errors, limits, the vocabulary, and the protocols of backends and matchers."""

@@ -1,4 +1,4 @@
-"""One form for sources that say the same, so that a constraint is compiled once however its JSON is laid out."""
+"""Canonical form of JSON sources, so that a constraint is compiled once however its JSON is laid out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _JSON_KINDS = frozenset({ConstraintKind.JSON_SCHEMA, ConstraintKind.CHOICE, Cons
 
 
 def canonical(constraint: Constraint) -> Constraint:
-    """The same constraint without what its JSON source says about nothing: blanks, ways to escape, names that are overwritten.
+    """The constraint with blanks, escapes and overwritten names of its JSON source normalized.
 
-    The order of names stays: it is the order of properties where that is asked for. Sources that are no JSON stay as they are.
+    The order of names is preserved, since it is the order of properties under `PropertyOrder.DECLARED`. Sources that are not JSON are
+    unchanged.
     """
     return _canonical(constraint) if constraint.kind in _JSON_KINDS else constraint
 
 
-@lru_cache(maxsize=4)  # a compile asks several times, for its place in memory and on disk; sources may be long
+@lru_cache(maxsize=4)  # asked several times per compile, for the caches in memory and on disk; sources may be long
 def _canonical(constraint: Constraint) -> Constraint:
     try:
         source = json.dumps(json.loads(constraint.source), separators=(",", ":"), allow_nan=False)

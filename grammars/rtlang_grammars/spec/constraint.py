@@ -1,4 +1,4 @@
-"""A constraint as plain data: which texts are allowed, independent of how a backend enforces it."""
+"""Constraints as plain data: which texts are allowed, independent of how a backend enforces it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rtlang_grammars.spec.errors import GrammarError
 
 
 class ConstraintKind(StrEnum):
-    """The input languages of the seam."""
+    """The input languages."""
 
     JSON_SCHEMA = "json_schema"
     REGEX = "regex"
@@ -22,22 +22,24 @@ class ConstraintKind(StrEnum):
 
 
 class Whitespace(StrEnum):
-    """What may stand between the tokens of JSON text."""
+    """The blanks allowed between the tokens of JSON text."""
 
-    FREE = "free"  # nothing, one or two blanks, or a line break and up to 80 blanks: never endless
-    COMPACT = "compact"  # nothing
+    FREE = "free"  # none, one or two blanks, or a line break and up to 80 blanks: always finite
+    COMPACT = "compact"  # none
 
 
 class PropertyOrder(StrEnum):
-    """In which order the properties of an object may come."""
+    """The order in which the properties of an object may come."""
 
     ANY = "any"
-    DECLARED = "declared"  # those that the schema names in its order, optional ones possibly left out; others anywhere
+    DECLARED = (
+        "declared"  # declared properties in the order of the schema, optional ones may be left out; others anywhere
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How the values of a schema are written. What is valid does not depend on it."""
+    """How the values of a schema are written. Which values are valid does not depend on it."""
 
     whitespace: Whitespace = Whitespace.FREE
     order: PropertyOrder = PropertyOrder.ANY
@@ -49,10 +51,10 @@ class Constraint:
 
     Attributes:
         kind: the language of `source`.
-        source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX),
-            a JSON array of strings (CHOICE), or the text of a grammar: as Lark reads it (LARK), as llama.cpp does (GBNF), or in the
-            EBNF of the W3C (EBNF); or what `structures` says, as JSON text (STRUCTURE).
-        style: of JSON_SCHEMA and STRUCTURE: how values of schemas are written.
+        source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX), a JSON array of strings (CHOICE), a
+            grammar in the notation of Lark (LARK), llama.cpp (GBNF) or the EBNF of the W3C (EBNF), or the JSON text of a structure as
+            described in `structures` (STRUCTURE).
+        style: for JSON_SCHEMA and STRUCTURE, how values of schemas are written.
     """
 
     kind: ConstraintKind
@@ -60,7 +62,7 @@ class Constraint:
     style: JsonStyle = JsonStyle()
 
     def to_plain(self) -> dict[str, str]:
-        """As a map of texts; a style only where it is not the default."""
+        """As a map of texts; the style only where it differs from the default."""
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
@@ -71,10 +73,10 @@ class Constraint:
         """The reverse of `to_plain`.
 
         Raises:
-            GrammarError: something is missing or not allowed; the location is the name of the field, empty for the whole.
+            GrammarError: a field is missing or not allowed; the location is the name of the field, empty for the whole.
         """
         if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
-            raise GrammarError("a map with kind and source (a string) is allowed", "")
+            raise GrammarError("constraint: a map with kind and source (a string) is allowed", "")
         style = JsonStyle(
             _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
             _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),

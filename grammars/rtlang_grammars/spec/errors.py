@@ -1,4 +1,4 @@
-"""The error that every part of the library raises for a caller's constraint."""
+"""The error raised for a constraint that cannot be compiled."""
 
 from __future__ import annotations
 

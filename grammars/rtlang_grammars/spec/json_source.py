@@ -1,4 +1,4 @@
-"""Sources that are JSON text, read in one way: what is wrong with one is said with its place."""
+"""Reads JSON sources; errors name the place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def parsed(source: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        GrammarError: it is none, is nested too deeply, or has a number that is none or has more digits than Python reads; with
-            `line:column` where that is known, and else the pointer to the whole.
+        GrammarError: the text is not JSON, is nested too deeply, or holds a number that is not finite or too long; with `line:column` where
+            that is known, else with the pointer to the whole.
     """
     try:
         return json.loads(source, parse_constant=_refuse)
@@ -39,4 +39,4 @@ def _place(source: str, found: re.Match[str] | None) -> str:
 
 
 def _refuse(name: str) -> Any:
-    raise GrammarError(f"{name} is no JSON number", "#")
+    raise GrammarError(f"{name} is not a JSON number", "#")

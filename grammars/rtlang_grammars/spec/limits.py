@@ -1,8 +1,8 @@
-"""What a compile may cost, and the meter that stops it.
+"""Limits of a compile, and the budget that enforces them.
 
-`Limits` are plain numbers, chosen once per process or per request. A `Budget` is one compile's meter over them: everything that may take
-long gets it, spends what it makes, and is stopped by a `GrammarError` when something runs out or the compile is cancelled. Nothing else
-bounds the work, so whoever loops over input must spend or check.
+`Limits` are plain numbers, chosen once per process or request. A `Budget` meters one compile: every step that may take long spends what
+it makes and is stopped by a `GrammarError` when a limit is reached or the compile is cancelled. Nothing else bounds the work, so every
+loop over input must spend or check.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Limits:
 
 
 _CHECK_EVERY = 64
-"""Spends between two looks at the clock; a spend stands for some 10 us of work."""
+"""Spends between two checks of the clock; a spend stands for about 10 us of work."""
 _LATER_SECONDS = 1.0
-"""Wall time of one step of what is made while a text is followed."""
+"""Wall time of one lazy step while a text is followed."""
 
 
 class Budget:
@@ -62,11 +62,11 @@ class Budget:
         *,
         begins: bool = True,
     ) -> None:
-        """Nothing used yet.
+        """Begin with nothing used.
 
         Args:
-            max_seconds: in place of that of the limits.
-            begins: the time begins now; else with the first look at the clock.
+            max_seconds: replaces that of the limits.
+            begins: the time begins now; False: at the first check of the clock.
         """
         self.limits = limits or Limits()
         self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
@@ -84,18 +84,18 @@ class Budget:
         self._thread = threading.get_ident()
 
     def renewed(self) -> Budget:
-        """A fresh budget with the same cancel flag, for what is made while a text is followed.
+        """A fresh budget with the same cancel flag, for work done lazily while a text is followed.
 
-        Its time begins with the first look at the clock: most of what it is for takes less than reading the clocks of a thread.
+        Its time begins at the first check of the clock: most lazy work takes less time than reading a thread's clock.
         """
         return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS), begins=False)
 
     def detach(self) -> None:
-        """Listen to the cancel flag no more, nor let budgets made from this one: the compile is done, others go on with its result."""
+        """Ignore the cancel flag from now on, also in budgets derived from this one: the compile is done and its result is shared."""
         self._cancelled = None
 
     def spend(self, states: int = 0, num_bytes: int = 0) -> None:
-        """Count states and bytes that were made; now and then look at the clock.
+        """Count states and bytes; check the clock from time to time.
 
         Raises:
             GrammarError: more states, bytes or time than allowed, or the compile was cancelled.
@@ -111,7 +111,7 @@ class Budget:
             self.check()
 
     def check(self) -> None:
-        """Look at the clock and the cancel flag.
+        """Check the clock and the cancel flag.
 
         Raises:
             GrammarError: the time is over, or the compile was cancelled.
@@ -126,7 +126,7 @@ class Budget:
             raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")
 
     def _has_worked_as_long(self) -> bool:
-        """Whether the thread has had its time on the CPU; another thread than the one that began is judged by the clock."""
+        """Whether the thread has used its CPU time; on another thread than the first, wall time decides."""
         return threading.get_ident() != self._thread or time.thread_time() > self._cpu_deadline
 
     def check_source(self, source: str) -> None:

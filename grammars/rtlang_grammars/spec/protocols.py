@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # clients describe constraints and need no numpy
 
 
 class GrammarMatcher(Protocol):
-    """One sequence's way through a grammar. Owned by one request; not thread-safe, but needs no lock between matchers."""
+    """Follows one sequence through a grammar. Owned by one request; not thread-safe, but matchers need no lock between them."""
 
     @property
     def is_accepting(self) -> bool:
@@ -27,7 +27,7 @@ class GrammarMatcher(Protocol):
         """Complete, and nothing but an end token can follow."""
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last `num_tokens` accepted tokens."""
@@ -45,13 +45,13 @@ class GrammarMatcher(Protocol):
         """An independent matcher in the same state."""
 
     def shortest_completion(self, limit: int) -> list[int] | None:
-        """Token ids of a short way (not necessarily the shortest) to a complete text, without the end token.
+        """Token ids of a short, not necessarily the shortest, completion, without the end token. Does not change the matcher.
 
-        None where no way of at most `limit` tokens was found within the search budget. Does not change the matcher.
+        None where no completion of at most `limit` tokens was found within the search budget.
         """
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` could follow in this order. Does not change the matcher."""
+        """Whether `token_ids` may follow in this order. Does not change the matcher."""
 
 
 class CompiledGrammar(Protocol):
@@ -59,20 +59,20 @@ class CompiledGrammar(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """An estimate of memory held, for the byte-bounded cache."""
+        """Estimated memory in bytes, for caches bounded in bytes."""
 
     def matcher(self) -> GrammarMatcher:
-        """A fresh matcher at the start of the text."""
+        """A new matcher at the start of the text."""
 
 
 class GrammarBackend(Protocol):
     """Compiles constraints for one vocabulary."""
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> CompiledGrammar:
-        """Compile.
+        """Compile a constraint.
 
         Args:
-            is_unwanted: may be set from any thread while this works; a backend that can stop then does.
+            is_unwanted: may be set from any thread to stop the compile, where the backend supports it.
         Raises:
-            GrammarError: the constraint is malformed, too large or uses what this backend does not support; or the compile was stopped.
+            GrammarError: the constraint is malformed, too large or not supported by this backend; or the compile was stopped.
         """

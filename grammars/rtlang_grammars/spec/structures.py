@@ -1,4 +1,4 @@
-"""Constraints put together: sequences, alternatives and repeats of others, and free text with tagged parts, such as calls of tools.
+"""Structures: sequences, alternatives and repeats of constraints, and free text with tagged parts such as tool calls.
 
 The source of a constraint of kind STRUCTURE is the JSON text of a part. A part is a string (that text), a map with kind and source
 (a constraint), or a map with one of these shapes:
@@ -7,7 +7,7 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"any_of": [part, ...]}`: one of several;
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
-  free text in which a trigger never stands but where a tag begins with it. `triggers` are the beginnings of the tags where none are given.
+  free text in which a trigger only stands at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
 
 `sequence`, `any_of`, `repeat` and `tagged` make such constraints from texts and other constraints.
 """
@@ -24,23 +24,23 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 
 MAX_NESTING = 32
-"""Parts within one another."""
+"""Maximum nesting of parts."""
 MAX_REPEATS = 10_000
-"""The largest bound of a repeat."""
+"""Maximum bound of a repeat."""
 MAX_COUNTED_TAGS = 64
-"""The largest bound on the number of tags."""
+"""Maximum bound on the number of tags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """One text."""
+    """A fixed text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A constraint of another kind. Its style is that of the whole."""
+    """A constraint of another kind. It has the style of the whole."""
 
     constraint: Constraint
     pointer: str
@@ -62,7 +62,7 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`low` to `high` times; `high` None is without bound."""
+    """A part, `low` to `high` times; `high` None is unbounded."""
 
     part: Part
     low: int
@@ -83,9 +83,9 @@ class Tags:
     """Free text with tags in it.
 
     Attributes:
-        triggers: whoever writes one of these begins a tag; every tag begins with exactly one of them, and none holds another.
-        low, high: how many tags there are; `high` None is without bound.
-        text_behind: text may follow the last tag where there are `high`.
+        triggers: texts that begin a tag wherever they occur; every tag begins with exactly one of them, and none contains another.
+        low, high: bounds on the number of tags; `high` None is unbounded.
+        text_behind: text may follow the last of `high` tags.
     """
 
     tags: tuple[Tag, ...]
@@ -102,7 +102,7 @@ def sequence(*parts: str | Constraint) -> Constraint:
     """One part after the other; a string is that text.
 
     Raises:
-        GrammarError: parts with schemas have different styles; so may all of these functions.
+        GrammarError: parts with schemas have different styles; this holds for all functions here.
     """
     return _constraint({"sequence": [_plain(part) for part in parts]}, parts)
 
@@ -125,12 +125,12 @@ def tagged(
     high: int | None = None,
     text_behind: bool = True,
 ) -> Constraint:
-    """Free text with tags, each given as its beginning, what is in it, and its end.
+    """Free text with tags, each given as its beginning, its content and its end.
 
     Args:
-        triggers: texts that only a tag begins with; the beginnings of the tags where none are given.
-        low, high: how many tags there must and may be.
-        text_behind: False: the text ends with the tag that is the last one of `high`.
+        triggers: texts that only occur at the beginning of a tag; by default the beginnings of the tags.
+        low, high: bounds on the number of tags.
+        text_behind: False: the text ends with the last of `high` tags.
     """
     listed = list(tags)
     plain: dict[str, Any] = {
@@ -145,10 +145,10 @@ def tagged(
 
 
 def read_structure(source: str) -> Part:
-    """The part that a source describes.
+    """Read the source of a structure.
 
     Raises:
-        GrammarError: malformed; says where, as a JSON pointer.
+        GrammarError: malformed; the location is a JSON pointer.
     """
     return _part(parsed(source), "#", 0)
 
@@ -157,7 +157,7 @@ def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
     source = json.dumps(plain, ensure_ascii=False)
     styles = {part.style for part in parts if isinstance(part, Constraint) and _has_schema(part)}
     if len(styles) > 1:
-        raise GrammarError("all parts with schemas must have the same style")
+        raise GrammarError("parts with schemas have different styles; one style is allowed")
     return Constraint(ConstraintKind.STRUCTURE, source, styles.pop() if styles else JsonStyle())
 
 
@@ -186,7 +186,7 @@ _KEYS = {
 
 def _part(plain: Any, pointer: str, depth: int) -> Part:
     if depth > MAX_NESTING:
-        raise GrammarError(f"nested too deeply: more than {MAX_NESTING} parts within one another", pointer)
+        raise GrammarError(f"nested too deeply: more than {MAX_NESTING} levels of parts", pointer)
     if isinstance(plain, str):
         return Literal(plain)
     shapes = [key for key in _KEYS if isinstance(plain, dict) and key in plain]
@@ -206,7 +206,7 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
             return _tags(plain, pointer, depth)
     parts = _list(plain[shape], f"{pointer}/{shape}")
     if shape == "any_of" and not parts:
-        raise GrammarError("any_of needs at least one part", pointer)
+        raise GrammarError("any_of = []: at least one part is needed", pointer)
     read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1) for i, each in enumerate(parts))
     return Sequence(read) if shape == "sequence" else AnyOf(read)
 
@@ -234,7 +234,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
         triggers = [_text(each, f"{pointer}/triggers") for each in _list(given, f"{pointer}/triggers")]
     for trigger in triggers:
         if not trigger or any(trigger in other for other in triggers if other is not trigger):
-            raise GrammarError(f"the trigger {trigger!r} is empty or part of another one", pointer)
+            raise GrammarError(f"the trigger {trigger!r} is empty or contained in another trigger", pointer)
     for i, tag in enumerate(tags):
         num = sum(tag.begin.startswith(trigger) for trigger in triggers)
         if num != 1:
@@ -242,7 +242,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     low, high = _bounds(plain, pointer, MAX_COUNTED_TAGS)
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
-        raise GrammarError("text_behind is true or false", pointer)
+        raise GrammarError(f"text_behind = {text_behind!r}: true or false is allowed", pointer)
     return Tags(tuple(tags), tuple(triggers), low, high, text_behind)
 
 
@@ -250,9 +250,9 @@ def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | 
     low, high = plain.get("min", 0), plain.get("max")
     for value in (low, low if high is None else high):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise GrammarError(f"min and max are integers from 0 to {most}", pointer)
+            raise GrammarError(f"min and max: integers from 0 to {most} are allowed", pointer)
     if high is not None and high < low:
-        raise GrammarError("max is less than min", pointer)
+        raise GrammarError(f"max = {high}: at least min = {low} is allowed", pointer)
     return low, high
 
 

@@ -1,8 +1,7 @@
-"""A model's vocabulary as a grammar sees it: the bytes of every token, and which tokens are not text.
+"""A model's vocabulary: the bytes of every token, and which tokens are not text.
 
-Plain data with no library behind it, so that one description serves every backend and every kind of tokenizer
-(byte-level, SentencePiece with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the
-model's output layer and never allowed.
+Plain data without a tokenizer library, so that one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
+with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the model's output layer and never allowed.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ class Vocabulary:
     """Tokens by id.
 
     Attributes:
-        token_bytes: the bytes that each token adds to a text; b"" for an id without text. Of a special token, its name.
+        token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
         eos_token_ids: tokens that end a text; allowed exactly where a constraint is complete. May be empty.
         special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
         vocab_size: width of the model's logits, at least len(token_bytes).
-        tokenizer_json: the tokenizer in the format of the `tokenizers` library, set up to continue a text (no dummy prefix);
-            used to spell forced text the way the model saw it in training. None: the longest token that fits is taken.
+        tokenizer_json: the tokenizer in the format of the `tokenizers` library, set up to continue a text (no dummy prefix); used to spell
+            forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
     Raises:
         ValueError: an id lies outside the vocabulary; names the field.
     """
@@ -39,7 +38,7 @@ class Vocabulary:
         for name, ids in (("eos_token_ids", self.eos_token_ids), ("special_token_ids", self.special_token_ids)):
             for token_id in ids:
                 if not 0 <= token_id < self.vocab_size:
-                    raise ValueError(f"{name} holds {token_id}: ids from 0 to {self.vocab_size - 1} are allowed")
+                    raise ValueError(f"{name} = {token_id}: ids from 0 to {self.vocab_size - 1} are allowed")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
 
     @property
@@ -48,7 +47,7 @@ class Vocabulary:
         return (self.vocab_size + 31) // 32
 
     def text_of(self, token_ids: Iterable[int]) -> bytes:
-        """The text of a run of tokens; end tokens and special tokens add nothing."""
+        """The text of a sequence of tokens; end tokens and special tokens add nothing."""
         silent = self.silent_ids
         return b"".join(
             self.token_bytes[token_id]
@@ -57,7 +56,7 @@ class Vocabulary:
         )
 
     def ids_by_bytes(self) -> dict[bytes, int]:
-        """The id that spells a byte string; of several, the lowest. Special and empty tokens are left out."""
+        """The lowest id that spells each byte string. Special and empty tokens are left out."""
         silent = self.silent_ids
         ids: dict[bytes, int] = {}
         for token_id, text in enumerate(self.token_bytes):

@@ -1,11 +1,11 @@
-"""Plain data and flat arrays under keys, in the files of one directory: checksummed, bounded in bytes, without pickle.
+"""Entries of plain data and flat arrays in the files of one directory: keyed, checksummed, bounded in bytes, without pickle.
 
-A cache and nothing more: whatever goes wrong with it (files that are damaged or of another version, a disk that is full, a directory that
-may not be written) is counted, said once in the log, and means that what was looked for is not there. Files are written beside and renamed,
-so that processes may share a directory. What is not part of an entry is not in the file: no code, no types.
+A failing cache only costs time: damaged files, files of other versions, a full disk or a read-only directory are counted, logged once,
+and the entry counts as missing. Files are written under a temporary name and renamed, so processes may share a directory. Entries contain
+no code and no types.
 
-Compiled code reads the arrays without looking at bounds. So only files are read that nobody else could have written: those of this user or
-of root, in a directory that not everyone may write.
+Compiled code reads the arrays without bounds checks. So only files are read that no other user could have written: those of this user or of
+root, in a directory that is not writable by everyone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 logger = logging.getLogger(__name__)
 
 Entry = tuple[dict[str, Any], Sequence[NDArray[np.int32]]]
-"""Plain data as JSON has it, and flat arrays."""
+"""JSON data and flat arrays."""
 
 MAGIC = b"rtlang-grammar1\n"
 MAX_BYTES = 256 << 20
@@ -42,18 +42,18 @@ _MAX_WAITING = 16
 _MAX_FAILURES = 3
 _STALE_SECONDS = 3600.0
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""What lies there may be a pipe, which nobody writes to."""
+"""Flags for opening a file that may be a pipe without a writer."""
 
 
 @dataclass(slots=True)
 class CacheCounts:
-    """What became of what was looked for and offered, so far, in this process.
+    """Counts of lookups and writes in this process.
 
     Attributes:
-        hits, misses: entries that were found, and that were not.
-        stored, unfit, dropped: entries that were written; that could not be made; that came faster than they are written.
-        evicted: files removed to keep the bound.
-        damaged: files that were not whole, or not what they should be.
+        hits, misses: entries found and not found.
+        stored, unfit, dropped: entries written; not representable; offered faster than they were written.
+        evicted: files removed to stay within the bound.
+        damaged: files that were truncated, altered or invalid.
         failures: reads and writes that the system refused.
     """
 
@@ -75,25 +75,25 @@ class DiskCache:
     """
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES) -> None:
-        """Make the directory where it is missing.
+        """Create the directory if it is missing.
 
         Args:
-            max_bytes: of all files; the least recently used are removed. Each other process may add a sixteenth before it is noticed.
+            max_bytes: of all files; the least recently used are removed. Each other process may exceed it by a sixteenth.
         """
         self.counts = CacheCounts()
         self._directory, self._max_bytes = directory, max_bytes
         self._pid = os.getpid()
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._num_failures = 0
-        self._num_bytes = max_bytes  # as far as is known; so at first it is looked at
-        self._num_written = 0  # bytes since the last look
+        self._num_bytes = max_bytes  # an upper bound until the first sweep
+        self._num_written = 0  # bytes since the last sweep
         self._queue: queue.Queue[tuple[bytes, Callable[[], Entry | None]]] = queue.Queue(_MAX_WAITING)
         self._lock = threading.Lock()
         self._writer: threading.Thread | None = None
         self._is_usable = self._can_be_trusted()
 
     def get(self, key: bytes) -> Entry | None:
-        """What was stored under a key; None where it is not there, or not whole."""
+        """The entry under a key; None where it is missing or damaged."""
         entry = self._read(key) if self._is_usable else None
         if entry is None:
             self.counts.misses += 1
@@ -109,7 +109,7 @@ class DiskCache:
         """
         if not self._is_usable:
             return
-        self._settle_here()
+        self._reset_after_fork()
         with self._lock:
             if self._writer is None:
                 self._writer = threading.Thread(target=self._write_all, name="grammar-cache", daemon=True)
@@ -120,20 +120,20 @@ class DiskCache:
             self.counts.dropped += 1
 
     def flush(self) -> None:
-        """Wait until all that was offered is written or given up."""
-        self._settle_here()
+        """Wait until all offered entries are written or given up."""
+        self._reset_after_fork()
         self._queue.join()
 
-    def _settle_here(self) -> None:
-        """In a fork of the process the writer is missing, and what it was to write is another's."""
+    def _reset_after_fork(self) -> None:
+        """In the child of a fork: replace the writer and its queue, which belong to the parent."""
         if self._pid != os.getpid():
             self._lock, self._writer, self._queue = threading.Lock(), None, queue.Queue(_MAX_WAITING)
-            self._pid = os.getpid()  # last: from now on other threads take what is here
+            self._pid = os.getpid()  # last: from here on other threads use the new queue
 
     def reject(self, key: bytes, reason: str) -> None:
-        """An entry was whole but is no good: remove it."""
+        """Remove an intact entry that turned out to be invalid."""
         self.counts.damaged += 1
-        self._say("damaged", f"{self._path(key)} is ignored: {reason}")
+        self._warn_once("damaged", f"{self._path(key)} is ignored: {reason}")
         self._remove(self._path(key))
 
     def _can_be_trusted(self) -> bool:
@@ -141,7 +141,7 @@ class DiskCache:
             self._directory = self._directory.absolute()
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self._directory.stat()
-        except (OSError, ValueError) as error:  # of a name that no file can have
+        except (OSError, ValueError) as error:  # ValueError: not a possible file name
             reason = error.strerror if isinstance(error, OSError) else error
             self._fail("directory", f"{str(self._directory)!r} cannot be used: {reason}")
             return False
@@ -177,7 +177,7 @@ class DiskCache:
             self.reject(key, "it is damaged, of another version or too large")
             return None
         with contextlib.suppress(OSError):
-            os.utime(path)  # the time of the last use decides what is removed first
+            os.utime(path)  # the time of the last use decides which file is removed first
         return entry
 
     # Writing, on the thread of the cache
@@ -189,7 +189,7 @@ class DiskCache:
                 self._make_and_write(key, make)
             except Exception as error:
                 self.counts.unfit += 1
-                self._say("make", f"a grammar is not kept: {type(error).__name__}: {error}")
+                self._warn_once("make", f"a grammar is not stored: {type(error).__name__}: {error}")
             finally:
                 del make
                 self._queue.task_done()
@@ -203,7 +203,7 @@ class DiskCache:
             self.counts.unfit += 1
             return
         is_full = self._num_bytes + len(content) > self._max_bytes
-        if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove, too
+        if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove files, too
             self._num_bytes, self._num_written = self._sweep(len(content)), 0
         try:
             try:
@@ -233,9 +233,9 @@ class DiskCache:
             raise
 
     def _sweep(self, num_needed: int) -> int:
-        """Remove the least recently used files where there is too little room for more, and what broken writers left; the bytes used.
+        """Remove abandoned temporary files, and the least recently used entries where room is needed; returns the bytes in use.
 
-        Files of the future, which a clock that was set back leaves, count as the oldest, and so do those too large to be entries.
+        Files with a time in the future, left by a clock that was set back, count as the oldest, and so do files too large to be entries.
         """
         found: list[tuple[int, int, Path]] = []
         now = time.time()
@@ -273,17 +273,17 @@ class DiskCache:
 
     def _fail(self, kind: str, message: str) -> None:
         self.counts.failures += 1
-        self._say(kind, message)
+        self._warn_once(kind, message)
 
-    def _say(self, kind: str, message: str) -> None:
-        """Log the first of its kind."""
-        if kind not in self._said:
-            self._said.add(kind)
+    def _warn_once(self, kind: str, message: str) -> None:
+        """Log the first message of each kind."""
+        if kind not in self._warned:
+            self._warned.add(kind)
             logger.warning("grammar cache: %s", message)
 
 
 def packed(key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]]) -> bytes:
-    """An entry as the bytes of its file: magic, digest of what follows, then lengths, key, plain data and arrays."""
+    """An entry as the bytes of its file: magic, digest of the rest, then lengths, key, plain data and arrays."""
     text = json.dumps(plain, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
     parts = [each.astype("<i4").tobytes() for each in arrays]
@@ -293,7 +293,7 @@ def packed(key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]
 
 
 def unpacked(content: bytes, key: bytes) -> Entry | None:
-    """The entry in the bytes of a file; None where it is not whole, of another version, or of another key."""
+    """The entry in the bytes of a file; None where it is damaged, of another version, or under another key."""
     begin = len(MAGIC) + _DIGEST_BYTES
     payload = memoryview(content)[begin:]
     if not content.startswith(MAGIC) or bytes(payload[:KEY_BYTES]) != key:
@@ -313,7 +313,7 @@ def unpacked(content: bytes, key: bytes) -> Entry | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Whether nobody but this user and root can have written it."""
+    """Whether only this user and root can have written it."""
     if os.name != "posix":
         return True
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o002

@@ -1,9 +1,9 @@
-"""Compiled grammars on disk: what took long to compile is kept, and found by later processes.
+"""Compiled grammars on disk, for later processes.
 
-A grammar is kept when its compile took more than `min_seconds` (many compiles take no longer than reading a file does) and when all its
-rows can be made within bounds; see `machine.frozen`. Its key is of everything that its tables depend on: the canonical source, style,
-options and limits, the sources of this package, and the versions of what they use. They do not depend on a vocabulary. Errors are not
-kept: some depend on how busy a machine was.
+A grammar is stored if its compile took more than `min_seconds` (reading a file takes about as long as most compiles) and if all its rows
+can be made within bounds; see `serialize`. The key covers everything that the tables depend on: the canonical source, style, options and
+limits, the sources of this package, and the versions of its dependencies. The tables do not depend on a vocabulary. Errors are not
+stored, since some depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rtlang_grammars.storage.disk_cache import KEY_BYTES, MAX_BYTES, CacheCounts
 from rtlang_grammars.storage.serialize import complete_rows, dump, load
 
 MIN_SECONDS = 0.002
-"""CPU time from which on a compile is worth a file."""
+"""CPU time of a compile from which a file is written."""
 _MAX_UNFIT = 10_000
 
 
@@ -28,33 +28,33 @@ class GrammarStore:
     """Grammars in the files of one directory. Safe to use from several threads and processes. No method raises.
 
     Attributes:
-        min_seconds: CPU time from which on a compile is worth a file.
+        min_seconds: CPU time of a compile from which a file is written.
     """
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES, min_seconds: float = MIN_SECONDS) -> None:
-        revision()  # of the sources as they are now, when they are loaded
+        revision()  # of the sources as they are when they are loaded
         self._cache, self.min_seconds = DiskCache(directory, max_bytes), min_seconds
-        self._unfit: set[bytes] = set()  # what could not be kept, and is not tried again
+        self._unfit: set[bytes] = set()  # keys of grammars that could not be stored; not tried again
 
     @property
     def counts(self) -> CacheCounts:
-        """What became of what was looked for and offered."""
+        """Counts of lookups and writes in this process."""
         return self._cache.counts
 
     def find(self, compilation: Compilation) -> Built | None:
-        """What was kept of a compilation; None where there is nothing."""
+        """Look up a compiled grammar; None where there is none."""
         key = _key(compilation)
         entry = self._cache.get(key)
         if entry is None:
             return None
         try:
             return _built(entry, compilation)
-        except Exception as error:  # whole, and yet not what `_entry` made: as good as nothing
+        except Exception as error:  # an intact file that `_entry` did not write
             self._cache.reject(key, f"{type(error).__name__}: {error}")
             return None
 
-    def keep(self, compilation: Compilation, built: Built) -> None:
-        """Keep what was compiled, later and on another thread."""
+    def put(self, compilation: Compilation, built: Built) -> None:
+        """Store a compiled grammar, on a thread of the cache."""
         key = _key(compilation)
 
         def make() -> Entry | None:
@@ -68,13 +68,13 @@ class GrammarStore:
             self._cache.offer(key, make)
 
     def flush(self) -> None:
-        """Wait until all that is to be kept is written or given up."""
+        """Wait until all pending grammars are written or given up."""
         self._cache.flush()
 
 
 @functools.cache
 def revision() -> str:
-    """A digest of the code that makes tables and of what it depends on."""
+    """A digest of the code that makes tables and of its dependencies."""
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parents[1]
     for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".lark")):
@@ -86,7 +86,7 @@ def revision() -> str:
 
 
 def _key(compilation: Compilation) -> bytes:
-    """A digest that differs for all that may become different tables."""
+    """A digest that differs wherever the tables may differ."""
     text = f"{revision()}\n{compilation.identity}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
 

@@ -1,10 +1,10 @@
-"""Finished tables as flat arrays and plain data, and back: what a cache on disk keeps of a grammar.
+"""Serializes complete tables as flat arrays and plain data.
 
-Rows that are made while texts are followed are made by objects that no file can hold. So a grammar is kept only once every row is made,
-which most can be brought to (`finish`); after that it is plain numbers, but for what is known of the ends of strings and of frames, which
-is worked out for every state. The states of the prelude, with which all tables begin, are left out.
+Rows made on demand come from objects that cannot be stored, so a grammar is stored only after every row is made (`complete_rows`), which is
+possible for most. The tables are then plain numbers, plus the completions of strings and frames, which are computed for every state. The
+base states, with which all tables begin, are left out.
 
-Must stay true: tables that were thawed accept what the tables accept that were frozen.
+Invariant: loaded tables accept exactly what the dumped tables accept.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rtlang_grammars.machine.automaton.layout import OBJ_MIN, STATE_WORDS
 from rtlang_grammars.machine.automaton.tables import Closer, Tables
 
 MAX_ROWS = 2048
-"""Rows of finished tables; those that are made to finish them take some 40 us each."""
+"""Maximum rows of complete tables; making one takes about 40 us."""
 MAX_SECONDS = 0.5
-"""CPU time that finishing may take."""
+"""CPU time limit for completing rows."""
 Array = NDArray[np.int32]
 
 
 def complete_rows(tables: Tables, max_rows: int = MAX_ROWS, max_seconds: float = MAX_SECONDS) -> bool:
-    """Make every row that is open, within bounds; whether none is left. Other threads may use the tables meanwhile.
+    """Make every open row, within bounds; returns whether none is left. Other threads may use the tables meanwhile.
 
     Raises:
         GrammarError: the budget of the grammar is used up.
@@ -49,14 +49,14 @@ def complete_rows(tables: Tables, max_rows: int = MAX_ROWS, max_seconds: float =
             waiting = list(tables.makers)
         for state in waiting:
             tables.complete(state)
-            time.sleep(0)  # whoever waits for the interpreter goes first
+            time.sleep(0)  # lets threads waiting for the interpreter run first
             if tables.num_rows > max_rows or time.thread_time() > deadline:
                 return not tables.makers
     return True
 
 
 def dump(tables: Tables, base: Tables) -> tuple[dict[str, Any], list[Array]] | None:
-    """Tables without open rows as plain data and int32 arrays; None where they do not begin as `base` does.
+    """Tables without open rows as plain data and int32 arrays; None where they do not begin with `base`.
 
     Raises:
         GrammarError: a budget is used up.
@@ -98,24 +98,24 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     tables.words.frombytes(words.tobytes())
     cells = np.repeat(values, lengths)
     if len(cells) % 256 or len(tables.states) % STATE_WORDS:
-        raise ValueError("half a row or state")
+        raise ValueError("an incomplete row or state")
     first = tables.add_rows(len(cells) // 256)
     tables.rows[first:] = cells.reshape(-1, 256)
     closers = [_closer(each, tables) for each in plain["closers"]]
     tables.closers.update({state: closers[index] for state, index in of_state.reshape(-1, 2).tolist()})
     tables.counted.update({state: (low, high) for state, low, high in counted.reshape(-1, 3).tolist()})
-    known = _KnownStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
+    known = _StoredStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
     for state, *what in embedded.reshape(-1, 4).tolist():
         known.by_state[state] = tuple(what)
         tables.embedded[state] = known
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownStrings:
-    """See `tables.Embedded`.
+class _StoredStrings:
+    """Stored answers of `tables.Embedded`.
 
     Attributes:
-        by_state: free length (-1: without end), levels of grains, index of the nearest ends.
+        by_state: free length (-1: unbounded), coarse levels, index of the nearest ends.
     """
 
     by_state: dict[int, tuple[int, ...]]
@@ -136,7 +136,7 @@ class _KnownStrings:
 
 
 def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
-    """What is known of states inside strings: different lists of nearest ends; a state and what `_KnownStrings` has of it."""
+    """Answers of states inside strings: the distinct lists of nearest ends, and for each state its number and `_StoredStrings` fields."""
     numbers: dict[tuple[bytes, ...], int] = {}
     found = []
     for state, strings in tables.embedded.items():

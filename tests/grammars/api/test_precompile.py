@@ -79,7 +79,7 @@ class Process:
 def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(Process, "started", [])
     monkeypatch.setattr(precompile, "_when_done", None)
-    monkeypatch.setattr(precompile.compiled, "is_any_missing_on_disk", lambda: True)
+    monkeypatch.setattr(precompile.native_code, "is_any_missing_on_disk", lambda: True)
     monkeypatch.setattr(precompile.subprocess, "Popen", Process)
     yield
     for process in Process.started:

@@ -217,7 +217,7 @@ def test_limits_bound_a_compile() -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("hostname", "b\u00fccher.de"), ("idn-hostname", "a b")])
 def test_host_names_in_other_scripts_are_left_to_be_checked_by_who_can(name: str, other: str) -> None:
-    checking = RtlangBackend(backend()._engine, allow_checked=True)
+    checking = RtlangBackend(backend()._index, allow_checked=True)
     constraint = Constraint(ConstraintKind.JSON_SCHEMA, json.dumps({"type": "string", "format": name}))
     grammar = checking.compile(constraint)
     assert grammar.value_check is not None

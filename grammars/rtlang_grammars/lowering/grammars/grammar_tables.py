@@ -1,9 +1,9 @@
-"""Context-free grammars as tables: one automaton over symbols a rule, terminals as embedded automata, calls between them.
+"""Lowers a context-free grammar to tables: one automaton over symbols per rule, embedded automata for terminals, calls between them.
 
-Every rule is an expression over symbols; its subsets of positions become states whose rows are made when they are first asked for: where a
-terminal or a rule may come, its first bytes call it. Empty rules are stepped over when the subsets are made: a called frame always takes
-a byte. Several ways at once, left recursion and ambiguity are the business of the machine. There is no lexer: a text is accepted if any
-way to cut it into terminals parses, as Lark's Earley parser with its dynamic lexer has it.
+Every rule is an expression over symbols. Its subsets of positions become states whose rows are made on demand: where a terminal or a rule
+is allowed, its first bytes call it. Empty rules are stepped over when the subsets are made, so a called frame always reads a byte. The
+machine handles parallel heads, left recursion and ambiguity. There is no lexer: a text is accepted if any split into terminals parses, as
+with Lark's Earley parser and its dynamic lexer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _State:
     Attributes:
         following: next states by symbol.
         is_end: the rule may end here.
-        number: in the machine, once it has one.
+        number: of the machine's state, once it has one.
     """
 
     following: dict[int, int] = field(default_factory=dict)
@@ -43,16 +43,16 @@ class GrammarTables:
     """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables.
 
     Attributes:
-        tables: what is built.
-        starts: by symbol, the states to call, as far as they are known; those of rules whose states are made by others are put here.
+        tables: the tables under construction.
+        starts: by symbol, the known start states; rules whose states are made elsewhere are entered here.
         never_empty: rules that must not derive the empty text.
     """
 
     def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            tables: where to build, which hold the frames of the grammar already.
+            tables: where to build; they already contain the frames of the grammar.
         """
         self._grammar, self.tables, self._budget = grammar, tables, budget
         self._nullable: set[int] = set()
@@ -65,7 +65,7 @@ class GrammarTables:
         self._call_states: dict[tuple[int, int], int] = {}
 
     def build(self) -> int:
-        """Fill the tables; the start state.
+        """Fill the tables; returns the start state.
 
         Raises:
             GrammarError: no text can be derived, or the budget is used up.
@@ -73,13 +73,13 @@ class GrammarTables:
         grammar, tables, budget = self._grammar, self.tables, self._budget
         self._find_nullable()
         for rule in self.never_empty & self._nullable:
-            raise GrammarError(f"a {grammar.rules[rule].name} must not be able to be empty")
+            raise GrammarError(f"rule {grammar.rules[rule].name}: must not match the empty text")
         self._states = [self._subsets(rule) for rule in grammar.rules]
         self._join_repeats()
         self._prune()
         start_symbol = -1 - grammar.start
         if not self._states[grammar.start]:
-            raise GrammarError(f"nothing can be derived from {grammar.rules[grammar.start].name}")
+            raise GrammarError(f"rule {grammar.rules[grammar.start].name}: derives no text")
         self._find_first()
         self._find_follow()
         for i, terminal in enumerate(grammar.terminals):
@@ -122,7 +122,7 @@ class GrammarTables:
                 waiting |= callers.get(i, set())
 
     def _closure(self, rule: Rule, positions: Iterable[int]) -> _Set:
-        """The positions that are reached without a byte."""
+        """The positions reachable without a byte."""
         found, waiting = set(positions), list(positions)
         while waiting:
             at = waiting.pop()
@@ -135,7 +135,7 @@ class GrammarTables:
         return frozenset(found)
 
     def _subsets(self, rule: Rule) -> list[_State]:
-        """The deterministic automaton of a rule over symbols; its start is state 0, and nothing leads back there."""
+        """The deterministic automaton of a rule over symbols; state 0 is its start and has no predecessors."""
         states = [_State()]
         sets = [self._closure(rule, {0})]
         numbers: dict[_Set, int] = {}
@@ -157,7 +157,7 @@ class GrammarTables:
         return states
 
     def _join_repeats(self) -> None:
-        """Where a terminal may follow itself any number of times and that gives only texts of its own, let one of them do."""
+        """Let a terminal that may repeat, and whose repetition is a text of its own, match once."""
         loops = {
             symbol
             for states in self._states
@@ -178,7 +178,7 @@ class GrammarTables:
                             state.following[symbol] = len(states) - 1
 
     def _is_closed(self, terminal: int) -> bool:
-        """Whether two texts of a terminal after one another are a text of it."""
+        """Whether the concatenation of two texts of a terminal is always a text of it."""
         language = self._grammar.terminals[terminal]
         if isinstance(language, Frame) or not language.automaton(self._budget).num_states < _MAX_LOOKED_AT:
             return False
@@ -189,7 +189,7 @@ class GrammarTables:
             return False
 
     def _prune(self) -> None:
-        """Take away what leads to no text: rules without any, and states from which their rule cannot end."""
+        """Remove everything that leads to no text: empty rules, and states from which their rule cannot end."""
         alive_terminals = {
             i
             for i, terminal in enumerate(self._grammar.terminals)
@@ -260,7 +260,7 @@ class GrammarTables:
                 waiting |= callers.get(-1 - i, set())
 
     def _bytes_at(self, state: _State) -> int:
-        """The bytes that may come at a state of a rule, within the rule."""
+        """The bytes allowed at a state of a rule, within the rule."""
         found = 0
         for symbol in state.following:
             found |= self._first[symbol]
@@ -288,7 +288,7 @@ class GrammarTables:
         self._follow = follow
 
     def _continues(self, terminal: int, language: Language) -> bool:
-        """Whether a byte that may follow the terminal could also go on within it, as far as the first states tell."""
+        """Whether a byte that follows the terminal could also continue it, as far as its first states show."""
         if language.is_empty(self._budget):
             return False
         automaton = language.automaton(self._budget)
@@ -309,7 +309,7 @@ class GrammarTables:
     # Rows
 
     def _number(self, rule: int, at: int) -> int:
-        """The machine's state for a state of a rule; negative where nothing is left to do but to end."""
+        """The machine's state for a state of a rule; negative where the frame can only end."""
         state = self._states[rule][at]
         if not state.following:
             return -1

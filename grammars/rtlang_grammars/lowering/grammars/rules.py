@@ -1,6 +1,6 @@
-"""Rules of a grammar as automata over symbols: what `cfg.GrammarTables` takes, and how a `Cfg` becomes that.
+"""Rules of a grammar as automata over symbols: the input of `GrammarTables`, made from a `Cfg`.
 
-Rules that do not call themselves but at their very ends are put into those that use them, as long as that keeps small: what begins alike is
+Rules that do not call themselves, except at their very ends, are inlined into their users while that stays small: common beginnings are
 then told apart without frames, and a repeat is a loop.
 """
 
@@ -19,11 +19,11 @@ _MAX_INLINED_DEPTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A symbol whose states stand in the tables already, and end by themselves whatever follows.
+    """A symbol whose states are in the tables already and end by themselves.
 
     Attributes:
         start: the state to call.
-        first: the bytes that its texts begin with; none of them is empty.
+        first: the first bytes of its texts, none of which is empty.
     """
 
     start: int
@@ -45,7 +45,7 @@ class Rule:
     empty: list[list[int]] = field(default_factory=lambda: [[], []])
 
     def position(self) -> int:
-        """A new position."""
+        """Add a position."""
         self.moves.append([])
         self.empty.append([])
         return len(self.moves) - 1
@@ -66,20 +66,20 @@ class Grammar:
     start: int = 0
 
     def rule(self, name: str) -> int:
-        """A new rule without any text; its number."""
+        """Add a rule without any text; returns its number."""
         self.rules.append(Rule(name))
         return len(self.rules) - 1
 
     def terminal(self, terminal: Language | Frame) -> int:
-        """A new terminal; its number."""
+        """Add a terminal; returns its number."""
         self.terminals.append(terminal)
         return len(self.terminals) - 1
 
     def add(self, cfg: Cfg, budget: Budget) -> int:
-        """Add all that a context-free grammar needs; the number of its start rule.
+        """Add everything that a context-free grammar needs; returns the number of its start rule.
 
         Raises:
-            GrammarError: the budget ran out.
+            GrammarError: the budget is used up.
         """
         return _Addition(self, cfg, budget).start()
 
@@ -95,7 +95,7 @@ class _Addition:
         self._sizes = self._inlined_sizes()
 
     def start(self) -> int:
-        """Everything that the start rule reaches."""
+        """Add everything reachable from the start rule."""
         number = self._number(self._cfg.start)
         while self._waiting:
             index = self._waiting.pop()
@@ -109,7 +109,7 @@ class _Addition:
         return self._numbers[index]
 
     def _write(self, rule: Rule, index: int, begin: int, end: int) -> None:
-        """The texts of a rule of the grammar, between two positions."""
+        """Write the texts of a rule of the grammar between two positions."""
         for alternative in self._cfg.rules[index].alternatives:
             self._budget.spend(states=1)
             at = begin
@@ -122,7 +122,7 @@ class _Addition:
                 if isinstance(symbol, Token):
                     rule.moves[at].append((self._terminals[symbol.terminal], to))
                 elif symbol.rule in self._sizes:
-                    inner = rule.position()  # of its own: the rule may lead back there
+                    inner = rule.position()  # a position of its own: the rule may lead back to it
                     rule.empty[at].append(inner)
                     self._write(rule, symbol.rule, inner, to)
                 else:
@@ -132,7 +132,7 @@ class _Addition:
                 rule.empty[begin].append(end)
 
     def _inlined_sizes(self) -> dict[int, int]:
-        """The rules that are put into others, with their sizes; no rule among them needs itself but at its end."""
+        """The rules to inline, with their sizes; none of them calls itself except at its end."""
         rules = self._cfg.rules
         num_uses = [0] * len(rules)
         calls: list[list[int]] = []
@@ -166,7 +166,7 @@ class _Addition:
 
 
 def _cut(calls: list[list[int]]) -> set[int]:
-    """Rules without which no rule would call itself: of each circle those that are in the middle of most."""
+    """Rules that break all recursion: of each cycle the rule that lies on most cycles."""
     kept: set[int] = set()
     waiting = [list(range(len(calls)))]
     while waiting:

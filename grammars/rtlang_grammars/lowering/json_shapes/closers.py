@@ -20,22 +20,22 @@ from rtlang_grammars.spec.errors import GrammarError
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_NAMED = 256
-"""Names by patterns that are made up to end an object."""
+"""Names made up from patterns to complete an object."""
 Names = Language | tuple[str, ...] | None
-"""Names of members: a language, some of one, or any."""
+"""Names of members: a language, some of its texts, or any name."""
 
 
 Shortest = Callable[[int], bytes | None]
 
 
 def shortest_of(starts: tuple[int, ...], shortest: Shortest) -> bytes | None:
-    """The shortest text of a place."""
+    """The shortest text of one of several frames."""
     return min((text for text in map(shortest, starts) if text is not None), key=len, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class CountedCloser:
-    """Ends a string that must have some code points."""
+    """Completes a string with a minimum number of code points."""
 
     least: int
 
@@ -49,7 +49,12 @@ class CountedCloser:
 
 @dataclass(frozen=True, slots=True)
 class ArrayCloser:
-    """Ends an array: `done` elements and as many as the register says have come, `items` are the starts of those that follow in order."""
+    """Completes an array.
+
+    Attributes:
+        done: elements before those that the register counts.
+        items: start states of the elements after the prefix.
+    """
 
     done: int
     min_items: int
@@ -80,7 +85,7 @@ class ArrayCloser:
 
 @dataclass(frozen=True, slots=True)
 class DistinctCloser:
-    """Ends an array of different values: writes as many others as are missing."""
+    """Completes an array of distinct values: writes as many others as are missing."""
 
     words: object
     description: int
@@ -98,7 +103,7 @@ class DistinctCloser:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCloser:
-    """Ends an object: writes the missing members, and others where there are too few."""
+    """Completes an object: writes the missing members, and more where there are too few."""
 
     words: object
     description: int
@@ -123,7 +128,7 @@ class ObjectCloser:
                     parts.append(name + text)
                     lacking -= not is_missing
                 elif is_missing:
-                    is_lost = True  # and on: what is asked for here and not known yet is worked out at once
+                    is_lost = True  # continue: texts that are needed and not known yet are all computed at once
         if is_lost:
             return None
         if lacking:
@@ -137,7 +142,7 @@ class ObjectCloser:
         return lead + b",".join(parts) + b"}"
 
     def _others(self, count: int, shortest: Shortest) -> Iterator[bytes]:
-        """ObjectRegister with different names that are not declared; perhaps fewer than there could be."""
+        """Members with distinct undeclared names; possibly fewer than exist."""
         declared = {name for name, _ in self.members}
         for language, starts in self.others:
             text = shortest_of(starts, shortest)
@@ -150,23 +155,23 @@ class ObjectCloser:
 
 
 def _digits(bits: int) -> str:
-    """The digits of a number in base two, the lowest first."""
+    """The binary digits of a number, the lowest first."""
     return f"{bits:b}"[::-1]
 
 
 def _some(names: Names, count: int, num_declared: int) -> Iterable[str]:
-    """At least `count` of some names that are not declared, where there are as many and that does not take long."""
+    """At least `count` undeclared names where so many are found quickly."""
     if names is None:
         return map(str, range(count + num_declared))
     return names if isinstance(names, tuple) else names_of(names, count)
 
 
 def names_of(language: Language, count: int) -> Iterator[str]:
-    """Some names of a language, perhaps some twice; none where that takes too long."""
+    """Some names of a language, possibly with duplicates; none where that takes too long."""
     if count <= _MAX_NAMED:
         try:
             yield from language.samples(random.Random(0), 4 * count)
-            shortest = language.shortest()  # last: it may be the one that was under way
+            shortest = language.shortest()  # last: it may be the one being completed
             if shortest is not None:
                 yield shortest
         except GrammarError:
@@ -176,5 +181,5 @@ def names_of(language: Language, count: int) -> Iterator[str]:
 def member_prefix(name: str) -> bytes:
     try:
         return _encode(name).encode() + b":"
-    except UnicodeEncodeError:  # half a character, which only an escape can say
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can spell
         return json.dumps(name).encode() + b":"

@@ -1,7 +1,4 @@
-"""From shapes to tables: arrays.
-
-A chain of places for the first elements and a loop for the others, with the number of commas in the register.
-"""
+"""Lowers array shapes: a chain of places for the first elements and a loop for the others, which counts commas in the register."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _MAX_COUNTS = 512
 
 
 def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
-    """Fill in the states of an array that begins in `start`."""
+    """Write the states of an array that begins in `start`."""
     if shape.contains:
         _add_counting_array(build, shape, start)
         return
@@ -48,7 +45,7 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
         closer = ArrayCloser(done, shape.min_items, prefix, items)
         tables.closers[state] = tables.closers[state + 1] = closer
 
-    # From the last place to the first, so that each knows the next.
+    # From the last place to the first, so that each knows its successor.
     following: int | None = None
     if most > num_fixed and shape.items is not None:
         left, least = most - num_fixed - 1, max(0, shape.min_items - num_fixed - 1)
@@ -76,7 +73,7 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
     ends = end if shape.min_items == 0 else NONE
     if following is None:
         first = add_pair(tables, blank_row, DEAD_ROW, ord("]"), ends)
-    else:  # not the place behind a comma, where the array cannot end
+    else:  # not the place after a comma, where the array cannot end
         rows = (tables.state(following, ROW), tables.state(following + 1, ROW))
         first = add_pair(tables, *rows, ord("]"), ends, param=tables.state(following, PARAM))
     close(first, 0)
@@ -85,7 +82,7 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
 
 
 def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
-    """An array whose elements of some kinds are counted: a place for each number of them, as far as it matters."""
+    """An array that counts elements of some kinds: one place for each distinguishable combination of counts."""
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
     caps = [each.min_count if each.max_count is None else each.max_count + 1 for each in shape.contains]
     num_fixed = len(shape.prefix)
@@ -95,10 +92,10 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
     for cap in caps:
         size *= cap + 1
     if size > _MAX_COUNTS:
-        raise GrammarError(f"contains with so many elements to count: more than {_MAX_COUNTS} cases")
+        raise GrammarError(f"contains: its counts need more than {_MAX_COUNTS} cases")
 
     def after(place: tuple[int, ...], case: ItemCase) -> tuple[int, ...] | None:
-        """The place behind one more element."""
+        """The place after one more element."""
         length = min(place[0] + 1, length_cap)
         counts = tuple(min(count + (case.counts >> i & 1), caps[i]) for i, count in enumerate(place[1:]))
         for count, bounds in zip(counts, shape.contains, strict=True):

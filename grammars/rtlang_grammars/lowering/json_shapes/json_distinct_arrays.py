@@ -1,7 +1,7 @@
-"""From shapes to tables: arrays of different elements out of few values.
+"""Lowers arrays of distinct elements out of few values.
 
-The elements that have come are kept as an object keeps its names: a set in the register, a trie of the texts of all values, and in it no
-way towards a value that was taken. Texts of one value (1 and 1.0) are leaves of one name.
+Elements are tracked like the names of an object: a set in the register, and a trie of the texts of all values in which values already used
+are unreachable. Different texts of one value (1 and 1.0) are leaves of one name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rtlang_grammars.schema.shape_graph.shapes import ArrayShape
 
 @dataclass(slots=True)
 class _Node:
-    """A place in the trie: the leaves low..high lie below it."""
+    """A node of the trie: the leaves low..high lie below it."""
 
     low: int
     high: int
@@ -42,7 +42,7 @@ class _Node:
 
 
 def add_distinct_array(build: ShapeBuilder, shape: ArrayShape, texts: list[list[bytes]], start: int) -> None:
-    """Fill in the states of an array that begins in `start`, of values with the given texts, each at most once."""
+    """Write the states of an array that begins in `start`, of values with the given texts, each used at most once."""
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
     leaves = sorted((text, number) for number, each in enumerate(texts) for text in each)
     least = shape.min_items
@@ -77,7 +77,7 @@ def add_distinct_array(build: ShapeBuilder, shape: ArrayShape, texts: list[list[
 
 
 def _trie(texts: list[bytes]) -> _Node:
-    """The trie of sorted, different texts."""
+    """The trie of sorted, distinct texts."""
     root = _Node(0, len(texts))
     for leaf, text in enumerate(texts):
         node = root
@@ -89,7 +89,7 @@ def _trie(texts: list[bytes]) -> _Node:
 
 
 def _values(build: ShapeBuilder, root: _Node, description: int, block: int) -> dict[int, int]:
-    """Where the root goes on each byte; the states of all other places are made."""
+    """The root's value for each byte; makes the states of all other nodes."""
     tables = build.tables
     made: dict[int, dict[int, int]] = {}
     order = [root]

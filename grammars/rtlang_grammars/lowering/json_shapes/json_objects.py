@@ -1,7 +1,7 @@
-"""From shapes to tables: objects.
+"""Lowers object shapes.
 
-One place for keys, whatever has come: a trie of the declared names over the automaton of all other names, with the set of names seen in the
-register, so any order is allowed and none is in the states.
+One place for keys, whatever came before: a trie of the declared names over the automaton of all other names, with the set of seen names in
+the register, so that any order is allowed and states do not depend on it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rtlang_grammars.spec.limits import Budget
 
 
 def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
-    """Fill in the states of an object that begins in `start`."""
+    """Write the states of an object that begins in `start`."""
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
     names = [each.name for each in shape.properties]
     forbidden = sum(1 << i for i, each in enumerate(shape.properties) if each.shape is None)
@@ -53,8 +53,8 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     num_words = 0 if is_packed else max(1, -(-len(names) // BITS))
     block = num_words + 1 if num_words else 0
     least, most = shape.min_properties, -1 if shape.max_properties is None else shape.max_properties
-    is_bounded = shape.max_properties is not None  # then a name may be begun only where it may be ended
-    is_simple = shape.additional is not None and not shape.classes  # whatever is not declared is ruled by one shape
+    is_bounded = shape.max_properties is not None  # then a name may begin only where it can be completed
+    is_simple = shape.additional is not None and not shape.classes  # one shape applies to all undeclared names
     classes = [] if is_simple and not is_bounded else _key_classes(shape, build.budget)
     is_open = is_simple or bool(classes)
     # The description, its words and its leaves.
@@ -79,7 +79,7 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     colons: dict[int, int] = {}
 
     def colon(ref: int) -> int:
-        """The state behind a name whose value has this shape."""
+        """The state after a name whose value has this shape."""
         found = colons.get(ref)
         if found is None:
             value = add_pair(tables, *build.rows_of(ref), param=behind, block=block)
@@ -125,7 +125,7 @@ def _add_keys(
     counts: bool,
     colon: Callable[[int], int],
 ) -> int | None:
-    """The value of the quote that begins a key; None where there can be none."""
+    """The value of the quote that begins a key; None where no key is allowed."""
     tables = build.tables
     plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
     if shape.additional is not None and not classes and not shape.classes:
@@ -147,7 +147,7 @@ def _add_keys(
     ways = []
     if leaves:
         trie = build.add_trie_of(leaves, CLOSED_KEYS, plan, NO_AUTOMATON)
-        # Beside other names, that a name may follow does not say that a declared one may; nor does it where one is forbidden.
+        # An allowed undeclared name does not imply an allowed declared name, nor does one where a name is forbidden.
         is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
         ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)
     if classes:
@@ -170,8 +170,7 @@ def _add_keys(
 
 
 def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> int | None:
-    """A frame for the names of a single class whose characters are counted: the register has the names that were seen, unlike a frame's
-    own."""
+    """A frame for the names of a single class whose characters are counted; the object's register holds its names."""
     counted = classes[0][0].as_counted_characters() if len(classes) == 1 else None
     if counted is None or counted[2] is None:
         return None
@@ -180,13 +179,14 @@ def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> 
 
 
 def _is_free(shape: ObjectShape) -> bool:
-    """Whether some name begins with whatever has come."""
+    """Whether every beginning continues to some name."""
     return shape.additional is not None and all(each.shape is not None for each in shape.classes)
 
 
 def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
-    """The names of each class, without those that are declared, and those that are in no class. None is empty, but perhaps where
-    whatever has come may go on (`_is_free`): then all are there."""
+    """The undeclared names of each class, and those in no class. Empty languages are removed, except where every beginning continues to
+    some name (`_is_free`).
+    """
     names = [each.name for each in shape.properties]
     if shape.additional is not None and _is_free(shape):
         listed = Language.literals(names)

@@ -1,7 +1,7 @@
-"""The texts that a listed string or a declared name may have.
+"""Spellings of enumerated strings and declared names.
 
-Every character as itself, or all beyond ASCII as escapes, with small or large digits; slashes as themselves or all escaped. These are the
-ways in which programs write JSON. Other mixtures of escapes are valid JSON, too, and are left out: tries of a thousand names would double.
+Every character as itself, or all characters beyond ASCII as escapes with lower or upper case digits; slashes as themselves or all escaped.
+Programs write JSON in these ways. Other mixtures of escapes are valid JSON but left out: they would double the tries of a thousand names.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 import re
 from decimal import Decimal
 
-_PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: spelled in one way
-_SURROGATE = re.compile(r"[\ud800-\udfff]")  # alone, it is no character: only escapes can say it
-_ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash is taken with its own
+_PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: one spelling
+_SURROGATE = re.compile(r"[\ud800-\udfff]")  # a lone surrogate is not a character: only escapes can spell it
+_ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash consumes its successor
 
 
 def string_spellings(value: str) -> set[bytes]:
-    """The texts of a string, with its quotes."""
+    """The spellings of a string, with its quotes."""
     if _PLAIN.fullmatch(value):
         return {b'"%s"' % value.encode()}
     texts = {json.dumps(value, ensure_ascii=False), json.dumps(value)}
@@ -28,7 +28,7 @@ def string_spellings(value: str) -> set[bytes]:
 
 
 def spellings(value: str | float | Decimal | bool | None) -> set[bytes]:
-    """The texts of a literal that is no array and no object: as Python's json writes them, with and without escapes."""
+    """The spellings of a scalar literal: as Python's json writes it, with and without escapes."""
     if isinstance(value, str):
         return string_spellings(value)
     if value is None or isinstance(value, bool):

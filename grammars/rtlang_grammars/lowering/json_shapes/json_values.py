@@ -1,7 +1,7 @@
-"""From shapes to tables: the values of one place, and strings, numbers and literals.
+"""Lowers the values of a place: strings, numbers and literals here, containers in their own modules.
 
-Every alternative of a shape becomes a frame that is called where a value of the shape may begin; the first bytes choose, and where several
-alternatives begin alike they go on side by side. Rows of such places are shared by all that hold the same shape.
+Every alternative of a shape becomes a frame that is called where a value of the shape may begin. The first bytes select it; alternatives
+with equal first bytes run in parallel. Places with the same shape share their rows.
 """
 
 from __future__ import annotations
@@ -72,26 +72,22 @@ from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
 _MAX_FEWEST = 64
-"""Characters that a counted string with a pattern must have; more are not searched for when it is to be closed."""
+"""Minimum lengths of counted strings with a pattern; longer ones are not searched for a completion."""
 _MAX_AT_ONCE = 48
-"""Frames; where a schema has more, further containers are built when a text first comes to them (some 0.4 ms each)."""
+"""Frames; if a schema has more, further containers are built on demand (about 0.4 ms each)."""
 _MAX_TOGETHER = 1024
 
 
 class ShapeTables:
-    """Builds the tables of a graph of shapes. Owned by one compile.
-
-    Attributes:
-        tables, prelude, budget, style: what is built, with what, at whose cost, and how its values are written.
-    """
+    """Builds the tables of a graph of shapes. Owned by one compile. Implements `ShapeBuilder`."""
 
     def __init__(
         self, graph: ShapeGraph, budget: Budget, style: JsonStyle | None = None, tables: Tables | None = None
     ) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            tables: where to build, made from the prelude of this style; default: new ones.
+            tables: where to build, begun with the base states of this style; default: new ones.
         """
         self.style = style or JsonStyle()
         self.base: JsonBaseStates = json_base_states(self.style.whitespace)
@@ -109,22 +105,22 @@ class ShapeTables:
 
     @classmethod
     def empty(cls, budget: Budget) -> ShapeTables:
-        """Without shapes."""
+        """A builder without shapes."""
         return cls(ShapeGraph(0, (), Report("none", ())), budget)
 
     def build(self) -> int:
-        """Fill the tables; the start state."""
+        """Fill the tables; returns the start state."""
         _, row = self.rows_of(self._root)
         start = self.tables.add_state(row, param=-1)
         self.finish()
         return start
 
     def finish(self) -> None:
-        """Build all that was put off, but for containers that are made when they are first met."""
+        """Run all postponed builds, except containers that are made on demand."""
         while self._waiting:
             self._waiting.popleft()()
         if self._num_open and not self._is_checked:
-            # What could be refused is refused now: scalars of the containers to come.
+            # Refuse now whatever would be refused later: scalars of the containers to come.
             self._is_checked = True
             for shape in tuple(self._shapes):
                 for alternative in shape.alternatives:
@@ -150,19 +146,19 @@ class ShapeTables:
         return found
 
     def starts_of(self, ref: int) -> tuple[int, ...]:
-        """The starts of the frames of a shape."""
+        """Start states of the frames of a shape."""
         found = self._starts.get(ref)
         if found is None:
             found = self._starts[ref] = tuple(dict.fromkeys([start for _, start in self.calls_of(ref)]))
         return found
 
     def shape_of(self, alternative: Alternative) -> int:
-        """A new shape with one alternative."""
+        """Add a shape with one alternative."""
         self._shapes.append(Shape((alternative,)))
         return len(self._shapes) - 1
 
     def later(self, action: Callable[[], None]) -> None:
-        """Do something when the call in progress is done: shapes may be recursive."""
+        """Run an action after the call in progress: shapes may be recursive."""
         self._waiting.append(action)
 
     def _value_rows(self, calls: Calls) -> tuple[int, int]:
@@ -185,7 +181,9 @@ class ShapeTables:
                 if start not in waiting:
                     waiting.append(start)
         if max(map(len, starts.values()), default=0) > _MAX_TOGETHER:
-            raise GrammarError(f"more than {_MAX_TOGETHER} objects, arrays or numbers in one place begin alike")
+            raise GrammarError(
+                f"more than {_MAX_TOGETHER} objects, arrays or numbers in one place begin with the same byte"
+            )
         groups: dict[tuple[int, ...], list[int]] = {}
         for byte, each in starts.items():
             groups.setdefault(tuple(each), []).append(byte)
@@ -204,7 +202,7 @@ class ShapeTables:
         return rows, rows + 1
 
     def calls_of_alternative(self, alternative: Alternative) -> Calls:
-        """The same of one alternative."""
+        """First bytes and start states of the frames of one alternative."""
         self.budget.spend(states=1)
         words = self.base.words
         match alternative:
@@ -225,7 +223,7 @@ class ShapeTables:
 
     def _container(self, shape: ArrayShape | ObjectShape) -> int:
         candidate = self.tables.num_states
-        start = self._frames.setdefault(shape, candidate)  # asked once: it takes long to hash a large shape
+        start = self._frames.setdefault(shape, candidate)  # looked up once: hashing a large shape takes long
         if start != candidate:
             return start
         is_simple = isinstance(shape, ObjectShape) or not (shape.contains or shape.distinct)
@@ -243,7 +241,7 @@ class ShapeTables:
         return start
 
     def _make_container(self, shape: ArrayShape | ObjectShape, start: int) -> None:
-        """Build a container that was left open."""
+        """Build a container that was postponed."""
         self.budget = self.tables.budget
         if isinstance(shape, ArrayShape):
             add_array(self, shape, start)
@@ -282,7 +280,7 @@ class ShapeTables:
         return start
 
     def _patterned(self, language: Language, least: int, most: int | None) -> int:
-        """The inside of a string of a language, with lengths."""
+        """The inside of a string of a language, with length bounds."""
         tables, end = self.tables, self.base.end
         counted = language.as_counted_characters()
         if counted is not None:
@@ -324,7 +322,7 @@ class ShapeTables:
     # Literals
 
     def _literals(self, values: Iterable[Json]) -> Calls:
-        """Scalars in one trie; arrays and objects of literals as such."""
+        """Scalars share one trie; arrays and objects become containers."""
         texts: set[bytes] = set()
         calls: Calls = []
         for value in values:
@@ -341,11 +339,11 @@ class ShapeTables:
         return calls
 
     def add_trie(self, texts: list[bytes]) -> int:
-        """States for some texts, sorted and different; the start."""
+        """Add a trie of sorted, distinct texts; returns its start state."""
         return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64), NO_AUTOMATON)
 
     def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
-        """See `tries.build_trie`; the start. `plan` is completed."""
+        """Add a trie, see `literal_trie.build_trie`; returns its start state. `plan` is completed."""
         data = np.frombuffer(b"".join(texts), dtype=np.uint8)
         offsets = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
         tables = self.tables
@@ -372,7 +370,7 @@ class ShapeTables:
 
 
 def _is_apart(calls: Calls) -> bool:
-    """Whether the first bytes of different frames are different."""
+    """Whether no two frames share a first byte."""
     num_bytes = sum([len(first) for first, _ in calls])
     return num_bytes == len(set().union(*(first for first, _ in calls))) and len({start for _, start in calls}) == len(
         calls
@@ -380,7 +378,7 @@ def _is_apart(calls: Calls) -> bool:
 
 
 def number_of(shape: NumberShape, budget: Budget) -> Language:
-    """The texts of the numbers of a shape. Where any integer will do there are no exponents, as in `JsonBaseStates.integer`."""
+    """The texts of the numbers of a shape. Unbounded integers have no exponents, as in `JsonBaseStates.integer`."""
     if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
         return compile_regex(r"-?(0|[1-9][0-9]*)(\.0)?", dialect="ecma", budget=budget)
     return number_language(

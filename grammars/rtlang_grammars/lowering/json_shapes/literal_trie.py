@@ -1,8 +1,8 @@
 """Tries of literal texts and of an object's keys, written as states by compiled code.
 
-A chain of bytes takes one state record a byte and no row. A trie may lie *over* a general automaton (all other keys): each node then
-stands at a state of that automaton too, takes the row of that state for all bytes that lead off the trie, and so stays alive there.
-Where the automaton does not follow (a name spelled with escapes that other names must not have), the trie stands alone.
+A chain of bytes takes one state per byte and no row. A trie may lie *over* a general automaton (of all other keys): each node then also
+has a state of that automaton and takes its row for all bytes that leave the trie. Where the automaton does not follow (a name with
+escapes that other names must not use), the trie stands alone.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -30,9 +30,9 @@ from rtlang_grammars.machine.native.native_code import compiled
 
 LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
 NO_AUTOMATON = np.zeros((1, 256), dtype=np.int32)
-"""The general automaton of tries that lie over none."""
+"""The general automaton of tries without one."""
 NO_STATES, NO_ROWS, NO_WORDS = (np.zeros(shape, dtype=np.int32) for shape in ((0, STATE_WORDS), (0, 256), 0))
-"""What is given where states, rows and words are only to be counted."""
+"""Arguments of a call that only counts states, rows and words."""
 _QUOTE = 0x22
 
 
@@ -41,16 +41,16 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
     """Write the states, rows and actions of a trie; with empty S only count them.
 
     Args:
-        data, offsets: uint8 and int64 [n + 1]: the texts, sorted, all different.
+        data, offsets: uint8 and int64 [n + 1]: the texts, sorted and distinct.
         mode: LITERALS (a text ends its frame), CLOSED_KEYS, OPEN_KEYS (a quote ends a name).
         plan: int64: first state, first row, first word of X, the object's description in X, its block, the slice of the general
             automaton's start, first row of the general automaton.
         general: int32 [states, 256], the general automaton with states counted from 0, -1 for none (OPEN_KEYS).
-        S, X: what is new, from the first state and the first word on. T: all rows, [rows, 256].
-        stack: int64 [n + 1, 5], for the nodes that wait: low, high (of the texts), depth, state of the general automaton, state. They
-            have no text in common, so there are never more than texts.
+        S, X: the new parts only, from the first state and the first word on. T: all rows, [rows, 256].
+        stack: int64 [n + 1, 5], pending nodes: low, high (of the texts), depth, state of the general automaton, state. Pending nodes share
+            no text, so there are at most as many as texts.
     Returns:
-        States, rows and words of X.
+        Number of states, rows and words of X.
     """
     writes = S.shape[0] > 0
     first_state, first_row, first_word = plan[0], plan[1], plan[2]
@@ -94,7 +94,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
             byte = data[offsets[i] + depth]
             target = first_state + states
             following = np.int64(general[at, byte]) if mode == OPEN_KEYS and at >= 0 else np.int64(-1)
-            # Where only names of the trie can follow, one must be left. (Not so for every byte of a chain: the first was asked.)
+            # Where only names of the trie can follow, one must still be allowed. (Checked at the first byte of a chain only.)
             is_checked = (
                 mode != LITERALS and following < 0 and (end - i < high - low or (mode == OPEN_KEYS and at >= 0))
             )

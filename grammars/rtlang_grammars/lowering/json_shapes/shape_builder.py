@@ -1,7 +1,7 @@
-"""The builder that lowers shapes, as the modules of single shapes see it.
+"""Protocol of the builder that lowers shapes.
 
-`json_values.ShapeTables` implements it. Arrays and objects hold values and values hold arrays and objects, so the modules of containers
-depend on this protocol and the values depend on them.
+`json_values.ShapeTables` implements it. Containers hold values and values may be containers: the modules of containers depend on this
+protocol, and the module of values depends on them.
 """
 
 from __future__ import annotations

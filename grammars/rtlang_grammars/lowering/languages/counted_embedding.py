@@ -1,4 +1,4 @@
-"""Strings of a regular language whose code points are counted besides, in the register and not in the states."""
+"""Embeds strings of a regular language whose code points are also counted, in the register instead of the states."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from rtlang_grammars.machine.automaton.layout import AT_LEAST, AT_MOST, COUNT, N
 from rtlang_grammars.machine.automaton.tables import Tables
 
 MAX_COUNTED = 1000
-"""States of a language whose texts are counted: of each it has to be known how near its end is."""
+"""Maximum states of a counted language: the distance to its end is computed for each of them."""
 
 
 class CountedEmbedding:
-    """The inside of a JSON string of a language, with at least and at most some code points, counted in the register.
+    """The inside of a JSON string of a language with a minimum and a maximum number of code points, counted in the register.
 
-    A character may begin only where the rest of a text still fits, so every way can be ended. More than one code point may be asked for
-    only where as many as are left may follow in every state (any number of the characters of one set).
+    A character may begin only where the rest of a text still fits, so every beginning can be completed. A minimum above one requires that
+    every state allows as many characters as are left (any number of characters of one set).
     """
 
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
     ) -> None:
-        """`missing`: what the automaton says of that, of which the start's is at most `most`."""
+        """`missing`: code points missing in each state of the automaton; at most `most` at the start."""
         assert least <= 1 or set(missing.values()) == {0}
         self._tables, self._automaton, self._end, self._least, self._most = tables, automaton, end, least, most
         self._missing = dict(missing)
@@ -32,7 +32,7 @@ class CountedEmbedding:
         self._maker = self._make_row
 
     def start(self) -> int:
-        """The state behind the opening quote."""
+        """The state after the opening quote."""
         return self._state(self._automaton.start)
 
     def _state(self, local: int) -> int:
@@ -52,15 +52,15 @@ class CountedEmbedding:
         return found
 
     def free_length(self, number: int) -> int | None:
-        """See `tables.Embedded`: nothing is known without the count."""
+        """See `tables.Embedded`: unknown without the count."""
         return 0
 
     def is_free(self, number: int) -> bool:
-        """See `tables.Embedded`: nothing is known without the count."""
+        """See `tables.Embedded`: unknown without the count."""
         return False
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """See `tables.Embedded`: nothing is known without the count."""
+        """See `tables.Embedded`: unknown without the count."""
         return []
 
     def coarse_levels(self, number: int) -> int:
@@ -68,7 +68,7 @@ class CountedEmbedding:
         return self._automaton.coarse_levels(self._locals[number])
 
     def _near(self, local: int) -> int:
-        """Characters that are missing at least, behind the one that is under way."""
+        """Minimum number of characters missing after the current one."""
         found = self._missing.get(local)
         if found is None:
             found = self._missing[local] = min(self._missing[after] for after in self._automaton.after_rest(local))

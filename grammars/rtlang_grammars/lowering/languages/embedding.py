@@ -1,4 +1,4 @@
-"""Automata of regular languages as states of the machine, their rows made when a walk first comes by."""
+"""Embeds automata of regular languages as states of the machine; rows are made on demand."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DEAD = -1
 """The state of an automaton that cannot go on."""
 _MAX_CROSSINGS = 64
 _MAX_SEARCHED = 300
-"""States that are looked at for the nearest end of a string."""
+"""States visited to find the nearest end of a string."""
 FREE_LENGTH = 16
-"""Where so many plain characters may follow, most tokens need no walk: all but 1 % of those of Qwen2 are shorter."""
+"""Where so many plain characters may follow, most tokens need no walk: 99 % of those of Qwen2 are shorter."""
 
 
 class ByteAutomaton(Protocol):
-    """What is needed of an automaton; see `regular.byte_automaton`."""
+    """The required interface of an automaton; see `regular.automata.byte_automaton`."""
 
     start: int
 
@@ -40,33 +40,34 @@ class ByteAutomaton(Protocol):
         """Whether the next byte begins a character."""
 
     def continuation(self, state: int) -> tuple[int, int] | None:
-        """Where all ways to end the character in UTF-8 lead to one state: that state, and the first of those of
-        `branching.continuations` before it."""
+        """If all ways to complete the current character in UTF-8 lead to one state: that state, and the first of the
+        `branching.continuations` before it.
+        """
 
     def missing(self, limit: int) -> dict[int, int] | None:
-        """For each state between characters, how many characters are missing at least; None where there are more than `limit` of them."""
+        """For each state between characters, the minimum number of missing characters; None where there are more than `limit` states."""
 
     def after_rest(self, state: int) -> list[int]:
-        """The states between characters that the rest of a character leads to, from a state within it."""
+        """The states between characters reached by completing the character, from a state within it."""
 
     def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
-        """The states that can follow, -1 for none, and for each byte which of them, [256]."""
+        """The possible next states, -1 for none, and for each byte the index of its state, [256]."""
 
     def free_length(self, state: int, limit: int) -> int | None:
-        """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it."""
+        """Number of plain characters that may follow, whichever they are: up to `limit`, None for unbounded."""
 
     def is_free(self, state: int) -> bool:
-        """Whether any plain text may certainly follow a state between characters for ever. False says nothing."""
+        """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""
 
     def nearest_end(self, state: int, limit: int) -> bytes | None:
-        """A short text from a state between characters to acceptance; None where that takes more states than `limit`."""
+        """A short text from a state between characters to acceptance; None where that takes more than `limit` states."""
 
     def coarse_levels(self, state: int) -> int:
-        """The levels of grains, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
+        """Levels of coarse classes, as bits, at which everything after a state between characters treats a class alike."""
 
 
 def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
-    """The states of `branching.continuations` before a state, all rows made; the first."""
+    """Add the states of `branching.continuations` before a state, with all rows; returns the first."""
     by_byte = continuations().by_byte
     count, first = len(by_byte), tables.num_states
     row = tables.add_rows(count)
@@ -80,11 +81,11 @@ def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
 def continuation_state(
     tables: Tables, automaton: ByteAutomaton, local: int, state: Callable[[int], int], states: dict[int, int]
 ) -> int | None:
-    """The machine's number of a state where all ways to end the character lead to one state, made with those beside it.
+    """The machine's number of a state where all ways to complete the character lead to one state; makes it with its neighbours.
 
     Args:
-        state: the number of another state of the automaton.
-        states: all numbers known; gets those that are made.
+        state: gives the number of another state of the automaton.
+        states: all known numbers; extended by those that are made.
     Returns:
         None where the character may end in several states.
     """
@@ -97,16 +98,16 @@ def continuation_state(
 
 
 class Embedding:
-    """One automaton within the tables. Its texts end the frame by what follows them."""
+    """One automaton within the tables. A text ends its frame by what follows it."""
 
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
     ) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            is_deterministic: no byte that may follow a whole text could also go on within it.
-            is_everything: nothing follows a whole text.
+            is_deterministic: no byte that may follow a complete text could also continue it.
+            is_everything: nothing follows a complete text.
         """
         self._tables, self._automaton, self._is_everything = tables, automaton, is_everything
         self._acc = ENDS if is_deterministic else ENDS_OR_GOES_ON
@@ -138,7 +139,7 @@ class Embedding:
         return self._automaton.is_free(self._locals[number])
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """See `tables.Embedded`: there is no quote."""
+        """See `tables.Embedded`: a text has no closing quote."""
         return []
 
     def coarse_levels(self, number: int) -> int:
@@ -146,7 +147,7 @@ class Embedding:
         return self._automaton.coarse_levels(self._locals[number])
 
     def start(self, *, is_called: bool = True) -> int:
-        """The state to begin in. A called frame must not end before its first byte: its start is then a state of its own."""
+        """The start state. A called frame must not end before its first byte: its start is then a separate state."""
         local = self._automaton.start
         if not is_called or not self._automaton.is_accepting(local):
             return self.state(local)
@@ -155,7 +156,7 @@ class Embedding:
         return start
 
     def first_bytes(self) -> bytes:
-        """The bytes that a text begins with."""
+        """The first bytes of its texts."""
         return bytes(np.flatnonzero(self._automaton.row(self._automaton.start) >= 0).tolist())
 
     def _make_row(self, number: int) -> None:
@@ -170,12 +171,12 @@ _Local = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Crossing:
-    """Where bytes lead in several automata at once, which is the same for many of their states.
+    """The joint transitions of several automata, which many of their states share.
 
     Attributes:
-        indices: of each automaton, which way each byte takes. Kept, since a crossing is found again by which arrays these are.
-        ways: ways that some byte takes, one of each automaton.
-        by_byte: [256], which of `ways` each byte takes.
+        indices: of each automaton, the transition index of each byte. Stored because crossings are looked up by the identity of these
+        arrays. ways: combinations of transitions taken by some byte, one transition for each automaton. by_byte: [256], index into `ways`
+        of each byte.
     """
 
     indices: list[NDArray[np.uint8]]
@@ -192,9 +193,9 @@ class _Crossing:
 
 
 class QuotedEmbedding:
-    """The insides of JSON strings of several languages that share no text, side by side, as one automaton in the frame it stands in.
+    """The insides of JSON strings of several disjoint languages in parallel, as one automaton within the surrounding frame.
 
-    The closing quote leads to where the language of the text says.
+    The target of the closing quote depends on the language of the text.
     """
 
     def __init__(
@@ -206,28 +207,28 @@ class QuotedEmbedding:
         block: int = 0,
         is_free: bool = False,
     ) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            ends: the value of the quote behind a text of each automaton.
+            ends: for each automaton, the value of the quote after one of its texts.
             block: of the states.
-            is_free: whatever has come, some text of some language begins like that.
+            is_free: every beginning continues to a text of some language.
         """
         self._tables, self._automata, self._ends, self._block = tables, automata, ends, block
         dead = (_DEAD,) * len(automata)
         self._states: dict[_Local, int] = {dead: NONE}
-        self._alone: list[dict[int, int]] = [{_DEAD: NONE} for _ in automata]  # where no other automaton goes on
+        self._alone: list[dict[int, int]] = [{_DEAD: NONE} for _ in automata]  # where only one automaton continues
         self._locals: dict[int, _Local] = {}
         self._crossings: dict[tuple[int, ...], _Crossing] = {}
         self._is_free = is_free
         self._maker = self._make_row
 
     def start(self) -> int:
-        """The state behind the opening quote."""
+        """The state after the opening quote."""
         return self.state(tuple(automaton.start for automaton in self._automata))
 
     def free_length(self, number: int) -> int | None:
-        """How many plain characters may follow in this state, where a character begins, whichever they are; None where it never ends."""
+        """See `tables.Embedded`."""
         if self._is_free:
             return None
         best = 0
@@ -244,7 +245,7 @@ class QuotedEmbedding:
         return self._is_free or any(at >= 0 and automaton.is_free(at) for at, automaton in pairs)
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """See `tables.Embedded`: one for each language, since the end of a text leads to what its language says."""
+        """See `tables.Embedded`: one for each language, since the target of the quote depends on it."""
         texts = []
         for at, automaton in zip(self._locals[number], self._automata, strict=True):
             if at >= 0:
@@ -279,7 +280,7 @@ class QuotedEmbedding:
         return found
 
     def _add_continuations(self, local: _Local) -> bool:
-        """Make a state together with those beside it, where in all automata all ways to end the character lead to one state each."""
+        """Make a state with its neighbours, where in all automata all ways to complete the character lead to one state each."""
         ends: list[tuple[int, int]] = []
         for at, automaton in zip(local, self._automata, strict=True):
             end = (_DEAD, _DEAD) if at < 0 else automaton.continuation(at)
@@ -292,13 +293,13 @@ class QuotedEmbedding:
         return True
 
     def _state_alone(self, place: int, at: int) -> int:
-        """The state where only one automaton goes on."""
+        """The state where only one automaton continues."""
         dead = (_DEAD,) * len(self._automata)
         found = self._alone[place][at] = self.state((*dead[:place], at, *dead[place + 1 :]))
         return found
 
     def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:
-        """The states that follow where several automata go on, and for each byte which of them."""
+        """The next states where several automata continue, and for each byte the index of its state."""
         following = [self._automata[i].ways(local[i]) for i in alive]
         key = tuple([id(index) for _, index in following])
         crossing = self._crossings.get(key)
@@ -347,13 +348,13 @@ class QuotedEmbedding:
 
 
 class NamesEmbedding(QuotedEmbedding):
-    """The insides of the names of an object of which none is a dead end, as one automaton in the frame it stands in."""
+    """The insides of all names of an object without dead ends, as one automaton within the surrounding frame."""
 
     def __init__(self, tables: Tables, names: NamesAutomaton, ends: Sequence[int], *, block: int = 0) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            ends: the value of the quote behind a name of each label.
+            ends: for each label, the value of the quote after a name with it.
             block: of the states.
         """
         super().__init__(tables, [names], ends[:1], block=block, is_free=True)

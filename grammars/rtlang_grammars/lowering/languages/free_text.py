@@ -1,7 +1,7 @@
-"""Free text with triggers in it, as states of the machine.
+"""Free text with triggers, as states of the machine.
 
-The states follow an automaton that knows how much of a trigger was just written (Aho and Corasick 1975), together with where in a UTF-8
-character the text is, and with the number of triggers so far. The byte that completes a trigger leads to what the trigger begins.
+The states combine an automaton that recognizes triggers (Aho and Corasick 1975) with the position inside a UTF-8 character and the number
+of triggers so far. The byte that completes a trigger leads to the content of its tag.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rtlang_grammars.machine.automaton.layout import ENDS_OR_GOES_ON, NONE, OPEN
 from rtlang_grammars.machine.automaton.tables import Tables
 
 TEXT_FIRST = bytes((*range(0x80), *range(0xC2, 0xF5)))
-"""The bytes that a character begins with."""
+"""The first bytes of characters."""
 
 _RANGES: tuple[tuple[tuple[int, int, int], ...], ...] = (
     (
@@ -37,14 +37,14 @@ _RANGES: tuple[tuple[tuple[int, int, int], ...], ...] = (
     ((0x90, 0xC0, 2),),
     ((0x80, 0x90, 2),),
 )
-"""Where in a character the text is: for each such state, ranges of bytes and where they lead."""
+"""Positions inside a character: for each such state, ranges of bytes and their next states."""
 
 
 class Triggers:
-    """How much of some texts was just written, byte by byte. Immutable.
+    """Recognizes several texts byte by byte (Aho-Corasick). Immutable.
 
     Attributes:
-        rows: int32 [nodes, 256], the next node; node 0: nothing of any text.
+        rows: int32 [nodes, 256], the next node; node 0: no beginning of any text.
         found: for each node, the text that it completes; -1 for none.
     """
 
@@ -62,7 +62,7 @@ class Triggers:
                 node = following[node][byte]
             self.found[node] = number
         self.rows: NDArray[np.int32] = np.zeros((len(following), 256), dtype=np.int32)
-        waiting = [(0, 0)]  # nodes with the longest proper end of their text that is a node; shorter texts first
+        waiting = [(0, 0)]  # nodes with the longest proper suffix of their text that is a node; shorter texts first
         for node, shorter in waiting:  # grows while it is walked
             if node:
                 self.rows[node] = self.rows[shorter]
@@ -72,16 +72,16 @@ class Triggers:
 
 
 class FreeText:
-    """The states of one text. Its rows are made under the lock of the tables, when they are first asked for."""
+    """The states of one free text. Rows are made on demand, under the lock of the tables."""
 
     def __init__(
         self, tables: Tables, triggers: Sequence[bytes], low: int, high: int | None, begin: Callable[[int, int], int]
     ) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            low, high: how many triggers must and may come; the text may end where enough have.
-            begin: the state behind a trigger, given it and the count with it.
+            low, high: bounds on the number of triggers; the text may end at `low`.
+            begin: the state after a trigger, from the trigger and the count that includes it.
         """
         self._tables, self._low, self._high, self._begin = tables, low, high, begin
         self._triggers = Triggers(triggers)
@@ -93,11 +93,11 @@ class FreeText:
         return self._open((0, 0, 0), OPEN)
 
     def behind(self, count: int) -> int:
-        """The state where `count` tags are complete."""
+        """The state after `count` complete tags."""
         return self._state((self._counted(count), 0, 0))
 
     def _counted(self, count: int) -> int:
-        """Beyond the bounds all counts are the same."""
+        """Counts beyond the bounds are equivalent."""
         return min(count, self._low if self._high is None else self._high)
 
     def _state(self, place: tuple[int, int, int]) -> int:

@@ -1,7 +1,7 @@
-"""The states that every grammar begins with: JSON's strings, numbers, words, blanks and the value of any kind.
+"""The states with which every grammar begins: JSON strings, numbers, literals, blanks and the value of any kind.
 
-Built once and copied into the tables of each grammar, so the numbers of these states are the same everywhere; what a vocabulary's tokens
-do inside a JSON string is worked out once for all grammars.
+Built once and copied into the tables of each grammar, so that these states have the same numbers everywhere, and the tokens of a vocabulary
+that fit inside a JSON string are computed once for all grammars.
 """
 
 from __future__ import annotations
@@ -34,20 +34,25 @@ from rtlang_grammars.spec.limits import Budget
 QUOTE, BACKSLASH = 0x22, 0x5C
 BLANKS = b" \t\n\r"
 MAX_INDENT = 80
-"""Blanks after a line break; one or two blanks elsewhere."""
+"""Blanks after a line break; elsewhere one or two."""
 
 STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
-"""SLICE of the states inside a free JSON string, inside a name that is not declared, with and without \\u escapes, and inside a string
-whose code points are counted: PARAM of such a state is the least number of code points, WIDTH the most; inside a string with a
-pattern; and inside one whose code points are counted besides: PARAM is then the same state without the count, WIDTH the count up to which
-no text ends too late."""
+"""SLICE of a state, by the kind of string that it is inside:
+
+- STRING_SLICE: a free JSON string;
+- NAME_SLICE, SHORT_NAME_SLICE: an undeclared name, with and without \\u escapes;
+- COUNTED_SLICE: a string whose code points are counted; PARAM is the minimum, WIDTH the maximum;
+- EMBEDDED_SLICE: a string with a pattern;
+- TWIN_SLICE: a string with a pattern whose code points are also counted; PARAM is the same state without the count, WIDTH the count up to
+  which every text can still end in time.
+"""
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
 _HEX = b"0123456789abcdefABCDEF"
 
 
 def string_body(escapes: str = "all") -> NDArray[np.int32]:
-    """The inside of a JSON string as an automaton, int32 [states, 256], its start being where a character begins; the quote leads nowhere.
+    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere.
 
     Args:
         escapes: "all"; "name": neither \\/ nor \\u for printable ASCII; "short": no \\u and no \\/ at all.
@@ -102,7 +107,7 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
 
 @functools.cache
 def plain_body() -> NDArray[np.int32]:
-    """The inside of a JSON string without escapes and without U+2028 and U+2029, which patterns often leave out; as `string_body`."""
+    """The inside of a JSON string without escapes, U+2028 and U+2029, which patterns often exclude; as `string_body`."""
     body = string_body("short")[:-1]
     inner, c1 = 0, 1
     count = len(body)
@@ -121,11 +126,11 @@ class JsonBaseStates:
     """The shared states.
 
     Attributes:
-        tables: to copy from; not to be changed.
-        end: a frame that has ended.
-        blanks: called for the blanks of JSON.
-        blank_row: a row with only calls of the blanks, or with nothing where the text is compact.
-        string: any JSON string; string_inner: behind its quote.
+        tables: to copy from; do not modify.
+        end: the end of a frame.
+        blanks: start of the frame that reads JSON blanks.
+        blank_row: a row with only calls of `blanks`, or an empty row in the compact style.
+        string: any JSON string; string_inner: after its quote.
         number: any JSON number; integer: without exponent, and with no fraction but .0.
         words: null, true, false.
         any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
@@ -153,10 +158,10 @@ def add_body(
     slice_id: int = 0,
     block: int = 0,
 ) -> tuple[int, int]:
-    """Copy an automaton into the tables; its first state and first row (one row for each state).
+    """Copy an automaton into the tables; returns its first state and first row (one row for each state).
 
     Args:
-        edit: changes the new rows before they are used, given them and the first state.
+        edit: changes the new rows before they are used; called with them and the first state.
         slice_id: of the first state.
     """
     count = len(body)
@@ -174,9 +179,9 @@ def add_body(
 
 
 def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
-    """Rows of a state where one of some values begins, each given with its first bytes: with blanks before it, and without.
+    """Rows of a state where one of several values begins, each given with its first bytes: with blanks before it, and without.
 
-    The state returns to its PARAM; the state with blanks must have the one without behind it. First bytes must be disjoint.
+    The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
     """
     rows = tables.add_rows(2)
     tables.rows[rows] = tables.rows[blank_row]
@@ -188,7 +193,7 @@ def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -
 
 
 def json_base_states(whitespace: Whitespace = Whitespace.FREE) -> JsonBaseStates:
-    """The shared states; made once in a process for each kind of whitespace."""
+    """The shared states of a whitespace style; made once per process."""
     return _json_base_states(whitespace)
 
 
@@ -212,7 +217,7 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
     number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
-    # Any value: an array and an object whose states are made first, since they hold any value themselves.
+    # Any value: an array and an object, whose states are made first because they contain any value themselves.
     array, object_ = tables.add_state(), tables.add_state()
     calls = [
         (b"{", object_),
@@ -235,7 +240,7 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
 def add_pair(
     tables: Tables, row: int, row_without: int, byte: int = 256, target: int = NONE, *, param: int = -1, block: int = 0
 ) -> int:
-    """A state where blanks may come, and behind it the one where none may any more; the first."""
+    """A state where blanks are allowed, followed by one where none are; returns the first."""
     first = tables.num_states
     rest = (byte, target, param, OPEN, block, 0, 0)
     tables.states.extend((row, *rest, row_without, *rest))
@@ -243,7 +248,7 @@ def add_pair(
 
 
 def _add_blanks(tables: Tables, end: int) -> int:
-    """One or two blanks, or a line break and up to MAX_INDENT blanks. A frame of its own, which counts in its register."""
+    """One or two blanks, or a line break and up to MAX_INDENT blanks. A frame of its own that counts in its register."""
     start_row = tables.add_rows(4)
     blank_row, break_row, return_row = start_row + 1, start_row + 2, start_row + 3
     start = tables.add_state(start_row)
@@ -281,7 +286,7 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
         row(point)[ord("0")] = fraction
         return start
     point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
-    # Digits of the exponent, which is from -324 to 308, so that numbers are not beyond what programs read.
+    # Digits of the exponent, from -324 to 308, so that programs can read the number.
     low, three, less_three, high, one_more, thirty, less_thirty_two = (
         tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
     )

@@ -1,7 +1,7 @@
-"""What the register of an object says of its properties, for searches in Python: as `registers` reads it.
+"""The register of an object, decoded for searches in Python; `native.registers` reads the same layout.
 
-Objects may have thousands of properties, and a search asks about them at every place: whatever is asked for takes as long as the register
-has words at most, and most of it no longer than one.
+Objects may have thousands of properties, and a search queries them at every place: every query takes at most time linear in the words of
+the register, and most take constant time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FULL = (1 << BITS) - 1
 
 
 class ObjectRegister:
-    """What an object's register says, as `kernels` reads it. Immutable.
+    """A decoded object register. Immutable.
 
     Attributes:
-        register: that says it.
-        count: properties that have come, where they are counted.
-        seen, required: names that have come, and that must come, as bits.
-        missing: the required names that have not come.
+        register: the register itself.
+        count: properties so far, where they are counted.
+        seen, required: names seen, and names required, as bits.
+        missing: the required names that were not seen.
     """
 
     def __init__(self, words: array[int], description: int, register: Register) -> None:
@@ -44,7 +44,7 @@ class ObjectRegister:
         self.count = 0 if isinstance(register, int) else register[0]
 
     def says(self, description: int, register: Register) -> bool:
-        """Whether this was made of the same description and the very same register."""
+        """Whether this was decoded from the same description and the very same register."""
         return self.register is register and self._o == description
 
     @cached_property
@@ -62,12 +62,12 @@ class ObjectRegister:
 
     @cached_property
     def slack(self) -> int:
-        """Properties that may come beside the missing ones."""
+        """Properties allowed beside the missing ones."""
         most = self._X[self._o + OBJ_MAX]
         return 1 << 30 if most < 0 else most - self.count - self.missing.bit_count()
 
     def may_come(self, low: int, high: int) -> bool:
-        """Whether a name of these leaves may still come."""
+        """Whether a name of these leaves is still allowed."""
         X, leaves, free = self._X, self._X[self._o + OBJ_LEAVES], self.slack > 0
         names = (X[leaves + 2 * leaf] for leaf in range(low, high))
         return any(
@@ -92,13 +92,13 @@ class ObjectRegister:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether one more property may come."""
+        """Whether one more property is allowed."""
         is_open = bool(self._X[self._o + OBJ_IS_OPEN]) and self.slack > 0
         return is_open or self.may_come(0, self._X[self._o + OBJ_NUM_LEAVES])
 
     @property
     def num_lacking(self) -> int:
-        """Properties that must come beside the missing ones."""
+        """Properties needed beside the missing ones."""
         return max(0, self._X[self._o + OBJ_MIN] - self.count - self.missing.bit_count())
 
     @property
@@ -125,5 +125,5 @@ class ObjectRegister:
 
 
 def _bits(words: Iterable[int]) -> int:
-    """The words as one number, the first the lowest."""
+    """The words as one number, the first word lowest."""
     return int("".join([f"{word:0{BITS}b}" for word in words][::-1]), 2)

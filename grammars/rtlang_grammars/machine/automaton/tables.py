@@ -1,9 +1,9 @@
-"""The tables of one grammar while they are built and while they grow.
+"""The tables of one grammar, while they are built and while they grow.
 
-Building appends to plain arrays. `publish` makes the arrays that compiled code reads; after that only rows that were left open are added,
-one at a time under a lock, by whoever meets them first. Readers hold one `Snapshot`: what it shows never changes but for rows that turn up
-in place, and everything such a row refers to lies within the same arrays. Where something would not fit, all arrays are copied into larger
-ones and published as a new snapshot.
+Building appends to plain arrays. `publish` makes the arrays that compiled code reads. After that only open rows are added, one at a time
+under a lock, by the first thread that needs them. Readers hold one `Snapshot`: it never changes except for rows that appear in place, and
+everything such a row refers to lies within the same arrays. Where a row would not fit, all arrays are copied into larger ones and
+published as a new snapshot.
 """
 
 from __future__ import annotations
@@ -37,43 +37,43 @@ RowMaker = Callable[[int], None]
 
 
 class Closer(Protocol):
-    """Knows how a frame is ended from one of its states."""
+    """Completes a frame from one of its states."""
 
     def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
         """A short text that ends the frame; None where none is known.
 
         Args:
             register: of the frame.
-            shortest: a short text of the frame that starts in some state.
+            shortest: maps a start state to a short text of its frame.
         """
 
 
 class Embedded(Protocol):
-    """Knows what may follow in the states of strings with a pattern."""
+    """Answers what may follow in the states of strings with a pattern."""
 
     def free_length(self, number: int) -> int | None:
-        """How many plain characters may follow in a state, where a character begins, whichever they are; None: without end."""
+        """Number of plain characters that may follow a state between characters, whichever they are; None: unbounded."""
 
     def is_free(self, number: int) -> bool:
-        """Whether any plain text may certainly follow for ever in a state, where a character begins. False says nothing."""
+        """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """Short texts from a state to where the string may end, of which one is wherever its end leads; empty where that takes long."""
+        """Short texts from a state to the end of the string, one for each place that the end may lead to; empty where that takes long."""
 
     def coarse_levels(self, number: int) -> int:
-        """The levels of `regular.grains`, as bits, of which nothing in the string tells two characters of one grain apart from there on."""
+        """Levels of `coarse_classes`, as bits, at which the rest of the string treats all characters of a class alike."""
 
 
 Register = int | tuple[int, ...]
-"""A register as Python sees it: a number, or the block of words that it names."""
+"""A register in Python: a number, or the block of words that it points to."""
 
 NO_BYTE = 256
-"""The single byte of a state that has none."""
+"""The single byte of a state without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What compiled code reads.
+    """The arrays that compiled code reads.
 
     Attributes:
         S: int32 [capacity, 8], states.
@@ -87,20 +87,20 @@ class Snapshot:
 
 
 class Tables:
-    """States, rows and actions of one grammar. Built by one thread; then safe to read and to complete from several.
+    """States, rows and actions of one grammar. Built by one thread; afterwards safe to read and to complete from several.
 
     Attributes:
-        makers: of states whose rows are open.
-        closers: of states from which the end of the frame is known.
-        counted: of states where code points are counted, the least and the most that the masks depend on.
-        embedded: of states inside strings with patterns, where a character begins; to be asked under the lock.
+        makers: by state, the maker of its open row.
+        closers: by state, how its frame ends.
+        counted: by state that counts code points, the minimum and maximum on which masks depend.
+        embedded: by state inside strings with patterns, between characters; query it under the lock.
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
-        """Nothing yet.
+        """Begin empty.
 
         Args:
-            base: tables to begin with a copy of.
+            base: tables to copy first.
         """
         self.budget = budget
         self.lock = threading.RLock()
@@ -123,17 +123,17 @@ class Tables:
 
     @property
     def num_states(self) -> int:
-        """States so far."""
+        """Number of states."""
         return len(self.states) // STATE_WORDS
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """The rows, int32 [num_rows, 256]; a view that holds until more rows are added."""
+        """The rows, int32 [num_rows, 256]; a view, valid until more rows are added."""
         return self._rows[: self.num_rows]
 
     @property
     def num_bytes(self) -> int:
-        """Memory held by the arrays."""
+        """Memory of the arrays."""
         return 4 * (len(self.states) + len(self.words) + 256 * self.num_rows)
 
     def add_state(
@@ -147,19 +147,19 @@ class Tables:
         block: int = 0,
         slice_id: int = 0,
     ) -> int:
-        """A new state; its number."""
+        """Add a state; returns its number."""
         number = len(self.states) // STATE_WORDS
         self.states.extend((row, byte, target, param, acc, block, slice_id, 0))
         return number
 
     def add_states(self, states: NDArray[np.int32]) -> int:
-        """Many states at once, int32 [n, 8]; the number of the first."""
+        """Add many states at once, int32 [n, 8]; returns the number of the first."""
         number = len(self.states) // STATE_WORDS
         self.states.frombytes(states.tobytes())
         return number
 
     def set_state(self, number: int, column: int, content: int) -> None:
-        """Change one column of a state."""
+        """Set one column of a state."""
         self.states[number * STATE_WORDS + column] = content
 
     def state(self, number: int, column: int) -> int:
@@ -167,10 +167,10 @@ class Tables:
         return self.states[number * STATE_WORDS + column]
 
     def add_rows(self, count: int) -> int:
-        """Room for `count` rows, to be filled through `rows`; the number of the first."""
+        """Reserve `count` rows, to be filled through `rows`; returns the number of the first."""
         first = self.num_rows
         self.budget.spend(num_bytes=1024 * count)
-        if 1024 * (first + count) > self.budget.limits.max_bytes:  # budgets of rows that are made later count from 0
+        if 1024 * (first + count) > self.budget.limits.max_bytes:  # the budgets of rows made later start at 0
             raise GrammarError(f"too large: the tables need more than {self.budget.limits.max_bytes} bytes")
         if first + count > len(self._rows):
             grown = np.empty((max(2 * len(self._rows), first + count), 256), dtype=np.int32)
@@ -180,35 +180,35 @@ class Tables:
         return first
 
     def add_row(self, template: int = DEAD_ROW) -> int:
-        """A new row that begins as a copy of another; its number."""
+        """Add a row as a copy of another; returns its number."""
         number = self.add_rows(1)
         self._rows[number] = self._rows[template]
         return number
 
     def add_words(self, *words: int) -> int:
-        """New words of X; the place of the first."""
+        """Add words to X; returns the offset of the first."""
         place = len(self.words)
         self.words.extend(words)
         return place
 
     def action(self, *words: int) -> int:
-        """The value that stands for a new action."""
+        """Add an action; returns the value that stands for it."""
         return FIRST_ACTION - self.add_words(*words)
 
     def put(self, rows: Iterable[int], byte: int, value: int) -> None:
-        """Write one value into some rows; quicker than to index `rows` with lists."""
+        """Write one value into several rows; faster than indexing `rows` with lists."""
         found = self._rows
         for row in rows:
             found[row, byte] = value
 
     def add_row_of(self, values: list[int], index: NDArray[np.integer[Any]]) -> int:
-        """A new row with values[index[b]] for byte b; its number."""
+        """Add a row with values[index[b]] for byte b; returns its number."""
         number = self.add_rows(1)
         np.array(values, dtype=np.int32).take(index, out=self._rows[number], mode="clip")
         return number
 
     def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0, slice_id: int = 0) -> int:
-        """A state whose row is made when it is asked for."""
+        """Add a state whose row is made on demand; returns its number."""
         number = len(self.states) // STATE_WORDS
         self.states.extend((UNKNOWN_ROW, NO_BYTE, NONE, -1, acc, block, slice_id, 0))
         self.makers[number] = maker
@@ -216,14 +216,14 @@ class Tables:
 
     @property
     def published(self) -> Snapshot:
-        """What was published last."""
+        """The latest snapshot."""
         assert self.snapshot is not None
         return self.snapshot
 
     def publish(self) -> Snapshot:
-        """The arrays for compiled code, with room to grow. Only open rows may be made from here on, by `complete`."""
+        """Make the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
-        grows = bool(self.makers)  # room that is not written to takes no memory, and to copy it all takes long
+        grows = bool(self.makers)  # unwritten room takes no memory, and copying everything takes long
         S = np.empty((size + grows * max(1024, size) + 1, STATE_WORDS), dtype=np.int32)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
         rows = np.empty((num_rows + grows * max(512, num_rows), 256), dtype=np.int32)
@@ -234,8 +234,8 @@ class Tables:
         self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot
 
-    def tell_freedom(self, state: int) -> Snapshot:
-        """Note of a state inside a string, where a character begins, whether any plain text may follow; the snapshot to go on with."""
+    def record_freedom(self, state: int) -> Snapshot:
+        """Record whether any plain text may follow a state inside a string, between characters; returns the snapshot to use."""
         with self.lock:
             width = IS_FREE if self.embedded[state].is_free(state) else IS_BOUND
             self.set_state(state, WIDTH, width)
@@ -243,7 +243,7 @@ class Tables:
             return self.published
 
     def complete(self, state: int) -> Snapshot:
-        """Make the row of a state that compiled code asked for; the snapshot to go on with.
+        """Make the row of a state that compiled code asked for; returns the snapshot to continue with.
 
         Raises:
             GrammarError: the budget of the grammar is used up.
@@ -268,5 +268,5 @@ class Tables:
             if end > num_states:
                 flat[STATE_WORDS * num_states : STATE_WORDS * end] = states[STATE_WORDS * num_states :]
             flat[begin + 1 : begin + STATE_WORDS] = states[begin + 1 : begin + STATE_WORDS]
-            flat[begin] = states[begin]  # the row last: from now on readers see it
+            flat[begin] = states[begin]  # the row last: from here on readers see it
             return snapshot

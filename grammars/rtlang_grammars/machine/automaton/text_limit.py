@@ -1,31 +1,31 @@
-"""Ends of texts that are too long to be written out: an array may have to have a billion elements.
+"""Bound on the length of completions: an array may require a billion elements.
 
-No generation takes so many tokens, so an end beyond the bound is as good as none; but it must not be put together to find that out.
+No generation takes so many tokens, so a completion beyond the bound counts as none; it must be rejected before it is assembled.
 """
 
 from __future__ import annotations
 
 MAX_BYTES = 8 << 20
-"""Of one end; with a token for every byte, more than the longest generation may take."""
-MAX_KEPT_BYTES = 8 * MAX_BYTES
-"""Of all the ends that a grammar keeps."""
+"""Of one completion; with one token per byte, more than the longest generation."""
+MAX_CACHED_BYTES = 8 * MAX_BYTES
+"""Of all completions that a grammar caches."""
 
 
 class LongTextError(Exception):
-    """An end is longer than MAX_BYTES."""
+    """A completion is longer than MAX_BYTES."""
 
 
 class Room:
-    """What is left of MAX_BYTES for one end. Owned by whoever puts that together."""
+    """Bytes left of MAX_BYTES for one completion. Owned by the code that assembles it."""
 
     def __init__(self) -> None:
         self._left = MAX_BYTES
 
     def take(self, num_bytes: int) -> None:
-        """So many bytes more.
+        """Use up some bytes.
 
         Raises:
-            LongTextError: they have no room.
+            LongTextError: not enough bytes are left.
         """
         self._left -= num_bytes
         if self._left < 0:

@@ -1,11 +1,10 @@
-"""The decorator of compiled functions: kept on disk under a name that changes with any source they are made of.
+"""Compiles functions with numba and caches them on disk, under a name that changes with every source they contain.
 
-numba keeps what it compiled per source file and does not see that a function it built in comes from another file that has changed.
+numba's own cache is keyed by one source file and misses changes in inlined functions from other files.
 
-Compiling takes ten seconds and more where nothing is on disk. All arithmetic here is on integers, so until the code is there Python itself
-can run the same sources: `interpret`, and `use_compiled` once it is. Arrays are all that is kept from call to call, so either may go on
-where the other stopped. A step usually takes Python milliseconds with a small vocabulary; a walk over a large one, or along hundreds of
-ways at once, takes it seconds.
+Compiling everything takes ten seconds or more where nothing is cached. All arithmetic here is on integers, so Python can run the same
+sources meanwhile: `interpret`, then `use_compiled`. Arrays are the only state between calls, so both can continue each other's work.
+Interpreted, a step takes milliseconds with a small vocabulary, but seconds with a large one or with hundreds of parallel heads.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SOURCES = (
 
 
 class _Here(threading.local):
-    """Of a thread: whether it runs compiled code where others interpret."""
+    """Per thread: whether it runs compiled code while others interpret."""
 
     is_compiled = False
 
@@ -47,7 +46,7 @@ _here = _Here()
 
 
 class Entry:
-    """A compiled function that Python calls."""
+    """A compiled function called from Python."""
 
     __slots__ = ("_dispatcher", "_run")
 
@@ -59,8 +58,8 @@ class Entry:
 
     @property
     def is_missing_on_disk(self) -> bool:
-        """Whether it was never compiled from the present sources for this Python, and can be kept where it is."""
-        cache = getattr(self._dispatcher, "_cache", None)  # a plain function, if numba compiles nothing
+        """Whether it could be cached on disk but is not, for the present sources and this Python version."""
+        cache = getattr(self._dispatcher, "_cache", None)  # a plain function if numba is disabled
         folder = None if cache is None else cache.cache_path
         name = self._dispatcher.__qualname__
         version = f"py{sys.version_info[0]}{sys.version_info[1]}"
@@ -69,11 +68,11 @@ class Entry:
 
     @property
     def is_interpreted(self) -> bool:
-        """Whether Python runs the source."""
+        """Whether Python interprets the source."""
         return self._run is not self._dispatcher
 
     def interpret(self) -> None:
-        """Have Python run the source from now on."""
+        """Interpret the source from now on."""
         code, source = self._dispatcher, _interpreted(self._dispatcher)
         self._run = lambda *arguments: (code if _here.is_compiled else source)(*arguments)
 
@@ -86,31 +85,31 @@ _entries: list[Entry] = []
 
 
 def is_any_missing_on_disk() -> bool:
-    """Whether there is something to compile ahead of time, of the modules imported so far."""
+    """Whether some function of the modules imported so far has no cached code."""
     return any(entry.is_missing_on_disk for entry in _entries)
 
 
 def is_interpreted() -> bool:
-    """Whether Python runs the sources."""
+    """Whether the sources are interpreted."""
     return any(entry.is_interpreted for entry in _entries)
 
 
 def interpret() -> None:
-    """Have Python run all sources, until `use_compiled`. The results are the same."""
+    """Interpret all sources until `use_compiled`. The results are the same."""
     if not is_interpreted():
         for entry in _entries:
             entry.interpret()
 
 
 def use_compiled() -> None:
-    """Run compiled code, as from the start; what is not on disk is compiled when first called."""
+    """Run compiled code, the default; functions without cached code are compiled when first called."""
     for entry in _entries:
         entry.use_compiled()
 
 
 @contextmanager
 def use_compiled_here() -> Iterator[None]:
-    """Run compiled code in this thread, whatever others do."""
+    """Run compiled code in this thread, whatever other threads do."""
     _here.is_compiled = True
     try:
         yield
@@ -119,16 +118,17 @@ def use_compiled_here() -> Iterator[None]:
 
 
 def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile with numba when first called, and keep the result beside the source or in the user's cache directory.
+    """Compile with numba on the first call, and cache the result beside the source or in the user's cache directory.
 
     Args:
-        inner: only compiled code calls the function: it has no entry from Python, and is kept on disk as part of those that call it. Others
-            are for Python alone (`Entry`).
-        is_rare: most processes never call it, so it is not compiled ahead of time, nor interpreted.
+        inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. Other functions are
+        called
+            from Python only (`Entry`).
+        is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
 
-    Nothing here makes arrays, so all go without numba's counting of references, which takes longer than a step of a walk (atomic additions
-    for every array handed on). numba compiles a function again for every combination of the types it is called with, so calls hand over
-    int64 everywhere.
+    No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a
+    walk (atomic additions for every array argument). numba compiles a function again for every combination of argument types, so callers
+    pass int64 everywhere.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -136,7 +136,7 @@ def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> C
         options.update(_nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner)
         try:
             dispatcher = njit(cache=not inner, **options)(function)
-        except RuntimeError:  # numba found no directory that it may write its cache to
+        except RuntimeError:  # numba found no writable cache directory
             dispatcher = njit(**options)(function)
         if inner or is_rare:
             return dispatcher
@@ -148,7 +148,7 @@ def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> C
 
 @functools.cache
 def _interpreted(dispatcher: Any) -> FunctionType:
-    """The source of a compiled function as a function of Python, which calls such functions only."""
+    """The source of a compiled function as a Python function that calls only such functions."""
     source = getattr(dispatcher, "py_func", dispatcher)
     names = {**source.__globals__}
     function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)

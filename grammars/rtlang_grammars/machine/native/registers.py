@@ -48,7 +48,7 @@ def is_seen(X, W, o, r, name):  # pragma: no cover
 
 @compiled(inner=True)
 def count_missing(X, W, o, r):  # pragma: no cover
-    """Required names that have not come yet."""
+    """Required names that were not seen."""
     missing = 0
     for i in range((X[o + OBJ_NAMES] + BITS - 1) // BITS):
         word = X[X[o + OBJ_REQUIRED] + i] & ~seen_word(X, W, o, r, i)
@@ -65,7 +65,7 @@ def is_required(X, o, name):  # pragma: no cover
 
 @compiled(inner=True)
 def slack(X, W, o, r):  # pragma: no cover
-    """Properties that may come beside the missing ones; a large number where nothing bounds them."""
+    """Properties allowed beside the missing ones; a large number where they are unbounded."""
     most = X[o + OBJ_MAX]
     if most < 0:
         return 1 << 30
@@ -74,7 +74,7 @@ def slack(X, W, o, r):  # pragma: no cover
 
 @compiled(inner=True)
 def is_in_order(X, W, o, r, name):  # pragma: no cover
-    """Whether an ordered object may go on with a name: no required one is passed over, and enough others are left behind it."""
+    """Whether an ordered object may continue with a name: it skips no required name and leaves enough names behind it."""
     last = name // BITS
     for i in range(last + 1):
         word = X[X[o + OBJ_REQUIRED] + i] & ~seen_word(X, W, o, r, i)
@@ -89,7 +89,7 @@ def is_in_order(X, W, o, r, name):  # pragma: no cover
 
 @compiled(inner=True)
 def may_come(X, W, o, r, low, high):  # pragma: no cover
-    """Whether a name of the leaves low..high may still come."""
+    """Whether a name of the leaves low..high is still allowed."""
     free = slack(X, W, o, r)
     leaves = X[o + OBJ_LEAVES]
     for leaf in range(low, high):
@@ -114,12 +114,12 @@ def may_close(X, W, o, r):  # pragma: no cover
 
 @compiled(inner=True)
 def with_property(X, W, o, r, name, top):  # pragma: no cover
-    """The register after one more property (`name` < 0: one that is not declared), and the new top of the arena; top 0: no space."""
+    """The register after one more property (`name` < 0: undeclared), and the new top of the arena; top 0: no space."""
     num_words, is_ordered = X[o + OBJ_WORDS], X[o + OBJ_IS_ORDERED] != 0
     if num_words == 0:
         if name >= 0:
             r |= np.int64(1) << np.int64(name)
-            if is_ordered:  # those before it have had their turn
+            if is_ordered:  # earlier names are no longer allowed
                 r |= (np.int64(1) << np.int64(name)) - 1
         return r, top
     if top + num_words + 1 > W.shape[0]:
@@ -138,7 +138,7 @@ def with_property(X, W, o, r, name, top):  # pragma: no cover
 
 @compiled(inner=True)
 def act(X, W, a, r, top):  # pragma: no cover
-    """Take the action at X[a] that reads or writes the register: (next state or -1, register, top; top 0: no space)."""
+    """Execute the action at X[a] that reads or writes the register: (next state or -1, register, top; top 0: no space)."""
     kind = X[a]
     target = np.int64(-1)
     if kind == COUNT:
@@ -189,5 +189,5 @@ def act(X, W, a, r, top):  # pragma: no cover
 
 @compiled(is_rare=True)
 def act_alone(X, W, a, r, top):  # pragma: no cover
-    """`act`, for Python."""
+    """`act`, callable from Python."""
     return act(X, W, a, r, top)

@@ -1,9 +1,9 @@
-"""The compiled steps: one byte from a set of heads, over frames, registers and alternatives.
+"""Compiled steps: one byte from a set of heads, over frames, registers and alternatives.
 
-`step_one` follows a single head as long as everything is determined, which is nearly always; `step_many` does the same for sets of heads
-and for what is ambiguous. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; going
-back to an earlier depth of a walk is resetting the arena's top. A row that has not been made yet ends the step with NEED_ROW and nothing
-changed but the arena's top; the caller has it made and takes the step again.
+`step_one` follows a single head as long as everything is determined, which is nearly always; `step_many` handles sets of heads and
+ambiguity. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; returning to an
+earlier depth of a walk resets the arena's top. A row that is not made yet ends the step with NEED_ROW and leaves everything but the
+arena's top unchanged; the caller has the row made and repeats the step.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -55,7 +55,7 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.registers import act
 
-_FEW = 8  # heads; more are looked up by hash
+_FEW = 8  # heads; more are found by hash
 
 
 @njit(inline="always")
@@ -69,7 +69,7 @@ def value(S, T, s, b):  # pragma: no cover
 
 @compiled(inner=True)
 def touch(W, node):  # pragma: no cover
-    """Note that a frame of the configuration was read."""
+    """Record that a frame of the configuration was read."""
     if node < W[LENGTH]:
         level = 1
         while level < W[NUM_LEVELS] and node >= W[BOUNDS + min(level, MAX_LEVELS - 1)] and level < MAX_LEVELS:
@@ -104,7 +104,7 @@ def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
 def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
     """One byte from one head: (code, state, register, node, top). NEED_ROW: of that state; MANY: see `step_many`.
 
-    Built into its callers: as a call of its own it took three times as long, nearly all for handing over arrays.
+    Inlined into its callers: a call took three times as long, mostly for passing arrays.
     """
     code = np.int64(MANY)
     t = np.int64(0)
@@ -160,7 +160,7 @@ def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
 
 @compiled(inner=True)
 def same_register(S, W, s, a, b):  # pragma: no cover
-    """Whether two registers of state `s` hold the same."""
+    """Whether two registers of state `s` are equal."""
     if a == b:
         return True
     size = S[s, BLOCK]
@@ -174,7 +174,7 @@ def same_register(S, W, s, a, b):  # pragma: no cover
 
 @compiled(inner=True)
 def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
-    """Add a head to H[low:high] unless it is there; the new end, -1 without space.
+    """Add a head to H[low:high] unless it is there; returns the new end, -1 without space.
 
     With `buckets` > 0 the heads are found through chains (their fourth column) from out[buckets:buckets + BUCKETS].
     """
@@ -201,7 +201,7 @@ def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
 
 @compiled(inner=True)
 def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
-    """One byte from the heads H[low:high]; the next heads are written behind them. OK: out[0] is their end, out[3] the top."""
+    """One byte from the heads H[low:high]; the next heads are written after them. OK: out[0] is their end, out[3] the top."""
     end = np.int64(high)
     num = np.int64(0)
     at_heads, at_queue = np.int64(0), np.int64(0)
@@ -213,7 +213,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
         s, r, n = H[i, 0], H[i, 1], H[i, 2]
         v, acc = value(S, T, s, b), S[s, ACC]
         if v >= 0 and (acc != ENDS_OR_GOES_ON or n == ROOT):
-            # Heads that become equal here are put together where there are few, or later where their frame ends.
+            # Heads that become equal here are merged where there are few, otherwise later where their frame ends.
             if at_heads == 0:
                 end = add_head(S, W, H, high, end, np.int64(v), r, n, out, np.int64(0))
             elif end < H.shape[0]:
@@ -305,7 +305,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                 if num < 0:
                     return NO_SPACE
                 continue
-            # One edge more, behind the first. Equal ones are looked for where there are few; else they only cost a little time.
+            # Add an edge after the first. Equal edges are searched for only where there are few; a duplicate costs a little time.
             first = node + NODE_EDGE
             e = first if at_heads == 0 else ROOT
             while e != ROOT:

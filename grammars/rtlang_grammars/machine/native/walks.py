@@ -1,4 +1,4 @@
-"""Compiled walks over configurations: along a text, over the token trie, and back into a configuration of its own.
+"""Compiled walks over configurations: along a text, over the token trie, and back into a new configuration.
 
 The workspace of a walk is seven arrays, owned by one thread at a time: the arena W (it begins with a copy of the configuration), the heads
 H and the worklist Q, int64 [n, 4], the depths D, int64 [max_depth + 2, 3], P and R, int64 [max_depth + 2] (of `walk`), and `out`, int64.
@@ -47,7 +47,7 @@ _ABOVE = ~0xFFFFFFFF
 
 @compiled(inner=True)
 def load(C, W, H, D):  # pragma: no cover
-    """Put a configuration at the beginning of the workspace; False where it is too small."""
+    """Copy a configuration to the beginning of the workspace; False where it does not fit."""
     length, num = C[LENGTH], C[NUM_HEADS]
     if length > W.shape[0] or num > H.shape[0]:
         return False
@@ -62,7 +62,7 @@ def load(C, W, H, D):  # pragma: no cover
 
 @compiled(inner=True)
 def enlist(W, Q, num, n):  # pragma: no cover
-    """Add a node to the list Q[:num] unless it is marked; the new length, -1 without space."""
+    """Add a node to the list Q[:num] unless it is marked; returns the new length, -1 without space."""
     if W[n + NODE_NEXT] == _MARK:
         return num
     if num >= Q.shape[0]:
@@ -74,7 +74,7 @@ def enlist(W, Q, num, n):  # pragma: no cover
 
 @compiled(inner=True)
 def is_complete(S, W, H, Q, end):  # pragma: no cover
-    """Whether one of the heads H[:end] may end with nothing left to return to: 1, 0 or NO_SPACE."""
+    """Whether one of the heads H[:end] may end with no frame to return to: 1, 0 or NO_SPACE."""
     num = np.int64(0)
     answer = 0
     for i in range(end):
@@ -117,11 +117,11 @@ def completes(S, C, W, H, Q, D):  # pragma: no cover
 def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
     """Write the tokens of `trie` that can follow the configuration C into `ids`, beginning at record `p` (0: from the start).
 
-    OK: out[1] is the level of frames that was read, out[5] whether the text is complete, out[6] the records looked at, out[7] the number of
-    tokens. Otherwise out[1] is the record to go on from, and with NEED_ROW out[0] the state whose row is needed.
+    OK: out[1] is the deepest level of frames that was read, out[5] whether the text is complete, out[6] the number of records visited,
+    out[7] the number of tokens. Otherwise out[1] is the record to resume from, and with NEED_ROW out[0] the state whose row is needed.
 
-    Nearly all bytes lead one head from one state to another, in its frame as it was. Then all that is kept of a depth is
-    P[depth], the state and above it the depth whose head has the frame, and R[depth], the register. What else can happen is left to `step`.
+    Nearly all bytes lead one head from one state to another within the same frame. Then a depth only stores P[depth], the state with the
+    depth of the head that has the frame in the upper bits, and R[depth], the register. Everything else is left to `step`.
     """
     if p == 0:
         if not load(C, W, H, D):
@@ -257,7 +257,7 @@ def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
 
 @compiled(inner=True)
 def copy_block(S, W, s, at, C, top):  # pragma: no cover
-    """Move the block of words that the register at C[at] of state `s` names, if it does, behind `top`; the new top, -1 without space."""
+    """Move the block of words of the register at C[at] of state `s`, if it has one, behind `top`; returns the new top, -1 without space."""
     size = S[s, BLOCK]
     r = C[at]
     if size == 0 or r == 0:
@@ -272,7 +272,7 @@ def copy_block(S, W, s, at, C, top):  # pragma: no cover
 
 @compiled(inner=True)
 def place(W, C, at, top):  # pragma: no cover
-    """The place in C of the node named at C[at], reserved behind `top` where it has none; the new top, -1 without space."""
+    """The place in C of the node named at C[at], reserved behind `top` if it has none; returns the new top, -1 without space."""
     n = C[at]
     if n == ROOT:
         return top
@@ -293,7 +293,7 @@ def place(W, C, at, top):  # pragma: no cover
 
 @compiled()
 def compact(S, W, H, D, C):  # pragma: no cover
-    """Write the heads of D[0] and what they can reach as a configuration into C; its length, -1 where C is too small. Spoils W."""
+    """Write the heads of D[0] and all they reach as a configuration into C; returns its length, -1 without room. Overwrites W."""
     num = D[0, 1]
     top = HEADS + 3 * num
     if top > C.shape[0]:
@@ -364,7 +364,7 @@ def compact(S, W, H, D, C):  # pragma: no cover
 def forced(S, T, X, C, W, H, Q, D, text, out):  # pragma: no cover
     """Write the bytes that must come next into `text`, as many as fit.
 
-    OK: out[1] is their number, and the heads behind them are those of D[0]. NEED_ROW, NO_SPACE: as `walk`.
+    OK: out[1] is their number, and the heads after them are those of D[0]. NEED_ROW, NO_SPACE: as `walk`.
     """
     if not load(C, W, H, D):
         return NO_SPACE

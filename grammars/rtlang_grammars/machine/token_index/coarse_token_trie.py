@@ -1,8 +1,8 @@
-"""The tokens of a vocabulary by what they are in grains (`regular.grains`), with a trie that has each such text once.
+"""The tokens of a vocabulary grouped by their coarse classes, with a trie that holds one text of each group.
 
-Where a pattern tells no characters of one grain apart, a walk over this trie, which has a tenth of the records, says for whole groups of
-tokens whether they may follow. Tokens with a quote or a backslash may leave a string or spell a character by its number, and some are no
-whole characters: each of those is a group of its own.
+Where a pattern treats all characters of a coarse class alike, a walk over this trie, which has a tenth of the records, decides whole
+groups of tokens. Tokens with a quote or a backslash may leave a string or begin an escape, and some tokens split characters: each of
+these is a group of its own.
 """
 # mypy: disable-error-code="no-untyped-call"
 
@@ -20,9 +20,9 @@ from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClas
 
 _MAGIC = b"rtlang-coarse-1\n"
 _LARGE_GROUP = 300
-"""Tokens; the masks of larger groups are kept as such: 66 of the 20,000 groups of Qwen2."""
+"""Tokens; larger groups store their mask: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
-"""Groups that follow each other are together in blocks of 2 to the power of this, whose masks are kept, too: 150 in all for Qwen2."""
+"""Consecutive groups form blocks of 2 to the power of this, which store their masks: 150 in all for Qwen2."""
 
 
 _Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
@@ -30,13 +30,13 @@ _Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoarseTokenTrie:
-    """Groups of tokens that are the same in grains, in the order of their texts in grains. Immutable.
+    """Groups of tokens with equal coarse text, ordered by that text. Immutable.
 
     Attributes:
         nodes: records of a trie with one text of each group, numbered as the tokens are in `TokenTrie.nodes`.
         offsets: int64 [num_groups + 1], group i is members[offsets[i]:offsets[i + 1]].
         members: int32, token ids.
-        large: int32 [num_groups], where a group's mask is among `masks`, else -1.
+        large: int32 [num_groups], index of a group's mask in `masks`, else -1.
         masks: uint32 [num_large, num_mask_words].
         blocks: uint32 [num_blocks, num_mask_words], of all groups in a block.
     """
@@ -49,17 +49,17 @@ class CoarseTokenTrie:
     blocks: NDArray[np.uint32]
 
     def count(self, groups: NDArray[np.int32]) -> int:
-        """The tokens of some groups."""
+        """Number of tokens in some groups."""
         return int(total(groups, self.offsets))
 
     def tokens(self, groups: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Their ids."""
+        """Token ids of some groups."""
         ids = np.empty(self.count(groups), dtype=np.int32)
         gather(groups, self.offsets, self.members, ids)
         return ids
 
     def mask(self, groups: NDArray[np.int32]) -> NDArray[np.uint32]:
-        """Their mask, uint32 [num_mask_words]; the groups ascending."""
+        """Mask of some groups in ascending order, uint32 [num_mask_words]."""
         row = np.zeros(self.blocks.shape[1], dtype=np.uint32)
         spread(groups, self.offsets, self.members, self.large, self.masks, self.blocks, row)
         return row
@@ -77,7 +77,7 @@ def total(groups, offsets):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @compiled(nogil=True)  # type: ignore[misc, unused-ignore]
 def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the members of some groups one after the other into `ids`."""
+    """Write the members of some groups consecutively into `ids`."""
     count = np.uint64(0)
     for i in range(groups.shape[0]):
         for at in range(offsets[groups[i]], offsets[groups[i] + 1]):
@@ -87,8 +87,9 @@ def gather(groups, offsets, members, ids):  # type: ignore[no-untyped-def] # pra
 
 @compiled(nogil=True)  # type: ignore[misc, unused-ignore]
 def spread(groups, offsets, members, large, masks, blocks, row):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Set the bits of the members of some groups, which ascend, in a `row` that has none of their block. Where few of a block are missing,
-    all of it is set, and these are taken away again."""
+    """Set the bits of the members of some groups in a `row` that has none of their blocks. Groups ascend. Where few groups of a block are
+    missing, the whole block is set and these are cleared.
+    """
     num = groups.shape[0]
     i = 0
     while i < num:
@@ -138,7 +139,7 @@ def write_group(group, offsets, members, large, masks, is_set, row):  # type: ig
 
 
 def coarse_token_tries(trie: TokenTrie, num_words: int, cache: ArrayCache | None = None) -> tuple[CoarseTokenTrie, ...]:
-    """The tries of a vocabulary, one for each level of coarse classes, read from the cache where they are there."""
+    """The tries of a vocabulary, one for each level of coarse classes; read from the cache if present."""
     name = f"coarse-{trie.name}"
     magic = _MAGIC + hashlib.blake2b(repr(LEVELS).encode(), digest_size=16).digest()
     arrays = None if cache is None else cache.read(name, magic)
@@ -151,7 +152,7 @@ def coarse_token_tries(trie: TokenTrie, num_words: int, cache: ArrayCache | None
 
 
 def _groups_of(trie: TokenTrie) -> list[_Groups]:
-    """For each level of grains nodes, offsets and members as in `CoarseTokenTrie`."""
+    """For each level: nodes, offsets and members as in `CoarseTokenTrie`."""
     texts: list[str] = []
     ids: list[int] = []
     single: dict[bytes, int] = {}
@@ -172,7 +173,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
     token_ids = np.array(single_ids + ids, dtype=np.int32)
     of_text = np.arange(len(texts))
     found: list[_Groups] = []
-    for level in reversed(LEVELS):  # a coarser level is made of the groups of the finer one
+    for level in reversed(LEVELS):  # a coarser level merges groups of the finer one
         texts, merged = _coarsened(texts, level)
         of_text = merged[of_text]
         groups = np.concatenate((np.array(numbers, dtype=np.int64), of_text + len(single)))
@@ -181,7 +182,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
 
 
 def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[str], NDArray[np.int64]]:
-    """The different texts in grains, and which of them each text is."""
+    """The distinct coarse texts, and the index of the coarse text of each text."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).copy()
     ascii_table = np.arange(128, dtype=np.uint32)
     is_beyond = points >= 128
@@ -207,7 +208,7 @@ def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[s
 
 
 def _sorted_groups(texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32]) -> _Groups:
-    """`groups`: which of the texts each token is."""
+    """`groups`: for each token, the index of its text."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int64)
     rank[order] = np.arange(len(texts))

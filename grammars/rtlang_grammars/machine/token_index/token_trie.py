@@ -1,8 +1,8 @@
 """The token trie: all tokens of a vocabulary as one flat array, depth first, with links over whole subtrees.
 
-One record of 8 bytes a node, in the order of a depth-first walk: a walk that refuses a node goes on behind its subtree, any other goes on
-with the next record. Tokens that spell the same bytes are nodes of their own beside each other. Built by compiled code from the sorted
-tokens, and kept on disk under a checksum, since sorting a large vocabulary takes longer than reading the result.
+One record of 8 bytes per node, in the order of a depth-first walk: a walk that rejects a node continues after its subtree, otherwise with
+the next record. Tokens with equal bytes are adjacent nodes. Built by compiled code from the sorted tokens, and cached on disk, since
+sorting a large vocabulary takes longer than reading the result.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class ArrayCache(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTrie:
-    """A vocabulary ready for walks. Immutable.
+    """A vocabulary prepared for walks. Immutable.
 
     Attributes:
         nodes: int64 [num_nodes], the records.
-        data: uint8, the bytes of all tokens, one after the other.
-        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty where the id is no text.
-        order: int32, the ids of tokens that are text, sorted by their bytes.
+        data: uint8, the bytes of all tokens, concatenated.
+        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty where the id is not text.
+        order: int32, the ids of text tokens, sorted by their bytes.
         max_depth: bytes of the longest token.
-        name: of its cache entry; a digest of the tokens.
+        name: name of its cache entry, a digest of the tokens.
     """
 
     nodes: NDArray[np.int64]
@@ -67,7 +67,7 @@ class TokenTrie:
 
 
 def token_trie(vocabulary: Vocabulary, cache: ArrayCache | None = None) -> TokenTrie:
-    """The trie of a vocabulary, read from the cache where it is there."""
+    """The trie of a vocabulary; read from the cache if present."""
     silent = vocabulary.silent_ids
     texts = [
         b"" if i in silent or len(text) > MAX_TOKEN_BYTES else text for i, text in enumerate(vocabulary.token_bytes)
@@ -101,7 +101,7 @@ def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np
 
 @compiled(nogil=True)  # type: ignore[misc, unused-ignore]
 def _build(data, offsets, order, nodes, path):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write the records into `nodes` (or only count them, where it is empty); returns their number. `path`: the record on every depth."""
+    """Write the records into `nodes` (only count them if it is empty); returns their number. `path`: the record on every depth."""
     writes = nodes.shape[0] > 0
     depth = 0
     count = 0
@@ -115,7 +115,7 @@ def _build(data, offsets, order, nodes, path):  # type: ignore[no-untyped-def] #
             begin, stop = offsets[previous], offsets[previous + 1]
             while common < length and common < stop - begin and data[start + common] == data[begin + common]:
                 common += 1
-            if common == length:  # the same bytes once more
+            if common == length:  # equal bytes
                 common = length - 1
         while depth > common:
             if writes:

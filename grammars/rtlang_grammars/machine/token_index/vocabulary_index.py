@@ -1,7 +1,7 @@
-"""What belongs to a vocabulary: its trie, slices of it, and the workspaces of the threads that walk it.
+"""A vocabulary prepared for masks: its trie, slices of it, and the workspaces of the threads that walk it.
 
-A slice is a set of tokens that certainly may follow in some kind of state, whatever the frames around it hold, with a trie of all other
-tokens: a mask there is a copy of the slice and a short walk. Inside a JSON string these are the tokens without a quote, 96 % of them.
+A slice is a set of tokens that are certainly allowed in some kind of state, whatever its frames hold, with a trie of all other tokens: a
+mask there is a copy of the slice and a short walk. Inside a JSON string these are the tokens without a quote, 96 % of them.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 REACH = 32
-"""Tokens of more bytes are long: 240 of 151,936 in the vocabulary of Qwen2."""
+"""Longer tokens, in bytes, count as long: 240 of 151,936 in the vocabulary of Qwen2."""
 
 SHORT = (16, 10)
-"""Code points of slices of short tokens: 99 % and 94 % of the tokens without a quote."""
+"""Code points of the slices of short tokens: 99 % and 94 % of the tokens without a quote."""
 
 _MAX_ARENA = 1 << 24
 _MAX_HEADS = 1 << 16
@@ -55,13 +55,13 @@ class Workspace:
 
     Attributes:
         W, H, Q, D, P, R, ids, out: see `walks`.
-        C: int64, where a new configuration is put together.
+        C: int64, where a new configuration is assembled.
     """
 
     __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
-        # Large, so that they hardly ever grow: memory is only taken as it is first written.
+        # Large, so that they rarely grow: memory is only taken when it is first written.
         self.ids: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.W: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
         self.C: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
@@ -73,13 +73,15 @@ class Workspace:
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
-        """Double everything, keeping what it holds.
+        """Double all arrays and keep their contents.
 
         Raises:
             GrammarError: the bound is reached.
         """
         if len(self.W) >= _MAX_ARENA or len(self.H) >= _MAX_HEADS * 4:
-            raise GrammarError("too ambiguous or nested too deeply: the text needs more frames than are kept")
+            raise GrammarError(
+                "too ambiguous or nested too deeply: the text needs more than {_MAX_HEADS} heads or {_MAX_ARENA} words of frames"
+            )
         for name in ("W", "C", "H", "Q"):
             old = getattr(self, name)
             grown = np.zeros((2 * len(old), *old.shape[1:]), dtype=np.int64)
@@ -101,18 +103,20 @@ class Slice:
 
 
 class VocabularyIndex:
-    """A vocabulary ready for masks. Safe to use from several threads.
+    """A vocabulary prepared for masks. Safe to use from several threads.
 
     Attributes:
         vocabulary, trie: as given.
         slices: by SLICE.
         long_tokens: trie of the long tokens.
-        coarse_tries: its tokens by their coarse classes, one trie for each level.
-        is_long, short_tokens: bool by token id, the long ones; uint32 [num_mask_words], all others.
+        coarse_tries: the tokens grouped by coarse classes, one trie for each level.
+        is_long: bool by token id.
+        short_tokens: mask of all other tokens, uint32 [num_mask_words].
         counted_others: tries of the short and of the long tokens that are not in the counted slice.
-        no_tokens, no_ids: uint32 [num_mask_words], a mask without any, and int32 [0].
+        no_tokens: an empty mask, uint32 [num_mask_words].
+        no_ids: an empty array, int32 [0].
         end_ids: int32, the end tokens.
-        num_words: of a mask.
+        num_words: words of a mask.
     """
 
     def __init__(self, vocabulary: Vocabulary, cache: ArrayCache | None = None) -> None:
@@ -142,7 +146,7 @@ class VocabularyIndex:
 
     @property
     def workspace(self) -> Workspace:
-        """The calling thread's."""
+        """The workspace of the calling thread."""
         found: Workspace | None = getattr(self._local, "workspace", None)
         if found is None:
             found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
@@ -154,7 +158,7 @@ class VocabularyIndex:
         return self.trie.max_depth
 
     def counted(self, room: int) -> NDArray[np.uint32]:
-        """The tokens of the counted slice that begin at most `room` code points, uint32 [num_mask_words]."""
+        """The tokens of the counted slice with at most `room` code points, uint32 [num_mask_words]."""
         if room >= self.max_depth:
             return self.slices[COUNTED_SLICE].mask
         found = self._counted.get(room)
@@ -166,7 +170,7 @@ class VocabularyIndex:
         return found
 
     def short(self, length: int) -> Slice | None:
-        """Tokens of the counted slice that begin at most so many code points, or fewer; None where that leaves out too many."""
+        """The largest slice of short tokens with at most `length` code points; None where it would leave out too many."""
         return next((self._short[room] for room in SHORT if room <= length), None)
 
     def _short_slice(self, room: int) -> Slice:
@@ -179,7 +183,7 @@ class VocabularyIndex:
         return self.trie.part(token_ids[~is_long]), self.trie.part(token_ids[is_long])
 
     def _count_code_points(self) -> NDArray[np.int32]:
-        """Code points that each token of the counted slice begins; 0 for other tokens."""
+        """Number of code points that begin in each token of the counted slice; 0 for other tokens."""
         trie = self.trie
         counts = np.zeros(len(trie.data) + 1, dtype=np.int64)
         np.cumsum((trie.data & 0xC0) != 0x80, out=counts[1:])
@@ -217,7 +221,7 @@ class VocabularyIndex:
 
 
 def start_configuration(state: int) -> NDArray[np.int64]:
-    """One head at `state` with nothing to return to."""
+    """A configuration with one head at `state` and no frame to return to."""
     configuration = np.zeros(HEADS + 3, dtype=np.int64)
     configuration[LENGTH] = configuration[BOUNDS] = HEADS + 3
     configuration[NUM_LEVELS] = configuration[NUM_HEADS] = 1

@@ -130,7 +130,7 @@ def test_names_are_counted_as_their_pattern_says(schema: dict[str, Any]) -> None
         if not isinstance(value, dict):
             continue  # the same name twice
         fork = matcher.fork()
-        row = np.zeros(backend()._engine.num_words, dtype=np.int32)
+        row = np.zeros(backend()._index.num_words, dtype=np.int32)
         accepted = True
         for byte in text.encode():
             fork.fill_bitmask(row)
