@@ -1,0 +1,58 @@
+"""Where any plain text may come first: what is answered without looking at the states is what a search over texts says."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE
+from rtlang_grammars.regular.language import compile_regex
+from rtlang_grammars.spec.limits import Budget
+
+WAITS = [
+    "(?=.*a)(?=.*b).*",
+    ".*",
+    ".+",
+    "(?=.*[0-9])(?=[^]*x[a-c]+.*).{3,}",
+    r"(?=.*a)(?=.*b)(?=.*c)[^\n]*",
+    "(?:x|.*ab.*)",
+]
+DOES_NOT = [
+    "(?=.*a).{0,5}",
+    "(?=.*a)[ab]*",
+    "a.*",
+    ".*a",
+    "(?=.*\n).*",
+    "(?!.*a).*",
+    r"(?=.*a\n).*b.*",
+    "(?=a)(?=.*b).*",
+]
+ALPHABET = "ab0x c"
+
+
+@pytest.mark.parametrize("pattern", [*WAITS, *DOES_NOT])
+def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(pattern: str) -> None:
+    language = compile_regex(pattern)
+    automaton = language._code_point_automaton(Budget())
+    waits = (
+        automaton._dead_ends.can_wait(automaton._situations[automaton.start][0])
+        if automaton.start != NO_STATE
+        else False
+    )
+    assert waits is (pattern in WAITS)
+    if not waits:
+        return
+    assert automaton.free_length(automaton.start, 4, Budget()) is None
+    for text in map("".join, itertools.chain.from_iterable(itertools.product(ALPHABET, repeat=n) for n in range(4))):
+        ends = ("", "a", "b", "ab", "abc", "aab0x a", "cba0xcc", "xabc0")
+        assert any(language.accepts(text + end) for end in ends), text
+
+
+def test_many_lookaheads_ask_for_few_states() -> None:
+    language = compile_regex("".join(f"(?=.*{letter})" for letter in "abcdefghijklmnop") + ".*")
+    automaton = language._code_point_automaton(Budget())
+    assert automaton.free_length(automaton.start, 16, Budget()) is None
+    assert automaton.num_states < 20
+    assert language.accepts("ponmlkjihgfedcba")
+    assert not language.accepts("ponmlkjihgfedcb")

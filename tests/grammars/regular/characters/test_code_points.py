@@ -1,0 +1,53 @@
+"""Sets of code points against Python's sets."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rtlang_grammars.regular.characters import code_points
+from rtlang_grammars.regular.characters.code_points import CodePoints
+
+SMALL = 0xD7F8  # so that a window of code points holds surrogates
+pairs = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (SMALL + min(pair), SMALL + max(pair)))
+ranges = st.lists(pairs, max_size=5)
+
+
+def _members(points: CodePoints) -> set[int]:
+    return {each for first, last in points for each in range(first, min(last, SMALL + 100) + 1) if each >= SMALL}
+
+
+def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
+    return {each for first, last in pairs for each in range(first, last + 1) if not 0xD800 <= each <= 0xDFFF}
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ranges, ranges)
+def test_operations_are_those_of_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    mine, its = code_points.normalised(one), code_points.normalised(other)
+    in_mine, in_its = _scalars(one), _scalars(other)
+    everything = _scalars([(SMALL, SMALL + 100)])
+    assert _members(mine) == in_mine
+    assert _members(code_points.union(mine, its)) == in_mine | in_its
+    assert _members(code_points.intersection(mine, its)) == in_mine & in_its
+    assert _members(code_points.difference(mine, its)) == in_mine - in_its
+    assert _members(code_points.complement(mine)) & everything == everything - in_mine
+    assert code_points.size(mine) == len(in_mine)
+    for each in range(SMALL, SMALL + 32):
+        assert code_points.contains(mine, each) == (each in in_mine)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ranges)
+def test_equal_sets_are_equal_tuples(pairs: list[tuple[int, int]]) -> None:
+    points = code_points.normalised(pairs)
+    singles = [(each, each) for each in sorted(_scalars(pairs), reverse=True)]
+    assert code_points.normalised(singles) == points
+    assert code_points.complement(code_points.complement(points)) == points
+
+
+def test_there_is_no_set_of_a_surrogate() -> None:
+    assert code_points.single(0xD800) == code_points.NONE
+    assert code_points.single(0x61) == code_points.of_text("aa") == ((0x61, 0x61),)
+    assert code_points.complement(code_points.NONE) == code_points.ALL
+    assert code_points.size(code_points.ALL) == 0x110000 - 0x800
