@@ -75,7 +75,7 @@ class Cfg:
 
 def nullable_rules(cfg: Cfg) -> frozenset[int]:
     """The rules that match the empty text."""
-    return _derived(cfg, lambda symbol: False)
+    return _rules_deriving(cfg, lambda symbol: False)
 
 
 def productive_rules(cfg: Cfg, budget: Budget | None = None) -> frozenset[int]:
@@ -86,10 +86,10 @@ def productive_rules(cfg: Cfg, budget: Budget | None = None) -> frozenset[int]:
     """
     budget = budget or Budget()
     alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
-    return _derived(cfg, lambda symbol: alive[symbol.terminal])
+    return _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
 
 
-def _derived(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
+def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
     """The rules with an alternative all of whose tokens and rules hold."""
     missing: list[int] = []
     owner: list[int] = []
@@ -132,7 +132,7 @@ def reachable_rules(cfg: Cfg) -> frozenset[int]:
     return frozenset(found)
 
 
-def pruned(cfg: Cfg, budget: Budget | None = None) -> Cfg:
+def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
     """The same language without what cannot be part of any text, without repeated alternatives and without rules for themselves alone.
 
     Raises:
@@ -140,7 +140,7 @@ def pruned(cfg: Cfg, budget: Budget | None = None) -> Cfg:
     """
     budget = budget or Budget()
     alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
-    productive = _derived(cfg, lambda symbol: alive[symbol.terminal])
+    productive = _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
     if cfg.start not in productive:
         raise GrammarError("nothing can match this grammar: no text can be made of its start rule")
 
@@ -161,10 +161,10 @@ def pruned(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         for index, rule in enumerate(cfg.rules)
     ]
     budget.check()
-    return _renumbered(Cfg(cfg.terminals, tuple(kept), cfg.start))
+    return _renumber(Cfg(cfg.terminals, tuple(kept), cfg.start))
 
 
-def _renumbered(cfg: Cfg) -> Cfg:
+def _renumber(cfg: Cfg) -> Cfg:
     """Only what can be reached, in the order of first use; the start rule is the first."""
     rules: dict[int, int] = {cfg.start: 0}
     terminals: dict[int, int] = {}
@@ -188,8 +188,8 @@ def _renumbered(cfg: Cfg) -> Cfg:
     return Cfg(tuple(cfg.terminals[index] for index in terminals), tuple(made), 0)
 
 
-def components(num_nodes: int, edges: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Strongly connected components of a graph, each after those that it leads to. Source: Tarjan 1972, with an explicit stack."""
+def strongly_connected_components(num_nodes: int, edges: Callable[[int], Iterable[int]]) -> list[list[int]]:
+    """Strongly connected strongly_connected_components of a graph, each after those that it leads to. Source: Tarjan 1972, with an explicit stack."""
     number = [-1] * num_nodes
     low = [0] * num_nodes
     is_open = [False] * num_nodes
@@ -235,7 +235,9 @@ def shortest_lengths(cfg: Cfg, budget: Budget | None = None) -> tuple[int | None
     Raises:
         GrammarError: the budget ran out.
     """
-    return tuple(None if way is None else way[0] for way in _shortest(cfg, _shortest_tokens(cfg, budget or Budget())))
+    return tuple(
+        None if way is None else way[0] for way in _shortest_derivations(cfg, _shortest_tokens(cfg, budget or Budget()))
+    )
 
 
 def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 << 16) -> tuple[bytes | None, ...]:
@@ -246,11 +248,11 @@ def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 <<
     """
     budget = budget or Budget()
     tokens = _shortest_tokens(cfg, budget)
-    ways = _shortest(cfg, tokens)
+    alternatives = _shortest_derivations(cfg, tokens)
     words: list[bytes | None] = [None] * len(cfg.rules)
-    order = sorted((way[2], index) for index, way in enumerate(ways) if way is not None and way[0] <= max_bytes)
+    order = sorted((way[2], index) for index, way in enumerate(alternatives) if way is not None and way[0] <= max_bytes)
     for _, index in order:  # what a shortest text is made of was settled before it
-        way = ways[index]
+        way = alternatives[index]
         assert way is not None
         parts: list[bytes] = []
         for symbol in way[1]:
@@ -262,7 +264,7 @@ def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 <<
     return tuple(words)
 
 
-def _shortest(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tuple[int, Alternative, int] | None]:
+def _shortest_derivations(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tuple[int, Alternative, int] | None]:
     """For each rule: the length, the alternative that has it, and a rank that is higher than those of all rules in it."""
     missing: list[int] = []
     lengths: list[int] = []

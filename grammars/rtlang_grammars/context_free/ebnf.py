@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, pruned
+from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, prune
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.spec import GrammarError
 
@@ -49,7 +49,7 @@ class Sequence:
 class Choice:
     """Any of several."""
 
-    ways: tuple[Expression, ...]
+    alternatives: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def sequence(items: list[Expression]) -> Expression:
     return items[0] if len(items) == 1 else Sequence(tuple(items))
 
 
-def choice(ways: list[Expression]) -> Expression:
+def choice(alternatives: list[Expression]) -> Expression:
     """Any of several."""
-    return ways[0] if len(ways) == 1 else Choice(tuple(ways))
+    return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
 
 
 def names_in(expression: Expression) -> list[Name]:
@@ -89,7 +89,7 @@ def names_in(expression: Expression) -> list[Name]:
             case Sequence():
                 waiting.extend(reversed(part.items))
             case Choice():
-                waiting.extend(reversed(part.ways))
+                waiting.extend(reversed(part.alternatives))
             case Repeat():
                 waiting.append(part.item)
             case Pattern():
@@ -143,7 +143,7 @@ class CfgBuilder:
         return self._by_key[key]
 
     def build(self, start: Symbol) -> Cfg:
-        """The grammar, pruned.
+        """The grammar, prune.
 
         Raises:
             GrammarError: nothing can match, or the budget ran out.
@@ -153,7 +153,7 @@ class CfgBuilder:
         if self._ignored is None and isinstance(start, Call):
             root = start
         rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
-        return pruned(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
+        return prune(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
 
     def _token(self, terminal: Terminal, *, is_plain: bool) -> Token | None:
         """A terminal without its empty text; None where there is nothing else in it."""
@@ -172,16 +172,16 @@ class CfgBuilder:
         if token is not None and not is_nullable and self._ignored is None:
             return token
         rule = self.new_rule(terminal.name)
-        ways = self._rules[rule.rule][1]
+        alternatives = self._rules[rule.rule][1]
         if token is not None:
-            ways.append((token,) if self._ignored is None else (self._ignored, token))
+            alternatives.append((token,) if self._ignored is None else (self._ignored, token))
         if is_nullable:
-            ways.append(())
+            alternatives.append(())
         return rule
 
     def _alternatives(self, expression: Expression, resolve: Resolve) -> list[Alternative]:
         if isinstance(expression, Choice):
-            return [each for way in expression.ways for each in self._alternatives(way, resolve)]
+            return [each for way in expression.alternatives for each in self._alternatives(way, resolve)]
         if isinstance(expression, Repeat) and (expression.low, expression.high) == (0, 1):
             return [*self._alternatives(expression.item, resolve), ()]
         items = expression.items if isinstance(expression, Sequence) else (expression,)
@@ -220,7 +220,7 @@ class CfgBuilder:
         """A repeat of one terminal is regular, and counted there."""
         terminal = self._terminals[token.terminal]
         try:
-            language = terminal.language.starred(low, high)
+            language = terminal.language.repeat(low, high)
         except GrammarError:  # it looks behind, so it cannot be repeated in one text
             return self._repeated_symbol(token, low, high)
         return (
@@ -258,11 +258,11 @@ class CfgBuilder:
         if count in made:
             return (made[count],)
         rule = made[count] = self.new_rule("repeat")
-        ways = self._rules[rule.rule][1]
+        alternatives = self._rules[rule.rule][1]
         if count <= _MAX_UNROLLED:
-            ways += [(powers[0], *self._at_most(powers, count - 1, made)), ()]
+            alternatives += [(powers[0], *self._at_most(powers, count - 1, made)), ()]
         else:
             bit = count.bit_length() - 1
-            ways.append(self._at_most(powers, (1 << bit) - 1, made))
-            ways.append((self._power(powers, bit), *self._at_most(powers, count - (1 << bit), made)))
+            alternatives.append(self._at_most(powers, (1 << bit) - 1, made))
+            alternatives.append((self._power(powers, bit), *self._at_most(powers, count - (1 << bit), made)))
         return (rule,)

@@ -19,8 +19,8 @@ from rtlang_grammars.context_free.cfg import (
     Symbol,
     Terminal,
     Token,
-    components,
-    pruned,
+    prune,
+    strongly_connected_components,
 )
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import Language
@@ -56,7 +56,7 @@ def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int =
     return {index: part.language for index, part in _Folding(cfg, budget or Budget(), max_size).parts.items()}
 
 
-def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
+def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
     """The same language with each call of a regular rule from a rule that is none replaced by one terminal.
 
     Raises:
@@ -71,8 +71,8 @@ def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_siz
         nonempty = language.bounded(1, None) if language.accepts("", budget) else language
         token = Token(len(terminals))
         terminals.append(Terminal(cfg.rules[index].name, nonempty))
-        ways: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
-        rules[index] = Rule(cfg.rules[index].name, ways)
+        alternatives: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
+        rules[index] = Rule(cfg.rules[index].name, alternatives)
         if nonempty is language:
             replaced[index] = token
     for index, rule in enumerate(rules):
@@ -84,7 +84,7 @@ def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_siz
                     for alternative in rule.alternatives
                 ),
             )
-    return pruned(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
+    return prune(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
 
 
 class _Folding:
@@ -97,7 +97,7 @@ class _Folding:
             list(dict.fromkeys(each.rule for way in rule.alternatives for each in way if isinstance(each, Call)))
             for rule in cfg.rules
         ]
-        for component in components(len(cfg.rules), lambda index: calls[index]):
+        for component in strongly_connected_components(len(cfg.rules), lambda index: calls[index]):
             if len(component) <= _MAX_LINEAR_RULES:
                 self._fold(component)
 
@@ -120,11 +120,11 @@ class _Folding:
                 rest, target = (alternative[:-1] if at_end else alternative[1:]), edge.rule
             part: _Part | None = _EMPTY
             for symbol in rest:
-                part = self._then(part, self._symbol(symbol, members))
+                part = self._concatenate(part, self._symbol(symbol, members))
             if part is None:
                 return None
             if target in equation:
-                joined = self._either(equation[target], part)
+                joined = self._union(equation[target], part)
                 if joined is None:
                     return None
                 part = joined
@@ -140,12 +140,12 @@ class _Folding:
         """Eliminate the rules one by one, then put the solutions back."""
         order = list(equations)
         for at, index in enumerate(order):
-            solved = self._loop_solved(equations[index], index, at_end)
+            solved = self._solve_loop(equations[index], index, at_end)
             if solved is None:
                 return
             equations[index] = solved
             for other in order[at + 1 :]:
-                substituted = self._substituted(equations[other], index, solved, at_end)
+                substituted = self._substitute(equations[other], index, solved, at_end)
                 if substituted is None:
                     return
                 equations[other] = substituted
@@ -157,9 +157,9 @@ class _Folding:
                     after = self.parts.get(target)
                     if after is None:
                         return
-                    whole = self._then(part, after) if at_end else self._then(after, part)
+                    whole = self._concatenate(part, after) if at_end else self._concatenate(after, part)
                 if whole is not None and total is not None:
-                    whole = self._either(total, whole)
+                    whole = self._union(total, whole)
                 if whole is None:
                     return
                 total = whole
@@ -167,50 +167,50 @@ class _Folding:
                 return
             self.parts[index] = total
 
-    def _loop_solved(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
+    def _solve_loop(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
         """X = aX | b as X = a*b."""
         loop = equation.get(index)
         if loop is None:
             return equation
-        star = self._made(lambda: loop.language.starred(), loop.size + 1, loop.depth + 1)
+        star = self._build(lambda: loop.language.repeat(), loop.size + 1, loop.depth + 1)
         solved: _Equation = {}
         for target, part in equation.items():
             if target != index:
-                joined = self._then(star, part) if at_end else self._then(part, star)
+                joined = self._concatenate(star, part) if at_end else self._concatenate(part, star)
                 if joined is None:
                     return None
                 solved[target] = joined
         return solved
 
-    def _substituted(self, equation: _Equation, index: int, solved: _Equation, at_end: bool) -> _Equation | None:
+    def _substitute(self, equation: _Equation, index: int, solved: _Equation, at_end: bool) -> _Equation | None:
         before = equation.get(index)
         if before is None:
             return equation
         result = {target: part for target, part in equation.items() if target != index}
         for target, part in solved.items():
-            joined = self._then(before, part) if at_end else self._then(part, before)
+            joined = self._concatenate(before, part) if at_end else self._concatenate(part, before)
             if joined is not None and target in result:
-                joined = self._either(result[target], joined)
+                joined = self._union(result[target], joined)
             if joined is None:
                 return None
             result[target] = joined
         return result
 
-    def _then(self, one: _Part | None, other: _Part | None) -> _Part | None:
+    def _concatenate(self, one: _Part | None, other: _Part | None) -> _Part | None:
         if one is None or other is None:
             return None
         if one is _EMPTY or other is _EMPTY:
             return other if one is _EMPTY else one
-        return self._made(
+        return self._build(
             lambda: one.language.concat(other.language), one.size + other.size, max(one.depth, other.depth + 1)
         )
 
-    def _either(self, one: _Part, other: _Part) -> _Part | None:
-        return self._made(
+    def _union(self, one: _Part, other: _Part) -> _Part | None:
+        return self._build(
             lambda: one.language.union(other.language), one.size + other.size, max(one.depth, other.depth) + 1
         )
 
-    def _made(self, make: Callable[[], Language], size: int, depth: int) -> _Part | None:
+    def _build(self, make: Callable[[], Language], size: int, depth: int) -> _Part | None:
         self.budget.spend(states=1)
         if size > self.max_size or depth > _MAX_DEPTH:
             return None

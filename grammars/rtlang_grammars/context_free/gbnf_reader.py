@@ -143,27 +143,27 @@ class _Reader:
 
     def expression(self) -> Expression:
         """Read up to the next rule. Brackets are kept on a stack, so that nesting costs no recursion."""
-        ways: list[list[list[Expression]]] = [[[]]]
+        alternatives: list[list[list[Expression]]] = [[[]]]
         opened: list[int] = []
         while True:
             self.skip()
             self.budget.spend(states=1)
             letter = self.source[self.at : self.at + 1]
-            items = ways[-1][-1]
+            items = alternatives[-1][-1]
             if letter == "(":
                 if len(opened) >= MAX_NESTING:
                     raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
                 opened.append(self.at)
                 self.at += 1
-                ways.append([[]])
+                alternatives.append([[]])
             elif letter == ")" and opened:
                 self.at += 1
                 opened.pop()
-                whole = choice([sequence(way) for way in ways.pop()])
-                ways[-1][-1].append(self.repeated(whole))
+                whole = choice([sequence(way) for way in alternatives.pop()])
+                alternatives[-1][-1].append(self.repeated(whole))
             elif letter == "|":
                 self.at += 1
-                ways[-1].append([])
+                alternatives[-1].append([])
             elif not letter:
                 break
             elif letter.isascii() and (letter.isalnum() or letter == "_"):
@@ -179,7 +179,7 @@ class _Reader:
                 items.append(self.repeated(self.terminal(letter)))
         if opened:
             raise self.error("the bracket that opens here is not closed", opened[-1])
-        return choice([sequence(way) for way in ways[0]])
+        return choice([sequence(way) for way in alternatives[0]])
 
     def terminal(self, letter: str) -> Expression:
         begin = self.at
@@ -239,7 +239,7 @@ class _Reader:
                     raise self.error("the range is out of order")
             ranges.append((first, last))
         self.at += 1
-        points = code_points.normalised(ranges)
+        points = code_points.normalize(ranges)
         return Language.code_points(code_points.complement(points) if is_negated else points)
 
     def character(self, where: str) -> int:

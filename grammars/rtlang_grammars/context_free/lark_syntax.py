@@ -23,7 +23,7 @@ from rtlang_grammars.context_free.ebnf import (
     choice,
     sequence,
 )
-from rtlang_grammars.context_free.lark_tokens import LarkToken, SourceText, unescaped
+from rtlang_grammars.context_free.lark_tokens import LarkToken, SourceText, unescape
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.spec import GrammarError
 
@@ -77,7 +77,7 @@ class _Frame:
 
     bracket: str
     position: int
-    ways: list[Expression] = field(default_factory=list)
+    alternatives: list[Expression] = field(default_factory=list)
     items: list[Expression] = field(default_factory=list)
 
 
@@ -233,7 +233,7 @@ class _Parser:
                 frames.append(_Frame(token.text, token.position))
             elif token.text == "|":
                 self.at += 1
-                frame.ways.append(sequence(frame.items))
+                frame.alternatives.append(sequence(frame.items))
                 frame.items = []
             elif token.text == "->":
                 if is_terminal:
@@ -245,7 +245,7 @@ class _Parser:
             elif frame.bracket and token.text == _CLOSING[frame.bracket]:
                 self.at += 1
                 frames.pop()
-                whole = choice([*frame.ways, sequence(frame.items)])
+                whole = choice([*frame.alternatives, sequence(frame.items)])
                 if frame.bracket == "[":
                     frames[-1].items.append(Repeat(whole, 0, 1))
                 else:
@@ -254,7 +254,7 @@ class _Parser:
                 raise self.error(f"{token.text} is not expected here")
         if len(frames) > 1:
             raise self.error("the bracket that opens here is not closed", frames[-1].position)
-        return choice([*frames[0].ways, sequence(frames[0].items)])
+        return choice([*frames[0].alternatives, sequence(frames[0].items)])
 
     def _continues(self) -> bool:
         """Whether the next line that is not empty goes on with the expression."""
@@ -316,7 +316,7 @@ class _Parser:
         token = self.peek()
         ignores_case = token.text.endswith("i")
         try:
-            text = unescaped(token.text[1 : -2 if ignores_case else -1])
+            text = unescape(token.text[1 : -2 if ignores_case else -1])
             text.encode()
         except (ValueError, OverflowError) as error:
             reason = "half of a surrogate pair is no character" if isinstance(error, UnicodeError) else str(error)

@@ -38,7 +38,7 @@ class TerminalPatterns:
                 if id(each := _terminal(name, top.scope)) not in self._patterns
             ]
             if not used:
-                self._patterns[id(top)] = self._written(top.expression, top.scope)
+                self._patterns[id(top)] = self._render(top.expression, top.scope)
                 continue
             if id(top) in is_open or any(each is top for each in used):
                 raise GrammarError(f"Lark grammar: the terminal {top.name} uses itself; only rules may", top.location)
@@ -54,21 +54,21 @@ class TerminalPatterns:
         """
         for name in names_in(expression):
             self.of(_terminal(name, module.definitions))
-        return self._written(expression, module.definitions)
+        return self._render(expression, module.definitions)
 
-    def _written(self, expression: Expression, scope: dict[str, Definition]) -> str:
+    def _render(self, expression: Expression, scope: dict[str, Definition]) -> str:
         match expression:
             case Pattern():
                 text = expression.source
             case Name():
                 text = f"(?:{self._patterns[id(_terminal(expression, scope))]})"
             case Sequence():
-                text = "".join(self._written(item, scope) for item in expression.items)
+                text = "".join(self._render(item, scope) for item in expression.items)
             case Choice():
-                text = f"(?:{'|'.join(self._written(way, scope) for way in expression.ways)})"
+                text = f"(?:{'|'.join(self._render(way, scope) for way in expression.alternatives)})"
             case Repeat():
                 high = "" if expression.high is None else expression.high
-                text = f"(?:{self._written(expression.item, scope)}){{{expression.low},{high}}}"
+                text = f"(?:{self._render(expression.item, scope)}){{{expression.low},{high}}}"
         if len(text) > self._budget.limits.max_source_bytes:
             raise GrammarError("too long: a terminal has too much text with all the terminals that it uses")
         self._budget.spend(num_bytes=len(text))

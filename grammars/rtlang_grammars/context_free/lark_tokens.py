@@ -38,7 +38,7 @@ class LarkToken:
     position: int
 
 
-def unescaped(literal: str) -> str:
+def unescape(literal: str) -> str:
     """The text between the quotes of a string literal; None of the escapes that lark does not know is changed.
 
     Raises:

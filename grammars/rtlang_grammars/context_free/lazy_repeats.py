@@ -2,8 +2,8 @@
 
 As a set of texts, `".*?"` is the same as `".*"`. A lexer that runs it stops at the first quote, and that is what its writer meant. In a
 terminal, therefore, `x*?` followed by K repeats x only while no text of K begins there: `(?:(?!K)x)*K`, which is a regular language. Inside
-a group that is itself repeated, what follows is not known, and a lazy repeat there stays an ordinary one. A pattern that also looks behind
-would look behind from within a lookahead; there the texts are those of which no beginning matches too, which is the same wherever what
+a group that is itself repeated, what follows is not known, and a lazy repeat there stays an ordinary one. A pattern that also looks following
+would look following from within a lookahead; there the texts are those of which no beginning matches too, which is the same wherever what
 follows the repeat cannot go on once it has matched (an ending quote).
 """
 
@@ -33,10 +33,10 @@ _COUNTS = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}\?$")
 
 @dataclass(slots=True)
 class _Group:
-    """A group and what it holds: ways, each a list of items."""
+    """A group and what it holds: alternatives, each a list of items."""
 
     opening: str
-    ways: list[list[_Item]] = field(default_factory=lambda: [[]])
+    alternatives: list[list[_Item]] = field(default_factory=lambda: [[]])
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def without_lazy_repeats(pattern: str) -> str:
     groups = [root]
     has_lazy = False
     for match in _PIECE.finditer(pattern):
-        items = groups[-1].ways[-1]
+        items = groups[-1].alternatives[-1]
         kind, text = match.lastgroup, match[0]
         if kind == "opening":
             group = _Group(text)
@@ -80,7 +80,7 @@ def without_lazy_repeats(pattern: str) -> str:
         elif kind == "closing" and len(groups) > 1:
             groups.pop()
         elif kind == "bar":
-            groups[-1].ways.append([])
+            groups[-1].alternatives.append([])
         elif kind == "repeat" and items and not items[-1].repeat:
             items[-1].repeat = text
             has_lazy = has_lazy or (len(text) > 1 and text.endswith("?"))
@@ -90,45 +90,45 @@ def without_lazy_repeats(pattern: str) -> str:
         return pattern
     if re.search(r"\(\?[aiLmsu]*[xaL]", pattern):
         raise GrammarError("a lazy repeat is not supported together with the flags x, a and L")
-    return _written(root, "")
+    return _rewrite(root, "")
 
 
-def _written(group: _Group, rest: str | None) -> str:
+def _rewrite(group: _Group, rest: str | None) -> str:
     """The group as a pattern, where `rest` follows it up to the end; None where that is not known."""
     flags = re.match(r"\(\?([ims]*)(?:-([ims]+))?:", group.opening)
     if flags and rest:
         turned_back = f"-{flags[1]}" if flags[1] else ""
         if flags[1] or flags[2]:
             rest = f"(?{flags[2] or ''}{turned_back}:{rest})"
-    ways = "|".join(_written_way(way, rest) for way in group.ways)
-    if len(ways) > _MAX_CHARS:
+    alternatives = "|".join(_rewrite_alternative(alternative, rest) for alternative in group.alternatives)
+    if len(alternatives) > _MAX_CHARS:
         raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
-    return f"{group.opening}{ways})" if group.opening else ways
+    return f"{group.opening}{alternatives})" if group.opening else alternatives
 
 
-def _written_way(way: list[_Item], rest: str | None) -> str:
+def _rewrite_alternative(alternative: list[_Item], rest: str | None) -> str:
     written: list[str] = []
-    behind = rest
-    for item in reversed(way):
+    following = rest
+    for item in reversed(alternative):
         is_lazy = len(item.repeat) > 1 and item.repeat.endswith("?")
         if isinstance(item.piece, str):
             piece = item.piece
         else:
             sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.piece.opening)
-            piece = _written(item.piece, behind if sees_rest else None)
-        if is_lazy and behind is not None:
-            text = _stopping(piece, item.repeat, behind)
+            piece = _rewrite(item.piece, following if sees_rest else None)
+        if is_lazy and following is not None:
+            text = _rewrite_lazy(piece, item.repeat, following)
         else:
             text = piece + (item.repeat[:-1] if is_lazy else item.repeat)
         written.append(text)
-        if behind is not None:
-            behind = text + behind
-            if len(behind) > _MAX_CHARS:
+        if following is not None:
+            following = text + following
+            if len(following) > _MAX_CHARS:
                 raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
     return "".join(reversed(written))
 
 
-def _stopping(piece: str, repeat: str, rest: str) -> str:
+def _rewrite_lazy(piece: str, repeat: str, rest: str) -> str:
     """The lazy repeat of a piece that ends where `rest` can begin."""
     once = f"(?:(?!{rest}){piece})"
     if repeat == "*?":

@@ -18,9 +18,9 @@ from rtlang_grammars.context_free.cfg import (
     Rule,
     Symbol,
     Token,
-    components,
     nullable_rules,
-    pruned,
+    prune,
+    strongly_connected_components,
 )
 from rtlang_grammars.limits import Budget
 
@@ -39,11 +39,11 @@ def without_left_recursion(cfg: Cfg, budget: Budget | None = None) -> Cfg:
     budget = budget or Budget()
     if not _recursive_components(cfg):
         return cfg
-    cfg = pruned(cfg, budget)
+    cfg = prune(cfg, budget)
     found = _recursive_components(cfg)
     if not found:
         return cfg
-    result = pruned(_Transform(cfg, found, budget).result(), budget)
+    result = prune(_Transform(cfg, found, budget).result(), budget)
     assert not left_recursive_rules(result)
     return result
 
@@ -63,7 +63,7 @@ def _recursive_components(cfg: Cfg) -> list[list[int]]:
         corners.append(list(first))
     return [
         component
-        for component in components(len(cfg.rules), lambda index: corners[index])
+        for component in strongly_connected_components(len(cfg.rules), lambda index: corners[index])
         if len(component) > 1 or component[0] in corners[component[0]]
     ]
 
@@ -109,17 +109,17 @@ class _Transform:
         self.rules.append(None)
         return len(self.rules) - 1
 
-    def _nonempty_ways(self, symbols: Sequence[Symbol]) -> list[Alternative]:
+    def _nonempty_alternatives(self, symbols: Sequence[Symbol]) -> list[Alternative]:
         """Alternatives for the non-empty texts of a sequence, each beginning with a symbol that is never empty."""
-        ways: list[Alternative] = []
+        alternatives: list[Alternative] = []
         for at, symbol in enumerate(symbols):
             self.budget.spend(states=1 + (len(symbols) - at) // 8)
             if isinstance(symbol, Call) and symbol.rule in self.nullable:
-                ways.append((Call(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
+                alternatives.append((Call(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
                 continue
-            ways.append(tuple(symbols[at:]))
+            alternatives.append(tuple(symbols[at:]))
             break
-        return ways
+        return alternatives
 
     def _is_nullable(self, symbols: Sequence[Symbol]) -> bool:
         return all(isinstance(symbol, Call) and symbol.rule in self.nullable for symbol in symbols)
@@ -129,7 +129,7 @@ class _Transform:
         members = set(group)
         starts: dict[int, list[Alternative]] = {index: [] for index in group}
         steps: dict[int, list[tuple[Alternative, int]]] = {index: [] for index in group}  # behind B: (rest, D)
-        wholes: dict[int, list[int]] = {index: [] for index in group}  # a B that is a whole D
+        unit_parents: dict[int, list[int]] = {index: [] for index in group}  # a B that is a whole D
         for index in group:
             rule = self.rules[index]
             assert rule is not None
@@ -139,11 +139,11 @@ class _Transform:
                     starts[index].append(alternative)
                     continue
                 rest = alternative[1:]
-                steps[first.rule] += [(way, index) for way in self._nonempty_ways(rest)]
+                steps[first.rule] += [(way, index) for way in self._nonempty_alternatives(rest)]
                 if self._is_nullable(rest):
-                    wholes[first.rule].append(index)
+                    unit_parents[first.rule].append(index)
         self._close_nonempty()
-        above = {index: _closure(index, wholes) for index in group}
+        above = {index: _closure(index, unit_parents) for index in group}
         names = {index: rule.name for index in group if (rule := self.rules[index]) is not None}
         for whole in group:
             rests = {part: self._new() for part in group}
@@ -152,26 +152,28 @@ class _Transform:
                 tuple((*start, Call(rests[part])) for part in group for start in starts[part]),
             )
             for part in group:
-                ways: list[Alternative] = [()] if whole in above[part] else []
+                alternatives: list[Alternative] = [()] if whole in above[part] else []
                 for each in above[part]:
                     for way, owner in steps[each]:
                         self.budget.spend(states=1 + len(way) // 8)
-                        ways.append((*way, Call(rests[owner])))
-                self.rules[rests[part]] = Rule(f"{names[whole]}\\{names[part]}", tuple(ways))
+                        alternatives.append((*way, Call(rests[owner])))
+                self.rules[rests[part]] = Rule(f"{names[whole]}\\{names[part]}", tuple(alternatives))
 
     def _close_nonempty(self) -> None:
         """Make the rules that `_nonempty` promised."""
         while self.waiting:
             index = self.waiting.pop()
-            ways = [way for each in self.cfg.rules[index].alternatives for way in self._nonempty_ways(each)]
-            self.rules[self.nonempty_of[index]] = Rule(self._name(index), tuple(ways))
+            alternatives = [
+                way for each in self.cfg.rules[index].alternatives for way in self._nonempty_alternatives(each)
+            ]
+            self.rules[self.nonempty_of[index]] = Rule(self._name(index), tuple(alternatives))
 
 
-def _closure(start: int, wholes: dict[int, list[int]]) -> list[int]:
+def _closure(start: int, unit_parents: dict[int, list[int]]) -> list[int]:
     found = {start: None}
     waiting = [start]
     while waiting:
-        for target in wholes[waiting.pop()]:
+        for target in unit_parents[waiting.pop()]:
             if target not in found:
                 found[target] = None
                 waiting.append(target)

@@ -43,13 +43,13 @@ class ByteAutomaton(Protocol):
         """Where all ways to end the character in UTF-8 lead to one state: that state, and the first of those of
         `branching.continuations` before it."""
 
-    def missing(self, limit: int) -> dict[int, int] | None:
+    def remaining_lengths(self, limit: int) -> dict[int, int] | None:
         """For each state between characters, how many characters are missing at least; None where there are more than `limit` of them."""
 
-    def after_rest(self, state: int) -> list[int]:
+    def states_after_character(self, state: int) -> list[int]:
         """The states between characters that the rest of a character leads to, from a state within it."""
 
-    def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
+    def compressed_row(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
         """The states that can follow, -1 for none, and for each byte which of them, [256]."""
 
     def free_length(self, state: int, limit: int) -> int | None:
@@ -92,7 +92,7 @@ def continuation_state(
     if ends is None:
         return None
     first = add_continuations(tables, state(ends[0]))
-    states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
+    states.update((ends[1] + i, first + i) for i in range(len(continuations().states)))
     return states[local]
 
 
@@ -143,7 +143,7 @@ class Embedding:
 
     def grain_levels(self, number: int) -> int:
         """See `tables.Embedded`."""
-        return self._automaton.grain_levels(self._locals[number])
+        return self._automaton.coarse_levels(self._locals[number])
 
     def start(self, *, is_called: bool = True) -> int:
         """The state to begin in. A called frame must not end before its first byte: its start is then a state of its own."""
@@ -159,7 +159,7 @@ class Embedding:
         return bytes(np.flatnonzero(self._automaton.row(self._automaton.start) >= 0).tolist())
 
     def _make_row(self, number: int) -> None:
-        targets, index = self._automaton.ways(self._locals[number])
+        targets, index = self._automaton.compressed_row(self._locals[number])
         states = self._states
         values = [states[at] if at in states else self.state(at) for at in targets]
         self._tables.set_state(number, ROW, self._tables.add_row_of(values, index))
@@ -259,7 +259,7 @@ class QuotedEmbedding:
         levels = ALL_LEVELS
         for at, automaton in zip(self._locals[number], self._automata, strict=True):
             if at >= 0:
-                levels &= automaton.grain_levels(at)
+                levels &= automaton.coarse_levels(at)
         return levels
 
     def state(self, local: _Local) -> int:
@@ -287,7 +287,7 @@ class QuotedEmbedding:
                 return False
             ends.append(end)
         first = add_continuations(self._tables, self.state(tuple([end for end, _ in ends])), self._block)
-        for i in range(len(continuations().places)):
+        for i in range(len(continuations().states)):
             self._states[tuple([_DEAD if begin < 0 else begin + i for _, begin in ends])] = first + i
         return True
 
@@ -299,7 +299,7 @@ class QuotedEmbedding:
 
     def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:
         """The states that follow where several automata go on, and for each byte which of them."""
-        following = [self._automata[i].ways(local[i]) for i in alive]
+        following = [self._automata[i].compressed_row(local[i]) for i in alive]
         key = tuple([id(index) for _, index in following])
         crossing = self._crossings.get(key)
         if crossing is None:
@@ -324,7 +324,7 @@ class QuotedEmbedding:
         alive = [i for i, at in enumerate(local) if at >= 0]
         if len(alive) == 1:
             (only,) = alive
-            following, index = self._automata[only].ways(local[only])
+            following, index = self._automata[only].compressed_row(local[only])
             alone = self._alone[only]
             row = tables.add_row_of(
                 [alone[at] if at in alone else self._state_alone(only, at) for at in following], index

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine import kept_arrays
 from rtlang_grammars.machine.compiled import compiled
 from rtlang_grammars.machine.trie import TokenTrie, build
-from rtlang_grammars.regular.grains import LEVELS, Grain
+from rtlang_grammars.regular.grains import LEVELS, CoarseClass
 
 _MAGIC = b"rtlang-grains-1\n"
 _LARGE_GROUP = 300
@@ -180,7 +180,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
     return found[::-1]
 
 
-def _in_grains(texts: list[str], level: tuple[Grain, ...]) -> tuple[list[str], NDArray[np.int64]]:
+def _in_grains(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[str], NDArray[np.int64]]:
     """The different texts in grains, and which of them each text is."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).copy()
     ascii_table = np.arange(128, dtype=np.uint32)

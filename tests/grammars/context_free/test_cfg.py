@@ -13,14 +13,14 @@ from rtlang_grammars.context_free.cfg import (
     Rule,
     Terminal,
     Token,
-    components,
     nullable_rules,
     productive_rules,
-    pruned,
+    prune,
     reachable_rules,
     shortest_bytes,
     shortest_lengths,
     shortest_words,
+    strongly_connected_components,
 )
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.limits import Budget
@@ -37,7 +37,7 @@ X, Y, NEVER = (
 
 
 def grammar(*rules: tuple[tuple[Token | Call, ...], ...]) -> Cfg:
-    return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", ways) for index, ways in enumerate(rules)), 0)
+    return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", alternatives) for index, alternatives in enumerate(rules)), 0)
 
 
 def test_nullable_productive_and_reachable_rules() -> None:
@@ -55,7 +55,7 @@ def test_nullable_productive_and_reachable_rules() -> None:
 
 
 def test_pruning_keeps_only_what_can_be_part_of_a_text() -> None:
-    cfg = pruned(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
+    cfg = prune(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
     assert [rule.alternatives for rule in cfg.rules] == [((Call(1),),), ((Token(0),),)]
     assert cfg.terminals == (Y,)
     assert cfg.start == 0
@@ -63,14 +63,14 @@ def test_pruning_keeps_only_what_can_be_part_of_a_text() -> None:
 
 def test_a_grammar_of_nothing_is_refused() -> None:
     with pytest.raises(GrammarError, match="nothing can match"):
-        pruned(grammar(((Call(0), Token(0)),)))
+        prune(grammar(((Call(0), Token(0)),)))
     with pytest.raises(GrammarError, match="nothing can match"):
-        pruned(grammar(((Token(2),),)))
+        prune(grammar(((Token(2),),)))
 
 
 def test_components_come_after_those_that_they_lead_to() -> None:
     edges = {0: [1], 1: [2, 3], 2: [1], 3: [4], 4: [], 5: [5, 0]}
-    found = [frozenset(each) for each in components(6, lambda node: edges[node])]
+    found = [frozenset(each) for each in strongly_connected_components(6, lambda node: edges[node])]
     assert set(found) == {frozenset({1, 2}), frozenset({0}), frozenset({3}), frozenset({4}), frozenset({5})}
     assert (
         found.index(frozenset({4}))
@@ -82,7 +82,7 @@ def test_components_come_after_those_that_they_lead_to() -> None:
 
 def test_long_chains_need_no_deep_stack() -> None:
     size = 20_000
-    assert len(components(size, lambda node: [node + 1] if node + 1 < size else [])) == size
+    assert len(strongly_connected_components(size, lambda node: [node + 1] if node + 1 < size else [])) == size
 
 
 def test_shortest_words_count_bytes_and_not_characters() -> None:

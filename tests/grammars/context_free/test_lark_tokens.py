@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lark.load_grammar import eval_escaping
 
-from rtlang_grammars.context_free.lark_tokens import SourceText, unescaped
+from rtlang_grammars.context_free.lark_tokens import SourceText, unescape
 from rtlang_grammars.limits import Budget
 from rtlang_grammars.spec import GrammarError
 
@@ -59,7 +59,7 @@ def test_what_is_no_word_is_refused_at_its_place(source: str, reason: str, locat
 def test_literals_mean_what_they_mean_to_lark(inner: str) -> None:
     try:
         SourceText(f'"{inner}"', "").tokens(Budget())
-        ours: str | None = unescaped(inner)
+        ours: str | None = unescape(inner)
     except (GrammarError, ValueError):
         return
     if '"' in inner.replace("\\\\", "").replace('\\"', ""):

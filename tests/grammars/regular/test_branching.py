@@ -1,4 +1,4 @@
-"""Branchings against Python's own encoders: every spelling of a character ends in the character's class, and nowhere else."""
+"""CharacterDecoder against Python's own encoders: every phase of a character ends in the character's class, and nowhere else."""
 
 from __future__ import annotations
 
@@ -7,60 +7,60 @@ import random
 import pytest
 
 from rtlang_grammars.regular import code_points
-from rtlang_grammars.regular.branching import Branchings, branchings_of, uniform_branching
+from rtlang_grammars.regular.branching import CharacterDecoder, decoder_for, uniform_dispatch
 from rtlang_grammars.regular.language import compile_regex
-from rtlang_grammars.regular.spellings import ESCAPE, Place
+from rtlang_grammars.regular.spellings import ESCAPE, DecoderState
 from tests.support.texts import spellings
 
 SETS = [
     code_points.ALL,
-    code_points.normalised([(0x30, 0x39)]),
-    code_points.normalised([(0x61, 0x7A), (0xE0, 0xFF), (0x2028, 0x2029), (0x10400, 0x1044F)]),
-    code_points.normalised([(0xFFF0, 0x10010), (0x10FFFF, 0x10FFFF)]),
+    code_points.normalize([(0x30, 0x39)]),
+    code_points.normalize([(0x61, 0x7A), (0xE0, 0xFF), (0x2028, 0x2029), (0x10400, 0x1044F)]),
+    code_points.normalize([(0xFFF0, 0x10010), (0x10FFFF, 0x10FFFF)]),
 ]
 
 
-def class_at_the_end(branchings: Branchings, data: bytes) -> int | None:
-    """Follow the spelling of one character inside a JSON string; the class it ends in."""
-    layout = branchings.between(True)
-    way = int(layout.by_byte[data[0]])
+def class_at_the_end(decoder: CharacterDecoder, data: bytes) -> int | None:
+    """Follow the phase of one character inside a JSON string; the class it ends in."""
+    layout = decoder.boundary(True)
+    target = int(layout.by_byte[data[0]])
     num_classes, num_leads = len(layout.classes), len(layout.leads)
-    if way < num_classes:
-        return layout.classes[way] if len(data) == 1 else None
-    if way > num_classes + num_leads:
+    if target < num_classes:
+        return layout.classes[target] if len(data) == 1 else None
+    if target > num_classes + num_leads:
         return None
-    place: Place | None = ESCAPE if way == num_classes + num_leads else layout.leads[way - num_classes]
+    state: DecoderState | None = ESCAPE if target == num_classes + num_leads else layout.leads[target - num_classes]
     classes: tuple[int, ...] = ()
     for byte in data[1:]:
-        if place is None:
+        if state is None:
             return None
-        branching = branchings.at(place)
-        uniform = uniform_branching(place)
-        assert (branching.by_byte[byte] == 0) == (uniform.by_byte[byte] == 0)
-        if branching.by_byte[byte] == 0:
+        dispatch = decoder.dispatch(state)
+        uniform = uniform_dispatch(state)
+        assert (dispatch.by_byte[byte] == 0) == (uniform.by_byte[byte] == 0)
+        if dispatch.by_byte[byte] == 0:
             return None
-        place, classes = branching.ways[branching.by_byte[byte] - 1]
-    return classes[0] if place is None else None
+        state, classes = dispatch.targets[dispatch.by_byte[byte] - 1]
+    return classes[0] if state is None else None
 
 
 @pytest.mark.parametrize("count", range(1, len(SETS) + 1))
 def test_every_spelling_ends_in_the_class_of_its_character(count: int) -> None:
     rng = random.Random(count)
-    branchings = branchings_of(frozenset(SETS[:count]))
+    decoder = decoder_for(frozenset(SETS[:count]))
     edges = [bound + by for points in SETS for each in points for bound in each for by in (-1, 0, 1)]
     chars = [*edges, *(rng.randrange(0x110000) for _ in range(200)), *range(0x20, 0x7F)]
     for char in chars:
         if not 0 <= char <= 0x10FFFF or 0xD800 <= char < 0xE000:
             continue
-        for spelling in spellings(chr(char)):
-            assert class_at_the_end(branchings, spelling.encode()) == branchings.partition.class_of(char), spelling
+        for phase in spellings(chr(char)):
+            assert class_at_the_end(decoder, phase.encode()) == decoder.partition.class_of(char), phase
 
 
 @pytest.mark.parametrize(
     "data", [b"\x1f", b'"', b"\x80", b"\xc1\x80", b"\xed\xa0\x80", b"\\ud800", b"\\ud800\\u0041", b"\\x"]
 )
 def test_what_is_no_character_ends_nowhere(data: bytes) -> None:
-    assert class_at_the_end(branchings_of(frozenset(SETS)), data) is None
+    assert class_at_the_end(decoder_for(frozenset(SETS)), data) is None
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ PATTERNS = [
 
 
 def _value(body: str) -> str | None:
-    """What a JSON string with this inside is; None where it is none, or has a lone surrogate."""
+    """What a JSON string with this partial is; None where it is none, or has a lone surrogate."""
     try:
         value = json.loads(f'"{body}"')
         value.encode()

@@ -24,7 +24,7 @@ def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges, ranges)
 def test_operations_are_those_of_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    mine, its = code_points.normalised(one), code_points.normalised(other)
+    mine, its = code_points.normalize(one), code_points.normalize(other)
     in_mine, in_its = _scalars(one), _scalars(other)
     everything = _scalars([(SMALL, SMALL + 100)])
     assert _members(mine) == in_mine
@@ -40,9 +40,9 @@ def test_operations_are_those_of_sets(one: list[tuple[int, int]], other: list[tu
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges)
 def test_equal_sets_are_equal_tuples(pairs: list[tuple[int, int]]) -> None:
-    points = code_points.normalised(pairs)
+    points = code_points.normalize(pairs)
     singles = [(each, each) for each in sorted(_scalars(pairs), reverse=True)]
-    assert code_points.normalised(singles) == points
+    assert code_points.normalize(singles) == points
     assert code_points.complement(code_points.complement(points)) == points
 
 

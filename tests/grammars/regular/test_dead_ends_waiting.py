@@ -36,7 +36,7 @@ def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(patte
     language = compile_regex(pattern)
     automaton = language._code_point_automaton(Budget())
     waits = (
-        automaton._dead_ends.can_wait(automaton._situations[automaton.start][0])
+        automaton._dead_ends.has_all_plain_prefixes(automaton._configurations[automaton.start][0])
         if automaton.start != NO_STATE
         else False
     )

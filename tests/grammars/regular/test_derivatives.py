@@ -10,7 +10,7 @@ from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular import code_points, syntax
 from rtlang_grammars.regular.derivatives import Derivatives
 from rtlang_grammars.regular.partition import Partition
-from rtlang_grammars.regular.syntax import Node, alternation, both, concatenation, negation, repetition, text
+from rtlang_grammars.regular.syntax import Node, alternation, complement, concatenation, intersection, repetition, text
 from rtlang_grammars.regular.terms import NOTHING, Terms
 
 A, B = text("a"), text("b")
@@ -19,10 +19,12 @@ SETS = [code_points.of_text(letters) for letters in ("a", "b", "ab")]
 TREES: dict[str, Node] = {
     "count": repetition(AB, 2, 3),
     "ends in a": concatenation([repetition(AB, 0, None), A]),
-    "both": both([concatenation([repetition(AB, 0, None), A]), concatenation([B, repetition(AB, 0, None)])], 2, 3),
-    "not": negation(concatenation([A, repetition(AB, 0, None)])),
+    "both": intersection(
+        [concatenation([repetition(AB, 0, None), A]), concatenation([B, repetition(AB, 0, None)])], 2, 3
+    ),
+    "not": complement(concatenation([A, repetition(AB, 0, None)])),
     "nested": repetition(concatenation([repetition(A, 0, 2), B]), 1, 2),
-    "not within": concatenation([negation(text("a")), B]),
+    "not within": concatenation([complement(text("a")), B]),
 }
 EXPECTED = {
     "count": lambda word: 2 <= len(word) <= 3,
@@ -54,7 +56,7 @@ def test_words_are_accepted_by_deriving_letter_by_letter(name: str) -> None:
 def test_steps_never_lead_to_nothing() -> None:
     terms = Terms(Partition([code_points.ALL, *SETS]), Budget())
     derivatives = Derivatives(terms)
-    waiting = [terms.load(syntax.both([TREES["count"], TREES["nested"]]))]
+    waiting = [terms.load(syntax.intersection([TREES["count"], TREES["nested"]]))]
     seen = set(waiting)
     for term in waiting:
         for mask, rest in derivatives.step(term, 0):

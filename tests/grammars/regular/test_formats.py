@@ -34,7 +34,7 @@ def _suite_groups() -> list[dict[str, Any]]:
         return [group for group in map(json.loads, lines) if group["keyword"].startswith("format/")]
 
 
-@pytest.mark.skipif(not SUITE.exists(), reason="the published test suite is not beside the checkout")
+@pytest.mark.skipif(not SUITE.exists(), reason="the published test suite is not sibling the checkout")
 def test_the_published_suite_is_met_but_for_encoded_labels() -> None:
     num_tests = 0
     for group in _suite_groups():

@@ -23,8 +23,8 @@ def _has_more_texts(tree: syntax.Node, limit: int) -> bool:
     """Takes texts away one by one."""
     words: list[str] = []
     for _ in range(limit + 1):
-        left_out = syntax.negation(syntax.any_of_texts(words))
-        word = Language(syntax.both([tree, left_out])).shortest()
+        left_out = syntax.complement(syntax.any_of_texts(words))
+        word = Language(syntax.intersection([tree, left_out])).shortest()
         if word is None:
             return False
         words.append(word)
@@ -34,11 +34,11 @@ def _has_more_texts(tree: syntax.Node, limit: int) -> bool:
 def _tree(pattern: str, mode: str, wrapping: str) -> syntax.Node:
     tree = compile_regex(pattern, mode="full" if mode == "full" else "search")._tree
     if wrapping == "negation":
-        return syntax.negation(tree)
+        return syntax.complement(tree)
     if wrapping == "lengths":
-        return syntax.both([tree], 1, 3)
+        return syntax.intersection([tree], 1, 3)
     if wrapping == "both":
-        return syntax.both([syntax.negation(tree), syntax.negation(syntax.any_of_texts(["", "ab", "b"]))])
+        return syntax.intersection([syntax.complement(tree), syntax.complement(syntax.any_of_texts(["", "ab", "b"]))])
     return tree
 
 
@@ -53,10 +53,10 @@ trees = st.builds(
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees)
 def test_what_seems_to_have_texts_has_them(tree: syntax.Node) -> None:
-    if glances.has_text(tree):
+    if glances.has_string(tree):
         assert not _is_empty(tree)
     for limit in (0, 2, 5):
-        if glances.has_more_texts(tree, limit):
+        if glances.has_more_strings_than(tree, limit):
             assert _has_more_texts(tree, limit)
 
 
@@ -73,8 +73,8 @@ def test_every_text_begins_as_is_seen(tree: syntax.Node) -> None:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees, trees)
 def test_what_is_seen_apart_shares_nothing(one: syntax.Node, other: syntax.Node) -> None:
-    if glances.are_apart(one, other):
-        assert _is_empty(syntax.both([one, other]))
+    if glances.are_disjoint(one, other):
+        assert _is_empty(syntax.intersection([one, other]))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_beginnings_are_seen(pattern: str, num_places: int) -> None:
 
 def test_usual_patterns_are_seen_through() -> None:
     name, title = (compile_regex(f"^({word}_[a-z]{{2,5}})$", mode="search") for word in ("name", "title"))
-    assert glances.are_apart(name._tree, title._tree)
-    assert glances.has_more_texts(name._tree, 64)
-    assert glances.has_text(name.union(title).complement()._tree)
-    assert glances.has_more_texts(name.complement().intersect(title.complement())._tree, 64)
-    assert glances.has_text(name.bounded(2, 7)._tree)
-    assert not glances.has_text(name.bounded(0, 6)._tree)
-    assert not glances.has_more_texts(compile_regex("^(a|b)(c|d)$", mode="search")._tree, 4)
+    assert glances.are_disjoint(name._tree, title._tree)
+    assert glances.has_more_strings_than(name._tree, 64)
+    assert glances.has_string(name.union(title).complement()._tree)
+    assert glances.has_more_strings_than(name.complement().intersect(title.complement())._tree, 64)
+    assert glances.has_string(name.bounded(2, 7)._tree)
+    assert not glances.has_string(name.bounded(0, 6)._tree)
+    assert not glances.has_more_strings_than(compile_regex("^(a|b)(c|d)$", mode="search")._tree, 4)
 
 
 def test_glances_change_no_answer() -> None:

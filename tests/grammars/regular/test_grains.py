@@ -10,7 +10,7 @@ from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.byte_automaton import ByteAutomaton
 from rtlang_grammars.regular.code_points import MAX_CODE_POINT
 from rtlang_grammars.regular.formats import format_language
-from rtlang_grammars.regular.grains import ALL_LEVELS, LEVELS, Grain
+from rtlang_grammars.regular.grains import ALL_LEVELS, LEVELS, CoarseClass
 from rtlang_grammars.regular.language import compile_regex
 
 EVEN = [
@@ -28,13 +28,13 @@ EVEN = [
 UNEVEN = [r".*(?<=x)y.*", r"\w+(?:ab)?", r"[^\n]{2,5}é*"]
 
 
-def member(grain: Grain, rng: random.Random) -> str:
+def member(grain: CoarseClass, rng: random.Random) -> str:
     first, last = rng.choice(grain.ranges)
     return chr(rng.randint(first, last))
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_grains_are_disjoint_and_hold_their_example(level: tuple[Grain, ...]) -> None:
+def test_grains_are_disjoint_and_hold_their_example(level: tuple[CoarseClass, ...]) -> None:
     seen: set[int] = set()
     for grain in level:
         points = {point for first, last in grain.ranges for point in range(first, last + 1)}
@@ -66,7 +66,7 @@ def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
             if ways:
                 letter, state = rng.choice(ways)
                 texts += letter
-        levels = automaton.grain_levels(state)
+        levels = automaton.coarse_levels(state)
         for number, level in enumerate(LEVELS):
             if not levels >> number & 1:
                 continue
@@ -84,9 +84,9 @@ def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
 def test_what_tells_letters_apart_is_seen_as_long_as_it_may_come() -> None:
     automaton = compile_regex(r"https?:[^ ]*").automaton(Budget())
     state = automaton.start
-    assert automaton.grain_levels(state) == 0
+    assert automaton.coarse_levels(state) == 0
     for byte in b"http":
         state = int(automaton.row(state)[byte])
-    assert automaton.grain_levels(state) == 0  # an s may come
+    assert automaton.coarse_levels(state) == 0  # an s may come
     state = int(automaton.row(state)[ord(":")])
-    assert automaton.grain_levels(state) == ALL_LEVELS
+    assert automaton.coarse_levels(state) == ALL_LEVELS

@@ -83,7 +83,7 @@ def test_lengths_are_those_of_the_encoded_form(wide: Language) -> None:
     ("name", "is_allowed"),
     [
         ("שלום.example", True),
-        ("שלום.1example", False),  # beside one from right to left, no label may begin with a digit
+        ("שלום.1example", False),  # sibling one from right to left, no label may begin with a digit
         ("xn--9dbne9b.1example", False),
         ("xn--9dbne9b.example", True),
         ("日本。example", True),

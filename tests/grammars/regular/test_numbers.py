@@ -131,7 +131,7 @@ def test_what_json_has_not_is_in_no_language_of_numbers(text: str) -> None:
     ("demand", "reason"),
     [
         ({"minimum": Fraction(1, 3)}, "no finite decimal form"),
-        ({"multiple_of": 2003}, "up to a step of 2000"),
+        ({"multiple_of": 2003}, "may be at most 2000"),
         ({"multiple_of": 0}, "greater than 0"),
         ({"maximum": 10**500}, "at most 400 digits"),
     ],

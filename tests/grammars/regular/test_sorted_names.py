@@ -80,8 +80,8 @@ def test_nothing_is_a_dead_end_and_every_label_has_a_short_text(listed: list[str
 def test_patterns_of_the_same_sets_share_what_is_told_apart() -> None:
     names = automaton(["a"], ["^a[0-9]", "^b[0-9]"])
     state = walk(names, b"c")
-    assert names.grain_levels(state) > 0  # whatever follows, it is of no class
-    assert names.grain_levels(walk(names, b"")) == 0
+    assert names.coarse_levels(state) > 0  # whatever follows, it is of no class
+    assert names.coarse_levels(walk(names, b"")) == 0
 
 
 def test_long_lists_and_long_names_take_no_more_than_what_is_followed() -> None:

@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from rtlang_grammars.regular.spellings import ESCAPE, UTF8_LEADS, Place, branches, code_point_ranges, lead_place, shape
+from rtlang_grammars.regular.spellings import (
+    ESCAPE,
+    UTF8_LEADS,
+    DecoderState,
+    code_point_ranges,
+    edges,
+    lead_state,
+    shape,
+)
 
 CHARACTERS = [
     0x80,
@@ -28,22 +36,22 @@ CHARACTERS = [
 ]
 
 
-def _follow(place: Place, data: bytes) -> int | None:
+def _follow(state: DecoderState, data: bytes) -> int | None:
     """The code point that the rest of a character spells; None where it spells none."""
     for index, byte in enumerate(data):
-        found = [branch for branch in branches(place) if branch.low <= byte <= branch.high]
+        found = [branch for branch in edges(state) if branch.low <= byte <= branch.high]
         if not found:
             return None
         (branch,) = found
-        if branch.place is None:
+        if branch.state is None:
             return branch.first + byte - branch.low if index == len(data) - 1 else None
-        place = branch.place
+        state = branch.state
     return None
 
 
 def _utf8(data: bytes) -> int | None:
     runs = [(low, run) for low, high, run in UTF8_LEADS if low <= data[0] <= high]
-    return _follow(lead_place(runs[0][0], data[0], runs[0][1]), data[1:]) if runs else None
+    return _follow(lead_state(runs[0][0], data[0], runs[0][1]), data[1:]) if runs else None
 
 
 @pytest.mark.parametrize("code_point", CHARACTERS, ids=hex)
@@ -86,13 +94,13 @@ def test_lone_surrogates_and_other_escapes_spell_nothing(text: str) -> None:
 
 
 def test_ranges_shrink_along_the_way_and_hold_the_character() -> None:
-    place = ESCAPE
+    state = ESCAPE
     widths = []
     for byte in b"ud83d\\ude0":
-        (branch,) = [branch for branch in branches(place) if branch.low <= byte <= branch.high]
-        assert branch.place is not None
-        place = branch.place
-        ranges = code_point_ranges(place)
+        (branch,) = [branch for branch in edges(state) if branch.low <= byte <= branch.high]
+        assert branch.state is not None
+        state = branch.state
+        ranges = code_point_ranges(state)
         assert any(first <= 0x1F600 <= last for first, last in ranges)
         widths.append(sum(last - first + 1 for first, last in ranges))
     assert widths == sorted(widths, reverse=True)
@@ -101,15 +109,15 @@ def test_ranges_shrink_along_the_way_and_hold_the_character() -> None:
 
 def test_places_of_one_shape_have_the_same_bytes_below() -> None:
     by_shape: dict[tuple[int, ...], list[tuple[tuple[int, int], ...]]] = {}
-    waiting = [ESCAPE, *(lead_place(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1))]
+    waiting = [ESCAPE, *(lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1))]
     seen = set(waiting)
-    for place in waiting:
-        found = branches(place)
-        by_shape.setdefault(shape(place), []).append(tuple((branch.low, branch.high) for branch in found))
+    for state in waiting:
+        found = edges(state)
+        by_shape.setdefault(shape(state), []).append(tuple((branch.low, branch.high) for branch in found))
         for branch in found:
-            if branch.place is not None and branch.place not in seen and len(seen) < 6000:
-                seen.add(branch.place)
-                waiting.append(branch.place)
+            if branch.state is not None and branch.state not in seen and len(seen) < 6000:
+                seen.add(branch.state)
+                waiting.append(branch.state)
     for bytes_below in by_shape.values():
         assert len(set(bytes_below)) == 1
     assert len(by_shape) < 40

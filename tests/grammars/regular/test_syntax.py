@@ -9,16 +9,16 @@ from rtlang_grammars.regular.syntax import (
     EMPTY_TEXT,
     NOTHING,
     Alternation,
-    Both,
     Characters,
     Concatenation,
+    Intersection,
     Repetition,
     alternation,
     any_of_texts,
-    both,
     character,
+    complement,
     concatenation,
-    negation,
+    intersection,
     repetition,
     text,
 )
@@ -72,21 +72,21 @@ def test_repeats_of_repeats_are_joined_where_the_counts_allow() -> None:
 
 
 def test_intersections_gather_their_bounds() -> None:
-    tree = both([both([text("ab"), ANY_TEXT], 1, 9), both([B], 2, None)], 0, 5)
-    assert isinstance(tree, Both)
+    tree = intersection([intersection([text("ab"), ANY_TEXT], 1, 9), intersection([B], 2, None)], 0, 5)
+    assert isinstance(tree, Intersection)
     assert (tree.low, tree.high, len(tree.items)) == (2, 5, 2)
-    assert both([A], 3, 2) is NOTHING
-    assert both([A, NOTHING]) is NOTHING
-    counted = both([ANY_TEXT], 2, 4)
+    assert intersection([A], 3, 2) is NOTHING
+    assert intersection([A, NOTHING]) is NOTHING
+    counted = intersection([ANY_TEXT], 2, 4)
     assert isinstance(counted, Repetition)
     assert (counted.item, counted.low, counted.high) == (CHARACTER, 2, 4)
-    assert both([A]) is A
+    assert intersection([A]) is A
 
 
 def test_negations_cancel() -> None:
-    assert negation(negation(A)) is A
-    assert negation(NOTHING) is ANY_TEXT
-    assert negation(ANY_TEXT) is NOTHING
+    assert complement(complement(A)) is A
+    assert complement(NOTHING) is ANY_TEXT
+    assert complement(ANY_TEXT) is NOTHING
 
 
 def test_depth_and_shortest_text_follow_the_shape() -> None:

@@ -13,7 +13,7 @@ from rtlang_grammars.regular.escapes import Dialect
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.regular.parser import parse_pattern
 from rtlang_grammars.regular.syntax import ANY_TEXT, NOTHING, ZeroWidth
-from rtlang_grammars.regular.zero_width import consuming, lookaround, passing, resolved
+from rtlang_grammars.regular.zero_width import consuming_paths, lookaround, resolve_anchors, zero_width_paths
 from rtlang_grammars.spec import GrammarError
 
 WORDS = ["".join(letters) for length in range(5) for letters in itertools.product("ab", repeat=length)]
@@ -34,7 +34,7 @@ ANCHORED = [
 
 def _tree(pattern: str) -> syntax.Node:
     tree = parse_pattern(pattern, Dialect.ECMA, Budget())
-    return resolved(syntax.concatenation([ANY_TEXT, tree, ANY_TEXT]), Budget())
+    return resolve_anchors(syntax.concatenation([ANY_TEXT, tree, ANY_TEXT]), Budget())
 
 
 @pytest.mark.parametrize("pattern", ANCHORED)
@@ -54,10 +54,10 @@ def test_assertions_beside_the_ends_of_a_search_say_what_is_there(pattern: str) 
 def test_a_tree_is_its_passing_and_its_consuming_ways() -> None:
     for pattern in ("a?", "(a|^)b?", "(?=a)|b", "(a?b?)*", "a{0,3}", "ab", ""):
         tree = parse_pattern(pattern, Dialect.ECMA, Budget())
-        through, taking = passing(tree, Budget()), consuming(tree, Budget())
+        through, taking = zero_width_paths(tree, Budget()), consuming_paths(tree, Budget())
         assert syntax.is_nothing(taking) or taking.min_length > 0
-        whole = Language(resolved(tree, Budget()))
-        parts = Language(resolved(syntax.alternation([through, taking]), Budget()))
+        whole = Language(resolve_anchors(tree, Budget()))
+        parts = Language(resolve_anchors(syntax.alternation([through, taking]), Budget()))
         assert whole.is_equivalent(parts), pattern
 
 
