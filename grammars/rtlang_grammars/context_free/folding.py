@@ -1,9 +1,8 @@
-"""Regular parts of a grammar, each turned into one terminal.
+"""Replaces the regular parts of a grammar by terminals.
 
-Rules that do not call themselves, and rules that call one another only at their ends (or only at their beginnings), describe regular
-languages. Their equations are solved by substitution and by X = aX | b having the solution a*b. What does not fit in the size allowed, or
-holds a terminal that looks behind (which must not move within a text), stays as it is.
-Source: Arden 1961.
+Rules that are not recursive, and sets of rules that are only right-recursive or only left-recursive, are regular. Their equations are
+solved by substitution and Arden's lemma: X = aX | b has the solution a*b. Parts that exceed the size limit stay as they are, and so do
+those with a terminal that has a lookbehind, because it must not move within a string. Source: Arden 1961.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MAX_DEPTH = 60
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A language that was put together; `size` symbols and at most `depth` operations above one another."""
+    """A language under construction, with the number of its symbols and a bound on its operator depth."""
 
     language: Language
     size: int
@@ -41,15 +40,17 @@ class _Part:
 
 _EMPTY = _Part(Language.literal(""), 0, 0)
 _Equation = dict[int, _Part]
-"""One rule as a sum: the languages before (or behind) each rule of its component; under -1 the one without a call."""
+"""The equation of a rule: the coefficient of each rule of its component, and under -1 the constant part."""
 _NO_CALL = -1
 
 
 def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> dict[int, Language]:
-    """The languages of the rules that are wholly regular.
+    """The languages of the rules that are found to be regular.
 
     Args:
-        max_size: symbols in one language; a rule that needs more is left out, and so are those that use it.
+        cfg: the grammar.
+        budget: charged for the construction.
+        max_size: the maximal number of symbols of a language; larger rules and the rules that use them are left out.
     Raises:
         GrammarError: the budget ran out.
     """
@@ -57,10 +58,10 @@ def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int =
 
 
 def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
-    """The same language with each call of a regular rule from a rule that is none replaced by one terminal.
+    """The same language with each reference from a non-regular to a regular rule replaced by a terminal.
 
     Raises:
-        GrammarError: nothing can match, or the budget ran out.
+        GrammarError: the language is empty, or the budget ran out.
     """
     budget = budget or Budget()
     languages = regular_languages(cfg, budget, max_size=max_size)
@@ -88,7 +89,7 @@ def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int 
 
 
 class _Folding:
-    """Owned by one call of `regular_languages`."""
+    """The state of one call of `regular_languages`."""
 
     def __init__(self, cfg: Cfg, budget: Budget, max_size: int) -> None:
         self.cfg, self.budget, self.max_size = cfg, budget, max_size
@@ -110,7 +111,7 @@ class _Folding:
                 return
 
     def _equation(self, index: int, members: set[int], at_end: bool) -> _Equation | None:
-        """The rule as a sum; None where it is not linear on this side, or too large."""
+        """The equation of a rule; None if it is not linear on this side, or too large."""
         equation: _Equation = {}
         for alternative in self.cfg.rules[index].alternatives:
             self.budget.spend(states=1)
@@ -137,7 +138,7 @@ class _Folding:
         return None if symbol.rule in members else self.parts.get(symbol.rule)
 
     def _solve(self, equations: dict[int, _Equation], at_end: bool) -> None:
-        """Eliminate the rules one by one, then put the solutions back."""
+        """Eliminate the rules in turn, then substitute back."""
         order = list(equations)
         for at, index in enumerate(order):
             solved = self._solve_loop(equations[index], index, at_end)
@@ -168,7 +169,7 @@ class _Folding:
             self.parts[index] = total
 
     def _solve_loop(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
-        """X = aX | b as X = a*b."""
+        """Solve X = aX | b as X = a*b."""
         loop = equation.get(index)
         if loop is None:
             return equation
@@ -217,6 +218,6 @@ class _Folding:
         try:
             language = make()
         except GrammarError:
-            self.budget.check()  # it looks behind, so it can only stand first
+            self.budget.check()  # raises if this was the budget; otherwise it is a lookbehind, which cannot move
             return None
         return _Part(language, size, depth)

@@ -1,10 +1,10 @@
-"""Lazy repeats, for those who meant the first place where the rest can match.
+"""Lazy quantifiers in terminals, read as "up to the first match of what follows".
 
-As a set of texts, `".*?"` is the same as `".*"`. A lexer that runs it stops at the first quote, and that is what its writer meant. In a
-terminal, therefore, `x*?` followed by K repeats x only while no text of K begins there: `(?:(?!K)x)*K`, which is a regular language. Inside
-a group that is itself repeated, what follows is not known, and a lazy repeat there stays an ordinary one. A pattern that also looks following
-would look following from within a lookahead; there the texts are those of which no beginning matches too, which is the same wherever what
-follows the repeat cannot go on once it has matched (an ending quote).
+As languages, `".*?"` and `".*"` are equal, but a lexer stops at the first quote, and that is what the author of a lazy quantifier expects.
+In a terminal, `x*?` followed by K therefore repeats x only where K does not match: `(?:(?!K)x)*K`, which is regular. In a group that is
+itself repeated K is unknown, and a lazy quantifier stays an ordinary one. If the pattern also has a lookbehind, it must not be copied into
+a lookahead; the language is then the strings without a matching proper prefix, which is equal if nothing can follow a match of K (for
+instance a closing quote).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COUNTS = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}\?$")
 
 @dataclass(slots=True)
 class _Group:
-    """A group and what it holds: alternatives, each a list of items."""
+    """A group and its alternatives, each a list of items."""
 
     opening: str
     alternatives: list[list[_Item]] = field(default_factory=lambda: [[]])
@@ -41,17 +41,17 @@ class _Group:
 
 @dataclass(slots=True)
 class _Item:
-    """A piece or a group, and how it is repeated."""
+    """An atom or a group, with its quantifier."""
 
     piece: str | _Group
     repeat: str = ""
 
 
 def terminal_language(pattern: str, budget: Budget) -> Language:
-    """The texts of a terminal, as far as lazy repeats decide them.
+    """Compile the pattern of a terminal, with lazy quantifiers as described above.
 
     Raises:
-        GrammarError: not a pattern of Python's dialect, or it has what no regular language has; or it is too large.
+        GrammarError: a syntax error or an unsupported construct; or the pattern is too large.
     """
     if "(?<" not in pattern or not _LAZY.search(pattern) or without_lazy_repeats(pattern) == pattern:
         return compile_regex(without_lazy_repeats(pattern), dialect="lark", budget=budget)
@@ -60,10 +60,10 @@ def terminal_language(pattern: str, budget: Budget) -> Language:
 
 
 def without_lazy_repeats(pattern: str) -> str:
-    """A pattern of Python's dialect that matches what this one prefers to match, as far as its lazy repeats decide.
+    """Rewrite a pattern of the python dialect such that its language respects the lazy quantifiers.
 
     Raises:
-        GrammarError: too many lazy repeats after one another, or lazy repeats in a verbose pattern.
+        GrammarError: too many lazy quantifiers in sequence, or lazy quantifiers in a verbose pattern.
     """
     if not _LAZY.search(pattern):
         return pattern
@@ -89,12 +89,12 @@ def without_lazy_repeats(pattern: str) -> str:
     if not has_lazy:
         return pattern
     if re.search(r"\(\?[aiLmsu]*[xaL]", pattern):
-        raise GrammarError("a lazy repeat is not supported together with the flags x, a and L")
+        raise GrammarError("a lazy quantifier is not supported together with the flags x, a and L")
     return _rewrite(root, "")
 
 
 def _rewrite(group: _Group, rest: str | None) -> str:
-    """The group as a pattern, where `rest` follows it up to the end; None where that is not known."""
+    """Render a group. `rest` is the pattern from its end to the end of the terminal; None if unknown."""
     flags = re.match(r"\(\?([ims]*)(?:-([ims]+))?:", group.opening)
     if flags and rest:
         turned_back = f"-{flags[1]}" if flags[1] else ""
@@ -102,7 +102,7 @@ def _rewrite(group: _Group, rest: str | None) -> str:
             rest = f"(?{flags[2] or ''}{turned_back}:{rest})"
     alternatives = "|".join(_rewrite_alternative(alternative, rest) for alternative in group.alternatives)
     if len(alternatives) > _MAX_CHARS:
-        raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
+        raise GrammarError("too complex: the pattern has too many consecutive lazy quantifiers")
     return f"{group.opening}{alternatives})" if group.opening else alternatives
 
 
@@ -124,12 +124,12 @@ def _rewrite_alternative(alternative: list[_Item], rest: str | None) -> str:
         if following is not None:
             following = text + following
             if len(following) > _MAX_CHARS:
-                raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
+                raise GrammarError("too complex: the pattern has too many consecutive lazy quantifiers")
     return "".join(reversed(written))
 
 
 def _rewrite_lazy(piece: str, repeat: str, rest: str) -> str:
-    """The lazy repeat of a piece that ends where `rest` can begin."""
+    """A lazy quantifier that stops where `rest` matches."""
     once = f"(?:(?!{rest}){piece})"
     if repeat == "*?":
         return f"{once}*"

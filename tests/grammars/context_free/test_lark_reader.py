@@ -95,14 +95,14 @@ def test_names_and_priorities_of_terminals_are_kept() -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ("", "no rule called start", None),
-        ('start{x}: x "a"', "no rule called start", None),
+        ("", "start rule start is not defined", None),
+        ('start{x}: x "a"', "start rule start is not defined", None),
         ("start: start", "nothing can match", None),
         ("start: /(?!)a/", "nothing can match", None),
         (r"start: /(a)\1/", "backreferences", "1:8"),
         ("start: T\nT: /a(/", "no closing parenthesis", "2:1"),
-        ('start: t\nt{x}: x "a"', "needs arguments", "1:8"),
-        ('start: t{"a", "b"}\nt{x}: x', "takes 1 arguments, 2 are given", "1:8"),
+        ('start: t\nt{x}: x "a"', "template t requires arguments", "1:8"),
+        ('start: t{"a", "b"}\nt{x}: x', "takes 1 arguments, but 2 were given", "1:8"),
         ('start: u{"a"}\nu{x}: x{"b"}', "not a template", "2:7"),
     ],
 )

@@ -45,9 +45,9 @@ def test_text_that_multiplies_is_refused() -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ('T: "x" T', "uses itself"),
-        ('T: "x" U\nU: V?\nV: T', "uses itself"),
-        ('T: "x" a\na: "y"', "cannot use a rule"),
+        ('T: "x" T', "is recursive"),
+        ('T: "x" U\nU: V?\nV: T', "is recursive"),
+        ('T: "x" a\na: "y"', "cannot use the rule a"),
     ],
 )
 def test_what_no_terminal_may_use_is_refused(source: str, reason: str) -> None:

@@ -42,11 +42,11 @@ def test_words_come_in_order_without_spaces_and_comments() -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ('a: "x', "no end", "1:4"),
-        ("a: x\nb: /[", "no end", "2:4"),
+        ('a: "x', "not terminated", "1:4"),
+        ("a: x\nb: /[", "not terminated", "2:4"),
         ("a: <tok>", "special tokens", "1:4"),
-        ("a: \x00", "not expected", "1:4"),
-        ('a: "' + "\\\\" * 5000, "no end", "1:4"),
+        ("a: \x00", "unexpected", "1:4"),
+        ('a: "' + "\\\\" * 5000, "not terminated", "1:4"),
     ],
 )
 def test_what_is_no_word_is_refused_at_its_place(source: str, reason: str, location: str) -> None:
