@@ -1,4 +1,4 @@
-"""Imports, overrides and extensions, judged by lark."""
+"""Imports, overrides and extensions, checked against lark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
-def test_modules_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+def test_modules_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     assert parser is not None
     cfg = read_lark(source)
@@ -38,7 +38,7 @@ def test_modules_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> N
     assert not all(verdicts)
 
 
-def test_rules_of_the_library_can_be_imported() -> None:
+def test_library_rules_can_be_imported() -> None:
     cfg = read_lark('%import json.value -> value\n%import dates (date)\nstart: value | "@" date')
     for text in ('{"a": [1]}', "@2026-11-21"):
         assert cfg_accepts(cfg, text)
@@ -46,7 +46,7 @@ def test_rules_of_the_library_can_be_imported() -> None:
         assert not cfg_accepts(cfg, text)
 
 
-def test_only_what_is_needed_is_imported() -> None:
+def test_only_needed_definitions_are_imported() -> None:
     module = load_module("%import common.INT\nstart: INT", Budget())
     assert sorted(module.definitions) == ["INT", "common__DIGIT", "start"]
 
@@ -67,7 +67,7 @@ def test_only_what_is_needed_is_imported() -> None:
         ('start: "x"\n%ignore WS', "WS is not defined", "2:9"),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str) -> None:
+def test_errors_are_located(source: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         load_module(source, Budget())
     assert caught.value.location == location

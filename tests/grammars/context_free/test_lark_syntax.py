@@ -1,4 +1,4 @@
-"""Statements of Lark sources."""
+"""The parser of Lark grammars: statements and syntax errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.spec import GrammarError
 
 
-def test_definitions_imports_and_ignores() -> None:
+def test_definitions_imports_and_ignores_are_parsed() -> None:
     source = """
 // a comment
 ?start{p, q}.3: "a" p -> first
@@ -79,13 +79,13 @@ def test_definitions_imports_and_ignores() -> None:
         ("a: " + "b{" * 90, "nested too deeply", None),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+def test_syntax_errors_are_located(source: str, reason: str, location: str | None) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         parse_lark(source, Budget())
     assert caught.value.location is not None
     assert location is None or caught.value.location == location
 
 
-def test_a_source_that_is_too_long_is_refused() -> None:
+def test_a_too_long_source_is_an_error() -> None:
     with pytest.raises(GrammarError, match="too long"):
         parse_lark("a: b\n" * 100, Budget(Limits(max_source_bytes=400)))

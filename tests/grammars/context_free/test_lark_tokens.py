@@ -1,4 +1,4 @@
-"""Words of Lark sources and their places."""
+"""Tokens of Lark grammars and their locations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rtlang_grammars.limits import Budget
 from rtlang_grammars.spec import GrammarError
 
 
-def test_words_come_in_order_without_spaces_and_comments() -> None:
+def test_tokens_exclude_whitespace_and_comments() -> None:
     source = 'a.2: "x\\"y"i /b\\/[c]/ims // comment\n  | T~3..5 -> c # more\n%ignore WS\\\n+'
     tokens = SourceText(source, "").tokens(Budget())
     assert [(token.kind, token.text) for token in tokens] == [
@@ -49,14 +49,14 @@ def test_words_come_in_order_without_spaces_and_comments() -> None:
         ('a: "' + "\\\\" * 5000, "not terminated", "1:4"),
     ],
 )
-def test_what_is_no_word_is_refused_at_its_place(source: str, reason: str, location: str) -> None:
+def test_invalid_tokens_are_located(source: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         SourceText(source, "").tokens(Budget())
     assert caught.value.location == location
 
 
 @given(st.text(alphabet='ab\\"ntrfx41ud ', max_size=12))
-def test_literals_mean_what_they_mean_to_lark(inner: str) -> None:
+def test_string_literals_agree_with_lark(inner: str) -> None:
     try:
         SourceText(f'"{inner}"', "").tokens(Budget())
         ours: str | None = unescape(inner)

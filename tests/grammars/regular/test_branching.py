@@ -1,4 +1,4 @@
-"""CharacterDecoder against Python's own encoders: every phase of a character ends in the character's class, and nowhere else."""
+"""Character decoders, checked against Python's codecs: every encoding of a character ends in its class."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SETS = [
 ]
 
 
-def class_at_the_end(decoder: CharacterDecoder, data: bytes) -> int | None:
-    """Follow the phase of one character inside a JSON string; the class it ends in."""
+def decoded_class(decoder: CharacterDecoder, data: bytes) -> int | None:
+    """Decode one character in a JSON string and return its class."""
     layout = decoder.boundary(True)
     target = int(layout.by_byte[data[0]])
     num_classes, num_leads = len(layout.classes), len(layout.leads)
@@ -44,7 +44,7 @@ def class_at_the_end(decoder: CharacterDecoder, data: bytes) -> int | None:
 
 
 @pytest.mark.parametrize("count", range(1, len(SETS) + 1))
-def test_every_spelling_ends_in_the_class_of_its_character(count: int) -> None:
+def test_every_encoding_ends_in_the_class_of_its_character(count: int) -> None:
     rng = random.Random(count)
     decoder = decoder_for(frozenset(SETS[:count]))
     edges = [bound + by for points in SETS for each in points for bound in each for by in (-1, 0, 1)]
@@ -53,20 +53,20 @@ def test_every_spelling_ends_in_the_class_of_its_character(count: int) -> None:
         if not 0 <= char <= 0x10FFFF or 0xD800 <= char < 0xE000:
             continue
         for phase in spellings(chr(char)):
-            assert class_at_the_end(decoder, phase.encode()) == decoder.partition.class_of(char), phase
+            assert decoded_class(decoder, phase.encode()) == decoder.partition.class_of(char), phase
 
 
 @pytest.mark.parametrize(
     "data", [b"\x1f", b'"', b"\x80", b"\xc1\x80", b"\xed\xa0\x80", b"\\ud800", b"\\ud800\\u0041", b"\\x"]
 )
-def test_what_is_no_character_ends_nowhere(data: bytes) -> None:
-    assert class_at_the_end(decoder_for(frozenset(SETS)), data) is None
+def test_invalid_encodings_are_rejected(data: bytes) -> None:
+    assert decoded_class(decoder_for(frozenset(SETS)), data) is None
 
 
 @pytest.mark.parametrize(
     ("pattern", "length"),
     [(".*", None), ("[^x]*", 0), (r"\S+", 0), (r".{0,7}", 7), ("a?.{3}b|.{5}", 5), ("(?:.{4})*", None)],
 )
-def test_any_plain_text_may_follow_up_to_the_length_that_is_told(pattern: str, length: int | None) -> None:
+def test_any_plain_string_up_to_the_free_length_may_follow(pattern: str, length: int | None) -> None:
     body = compile_regex(f"(?:{pattern})", dialect="ecma").intersect(compile_regex(r"[\s\S]*")).json_string_body()
     assert body.free_length(body.start, 12) == length

@@ -1,4 +1,4 @@
-"""The automaton over code points: lazy, shared, and with its lookbehinds in step."""
+"""The automaton over code points: lazy, thread-safe, and tracking lookbehinds."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _run(automaton: CodePointAutomaton, text: str) -> int:
     return state
 
 
-def test_states_are_made_only_when_asked_for() -> None:
+def test_states_are_created_on_demand() -> None:
     automaton = _automaton("a{1000000}")
     assert automaton.num_states == 1
     _run(automaton, "aaa")
     assert automaton.num_states == 4
 
 
-def test_equal_remainders_are_one_state() -> None:
+def test_equal_derivatives_are_one_state() -> None:
     automaton = _automaton("(ab|cb)*d")
     assert _run(automaton, "a") == _run(automaton, "c") == _run(automaton, "abcba")
     assert _run(automaton, "ab") == automaton.start
@@ -57,7 +57,7 @@ def test_the_empty_language_has_no_state() -> None:
     assert automaton.num_states == 0
 
 
-def test_trees_that_are_too_deep_are_refused() -> None:
+def test_too_deep_trees_are_an_error() -> None:
     tree = syntax.text("ab")
     for _ in range(20):
         tree = syntax.complement(syntax.concatenation([tree, syntax.CHARACTER]))
@@ -65,7 +65,7 @@ def test_trees_that_are_too_deep_are_refused() -> None:
         CodePointAutomaton(tree, Budget(Limits(max_depth=10)))
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_can_share_an_automaton() -> None:
     automaton = _automaton("[ab]*a[ab]{9}")
     ends: list[int] = []
 
@@ -87,7 +87,7 @@ def test_threads_may_share_it() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["a{2,4}b", "(ab|c)*", "x?[0-9]{3}(?:z|yy)", "[^a]*aa", r"\d{1,2}:\d\d"])
-def test_what_is_missing_is_the_length_of_a_shortest_text(pattern: str) -> None:
+def test_remaining_lengths_agree_with_a_search(pattern: str) -> None:
     automaton = _automaton(pattern)
     remaining_lengths = automaton.remaining_lengths(100, Budget())
     assert remaining_lengths is not None
@@ -100,7 +100,7 @@ def test_what_is_missing_is_the_length_of_a_shortest_text(pattern: str) -> None:
     assert automaton.remaining_lengths(len(remaining_lengths) - 1, Budget()) is None
 
 
-def test_what_is_missing_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_lengths_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     automaton = _automaton("a{1,20}")
     first, few = automaton.remaining_lengths(100, Budget()), automaton.remaining_lengths(3, Budget())
     assert few is None

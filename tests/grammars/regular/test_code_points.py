@@ -1,4 +1,4 @@
-"""Sets of code points against Python's sets."""
+"""Sets of code points, checked against Python's sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.regular import code_points
 from rtlang_grammars.regular.code_points import CodePoints
 
-SMALL = 0xD7F8  # so that a window of code points holds surrogates
+SMALL = 0xD7F8  # a window from here contains surrogates
 pairs = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (SMALL + min(pair), SMALL + max(pair)))
 ranges = st.lists(pairs, max_size=5)
 
@@ -23,7 +23,7 @@ def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges, ranges)
-def test_operations_are_those_of_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+def test_operations_agree_with_python_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
     mine, its = code_points.normalize(one), code_points.normalize(other)
     in_mine, in_its = _scalars(one), _scalars(other)
     everything = _scalars([(SMALL, SMALL + 100)])
@@ -46,7 +46,7 @@ def test_equal_sets_are_equal_tuples(pairs: list[tuple[int, int]]) -> None:
     assert code_points.complement(code_points.complement(points)) == points
 
 
-def test_there_is_no_set_of_a_surrogate() -> None:
+def test_surrogates_are_never_members() -> None:
     assert code_points.single(0xD800) == code_points.NONE
     assert code_points.single(0x61) == code_points.of_text("aa") == ((0x61, 0x61),)
     assert code_points.complement(code_points.NONE) == code_points.ALL

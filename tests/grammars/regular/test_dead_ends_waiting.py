@@ -1,4 +1,4 @@
-"""Where any plain text may come first: what is answered without looking at the states is what a search over texts says."""
+"""Terms that allow every plain prefix, checked against a search over strings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALPHABET = "ab0x c"
 
 
 @pytest.mark.parametrize("pattern", [*WAITS, *DOES_NOT])
-def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(pattern: str) -> None:
+def test_a_term_with_all_plain_prefixes_rejects_no_plain_string(pattern: str) -> None:
     language = compile_regex(pattern)
     automaton = language._code_point_automaton(Budget())
     waits = (
@@ -49,7 +49,7 @@ def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(patte
         assert any(language.accepts(text + end) for end in ends), text
 
 
-def test_many_lookaheads_ask_for_few_states() -> None:
+def test_many_lookaheads_create_few_states() -> None:
     language = compile_regex("".join(f"(?=.*{letter})" for letter in "abcdefghijklmnop") + ".*")
     automaton = language._code_point_automaton(Budget())
     assert automaton.free_length(automaton.start, 16, Budget()) is None

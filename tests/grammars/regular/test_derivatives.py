@@ -1,4 +1,4 @@
-"""Derivatives: disjoint, complete, and right for boolean operations, by brute force over short words."""
+"""Derivatives, checked by brute force over short words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_words_are_accepted_by_deriving_letter_by_letter(name: str) -> None:
+def test_derivation_by_each_character_decides_membership(name: str) -> None:
     partition = Partition([code_points.ALL, *SETS])
     terms = Terms(partition, Budget())
     derivatives = Derivatives(terms)
@@ -53,7 +53,7 @@ def test_words_are_accepted_by_deriving_letter_by_letter(name: str) -> None:
             assert terms.is_nullable(term, 0) == EXPECTED[name]("".join(word)), word
 
 
-def test_steps_never_lead_to_nothing() -> None:
+def test_steps_are_disjoint_and_never_lead_to_nothing() -> None:
     terms = Terms(Partition([code_points.ALL, *SETS]), Budget())
     derivatives = Derivatives(terms)
     waiting = [terms.load(syntax.intersection([TREES["count"], TREES["nested"]]))]

@@ -1,4 +1,4 @@
-"""Escapes and classes, one character at a time: Python's against `re`, ECMA's against tables from its standard."""
+"""Escapes and character classes, checked per character against `re` and the tables of ECMA-262."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PYTHON = [
 
 
 @pytest.mark.parametrize("pattern", PYTHON)
-def test_python_s_escapes_are_those_of_re(pattern: str) -> None:
+def test_python_escapes_agree_with_re(pattern: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = re.compile(pattern)
@@ -85,11 +85,11 @@ def test_python_s_escapes_are_those_of_re(pattern: str) -> None:
         ("}", "}"),
     ],
 )
-def test_ecma_s_escapes_are_those_of_the_standard(pattern: str, expected: str) -> None:
+def test_ecma_escapes_agree_with_the_standard(pattern: str, expected: str) -> None:
     assert _matched(pattern, "ecma") == set(expected)
 
 
-def test_what_is_left_out_of_ecma_s_classes() -> None:
+def test_ecma_classes_exclude_the_right_characters() -> None:
     everything = set(CHARACTERS)
     assert everything - _matched(".", "ecma") == set("\n\r\u2028\u2029")
     assert everything - _matched("[^]", "ecma") == set()
@@ -121,7 +121,7 @@ def test_what_is_left_out_of_ecma_s_classes() -> None:
         (r"\U00110000", "python", "code point out of range", "1:1"),
     ],
 )
-def test_what_is_no_escape_is_refused_at_its_place(pattern: str, dialect: str, reason: str, location: str) -> None:
+def test_invalid_escapes_are_located(pattern: str, dialect: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         compile_regex(pattern, dialect="python" if dialect == "python" else "ecma")
     assert caught.value.location == location

@@ -1,4 +1,4 @@
-"""What is seen at a glance, against automata."""
+"""Syntactic checks, checked against automata."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _is_empty(tree: syntax.Node) -> bool:
     return CodePointAutomaton(tree, Budget()).start == NO_STATE
 
 
-def _has_more_texts(tree: syntax.Node, limit: int) -> bool:
-    """Takes texts away one by one."""
+def _enumerate_more_than(tree: syntax.Node, limit: int) -> bool:
+    """Removes strings one by one."""
     words: list[str] = []
     for _ in range(limit + 1):
         left_out = syntax.complement(syntax.any_of_texts(words))
@@ -52,17 +52,17 @@ trees = st.builds(
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees)
-def test_what_seems_to_have_texts_has_them(tree: syntax.Node) -> None:
+def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
     if glances.has_string(tree):
         assert not _is_empty(tree)
     for limit in (0, 2, 5):
         if glances.has_more_strings_than(tree, limit):
-            assert _has_more_texts(tree, limit)
+            assert _enumerate_more_than(tree, limit)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees)
-def test_every_text_begins_as_is_seen(tree: syntax.Node) -> None:
+def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
     sets = glances.prefix(tree)
     for text in Language(tree).samples(random.Random(1), 8):
         assert len(text) >= len(sets)
@@ -72,7 +72,7 @@ def test_every_text_begins_as_is_seen(tree: syntax.Node) -> None:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees, trees)
-def test_what_is_seen_apart_shares_nothing(one: syntax.Node, other: syntax.Node) -> None:
+def test_languages_found_disjoint_are_disjoint(one: syntax.Node, other: syntax.Node) -> None:
     if glances.are_disjoint(one, other):
         assert _is_empty(syntax.intersection([one, other]))
 
@@ -80,11 +80,11 @@ def test_what_is_seen_apart_shares_nothing(one: syntax.Node, other: syntax.Node)
 @pytest.mark.parametrize(
     ("pattern", "num_places"), [("^abc_", 4), ("^(ab|cd)(x|yz)", 3), ("^[a-z]{2,3}$", 2), ("^(?=a)ab", 2), ("a", 0)]
 )
-def test_beginnings_are_seen(pattern: str, num_places: int) -> None:
+def test_prefix_sets_of_patterns(pattern: str, num_places: int) -> None:
     assert len(glances.prefix(compile_regex(pattern, mode="search")._tree)) == num_places
 
 
-def test_usual_patterns_are_seen_through() -> None:
+def test_common_patterns_are_decided() -> None:
     name, title = (compile_regex(f"^({word}_[a-z]{{2,5}})$", mode="search") for word in ("name", "title"))
     assert glances.are_disjoint(name._tree, title._tree)
     assert glances.has_more_strings_than(name._tree, 64)
@@ -95,11 +95,11 @@ def test_usual_patterns_are_seen_through() -> None:
     assert not glances.has_more_strings_than(compile_regex("^(a|b)(c|d)$", mode="search")._tree, 4)
 
 
-def test_glances_change_no_answer() -> None:
+def test_checks_do_not_change_answers() -> None:
     language = compile_regex("^x-[a-c]$", mode="search")
     texts = ["x-a", "x-d", "x-", "", "y-a", "x-aa"]
     seen = [Language(language._tree).accepts(text) for text in texts]
-    language.shortest()  # from here on there is an automaton
+    language.shortest()  # builds the automaton
     assert seen == [language.accepts(text) for text in texts] == [True, False, False, False, False, False]
     assert Language(language._tree).finite_words(3) == ["x-a", "x-b", "x-c"]
     assert Language(language._tree).finite_words(2) is None

@@ -1,4 +1,4 @@
-"""Grains: characters of one are judged the same wherever a state says so."""
+"""Coarse classes: their members are interchangeable where a state says so."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def member(grain: CoarseClass, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_grains_are_disjoint_and_hold_their_example(level: tuple[CoarseClass, ...]) -> None:
+def test_coarse_classes_are_disjoint_and_contain_their_example(level: tuple[CoarseClass, ...]) -> None:
     seen: set[int] = set()
     for grain in level:
         points = {point for first, last in grain.ranges for point in range(first, last + 1)}
@@ -53,7 +53,7 @@ def follow(automaton: ByteAutomaton, state: int, text: str) -> int:
 
 
 @pytest.mark.parametrize("language", [*EVEN, *UNEVEN])
-def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
+def test_members_of_an_unsplit_class_are_interchangeable(language: str) -> None:
     found = format_language(language) or compile_regex(language)
     automaton = found.automaton(Budget())
     rng = random.Random(3)
@@ -81,7 +81,7 @@ def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
     assert (checked > 20) is (language in EVEN)
 
 
-def test_what_tells_letters_apart_is_seen_as_long_as_it_may_come() -> None:
+def test_a_class_is_split_while_a_splitting_set_may_follow() -> None:
     automaton = compile_regex(r"https?:[^ ]*").automaton(Budget())
     state = automaton.start
     assert automaton.coarse_levels(state) == 0

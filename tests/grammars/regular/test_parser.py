@@ -1,4 +1,4 @@
-"""What the parser reads alike with `re`, what it refuses and where, and what only one dialect has."""
+"""The regex parser: agreement with `re`, located errors, and the differences between dialects."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ ALIKE = [
 
 @pytest.mark.parametrize("pattern", ALIKE)
 @pytest.mark.parametrize("mode", ["full", "search"])
-def test_python_s_patterns_are_read_as_re_reads_them(pattern: str, mode: str) -> None:
+def test_python_patterns_agree_with_re(pattern: str, mode: str) -> None:
     compiled = re.compile(pattern)
     language = compile_regex(pattern, dialect="python", mode="full" if mode == "full" else "search")
     for text in TEXTS:
@@ -95,17 +95,17 @@ def test_python_s_patterns_are_read_as_re_reads_them(pattern: str, mode: str) ->
         assert language.accepts(text) == (found is not None), text
 
 
-def test_python_has_no_small_z() -> None:
+def test_lower_case_z_is_not_an_anchor_in_python() -> None:
     with pytest.raises(GrammarError, match=r"unknown escape \\z; use \\Z for the end of the string") as caught:
         compile_regex(r"a\z", dialect="python")
     assert caught.value.location == "1:2"
 
 
-def test_lark_reads_python_s_patterns() -> None:
+def test_the_lark_dialect_is_the_python_dialect() -> None:
     assert compile_regex("(?i:select)(?!x)", dialect="lark").accepts("SELECT")
 
 
-def test_a_dollar_is_the_end_in_ecma_and_may_leave_a_newline_in_python() -> None:
+def test_dollar_allows_a_final_newline_only_in_python() -> None:
     assert not compile_regex("a$", mode="search").accepts("a\n")
     assert compile_regex("a$", dialect="python", mode="search").accepts("a\n")
 
@@ -114,7 +114,7 @@ def test_a_dollar_is_the_end_in_ecma_and_may_leave_a_newline_in_python() -> None
     ("pattern", "texts"),
     [("{a}", ["{a}"]), ("a{,2}", ["a{,2}"]), ("a{x}", ["a{x}"]), ("x{1", ["x{1"]), ("(?<n$>b)", ["b"])],
 )
-def test_ecma_reads_braces_that_count_nothing_as_characters(pattern: str, texts: list[str]) -> None:
+def test_invalid_quantifier_braces_are_literals_in_ecma(pattern: str, texts: list[str]) -> None:
     assert compile_regex(pattern).finite_words(5) == texts
 
 
@@ -137,7 +137,7 @@ def test_ecma_reads_braces_that_count_nothing_as_characters(pattern: str, texts:
         ("(?i)a", "unknown group syntax", "1:1"),
     ],
 )
-def test_mistakes_are_refused_where_they_are(pattern: str, reason: str, location: str) -> None:
+def test_syntax_errors_are_located(pattern: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         compile_regex(pattern)
     assert caught.value.location == location
@@ -146,7 +146,7 @@ def test_mistakes_are_refused_where_they_are(pattern: str, reason: str, location
 @pytest.mark.parametrize(
     "pattern", ["a++", "a*+", "(?P=n)", "(?(1)a|b)", "(?>a)", "a(?i)b", "(?P<n>a)(?P=n)", r"(a)\1"]
 )
-def test_what_no_regular_language_has_is_refused_in_python_s_dialect(pattern: str) -> None:
+def test_nonregular_constructs_are_errors_in_the_python_dialect(pattern: str) -> None:
     with pytest.raises(GrammarError, match=r"not supported|only at its start"):
         compile_regex(pattern, dialect="python")
 
@@ -161,9 +161,7 @@ def test_what_no_regular_language_has_is_refused_in_python_s_dialect(pattern: st
         ("(?<!a+)b", "fixed length", "1:1"),
     ],
 )
-def test_what_re_refuses_is_refused_in_python_s_dialect_and_no_mistake_in_ecma_s(
-    pattern: str, reason: str, location: str
-) -> None:
+def test_errors_of_re_are_errors_in_the_python_dialect_only(pattern: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         compile_regex(pattern, dialect="python")
     assert caught.value.location == location
@@ -173,7 +171,7 @@ def test_what_re_refuses_is_refused_in_python_s_dialect_and_no_mistake_in_ecma_s
         assert not compile_regex(pattern).is_empty()
 
 
-def test_nesting_and_size_and_assertions_are_limited() -> None:
+def test_nesting_size_and_assertions_are_limited() -> None:
     with pytest.raises(GrammarError, match="more than 10 levels"):
         parse_pattern("(a" * 12 + ")?" * 12, Dialect.ECMA, Budget(Limits(max_depth=10)))
     with pytest.raises(GrammarError, match="more than 10 levels"):
@@ -213,7 +211,7 @@ def _random_pattern(rng: random.Random, depth: int) -> str:
         ),
     ],
 )
-def test_random_patterns_mean_what_re_says_or_are_refused(seed: int, count: int, letters: str, longest: int) -> None:
+def test_random_patterns_agree_with_re_or_are_errors(seed: int, count: int, letters: str, longest: int) -> None:
     rng = random.Random(seed)
     words = ["".join(each) for length in range(longest + 1) for each in itertools.product(letters, repeat=length)]
     num_compared = 0
@@ -228,7 +226,7 @@ def test_random_patterns_mean_what_re_says_or_are_refused(seed: int, count: int,
         try:
             language = compile_regex(pattern, dialect="python")
         except GrammarError:
-            continue  # what re refuses, and some of what no regular language has
+            continue  # invalid for re, or not regular
         assert expected is not None, f"{pattern!r} is none to re"
         num_compared += 1
         for word in words:

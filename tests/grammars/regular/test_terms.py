@@ -1,4 +1,4 @@
-"""Terms: equal remainders get equal numbers, and counts are joined."""
+"""Terms: hash-consing, simplification and merged counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def terms() -> Terms:
     return Terms(Partition([code_points.ALL, A, B]), Budget())
 
 
-def test_equal_terms_are_one_number(terms: Terms) -> None:
+def test_equal_terms_have_one_number(terms: Terms) -> None:
     a, b = (terms.characters(terms.partition.mask(points)) for points in (A, B))
     assert terms.concatenation(a, b) == terms.concatenation(a, b)
     ab, ba = terms.concatenation(a, b), terms.concatenation(b, a)
@@ -27,7 +27,7 @@ def test_equal_terms_are_one_number(terms: Terms) -> None:
     assert terms.complement(terms.complement(ab)) == ab
 
 
-def test_neutral_and_absorbing_terms_vanish(terms: Terms) -> None:
+def test_neutral_and_absorbing_terms_are_simplified(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
     assert terms.concatenation(EMPTY_TEXT, a) == terms.concatenation(a, EMPTY_TEXT) == a
     assert terms.concatenation(a, NOTHING) == NOTHING
@@ -40,7 +40,7 @@ def test_neutral_and_absorbing_terms_vanish(terms: Terms) -> None:
     assert terms.complement(NOTHING) == ANY_TEXT
 
 
-def test_alternatives_that_differ_only_in_touching_counts_are_joined(terms: Terms) -> None:
+def test_alternatives_with_touching_counts_are_merged(terms: Terms) -> None:
     a, b = (terms.characters(terms.partition.mask(points)) for points in (A, B))
 
     def counted(low: int, high: int) -> int:
@@ -55,14 +55,14 @@ def test_alternatives_that_differ_only_in_touching_counts_are_joined(terms: Term
     assert terms.alternation(within) == terms.concatenation(b, counted(5, 6))
 
 
-def test_an_intersection_of_a_count_with_bounds_is_a_count(terms: Terms) -> None:
+def test_an_intersection_of_a_repetition_with_bounds_is_a_repetition(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
     assert terms.intersection([terms.repetition(a, 2, UNBOUNDED)], 1, 9) == terms.repetition(a, 2, 9)
     assert terms.intersection([ANY_TEXT], 1, 3) == terms.repetition(3, 1, 3)
     assert terms.intersection([terms.repetition(a, 5, 6)], 1, 4) == NOTHING
 
 
-def test_the_empty_text_is_found_by_shape_or_by_history(terms: Terms) -> None:
+def test_nullability_depends_on_structure_or_lookbehinds(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
     behind = terms.behind(terms.concatenation(ANY_TEXT, a), is_negative=False)
     not_behind = terms.behind(terms.concatenation(ANY_TEXT, a), is_negative=True)
