@@ -122,13 +122,13 @@ def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
 def reachable_rules(cfg: Cfg) -> frozenset[int]:
     """The rules that are reachable from the start rule, itself included."""
     found = {cfg.start}
-    waiting = [cfg.start]
-    while waiting:
-        for alternative in cfg.rules[waiting.pop()].alternatives:
+    worklist = [cfg.start]
+    while worklist:
+        for alternative in cfg.rules[worklist.pop()].alternatives:
             for symbol in alternative:
                 if isinstance(symbol, Call) and symbol.rule not in found:
                     found.add(symbol.rule)
-                    waiting.append(symbol.rule)
+                    worklist.append(symbol.rule)
     return frozenset(found)
 
 
@@ -147,7 +147,7 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
     def is_alive(symbol: Symbol) -> bool:
         return alive[symbol.terminal] if isinstance(symbol, Token) else symbol.rule in productive
 
-    kept = [
+    retained = [
         Rule(
             rule.name,
             tuple(
@@ -161,17 +161,17 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         for index, rule in enumerate(cfg.rules)
     ]
     budget.check()
-    return _renumber(Cfg(cfg.terminals, tuple(kept), cfg.start))
+    return _renumber(Cfg(cfg.terminals, tuple(retained), cfg.start))
 
 
 def _renumber(cfg: Cfg) -> Cfg:
     """Keep what is reachable and number it by first use; the start rule becomes rule 0."""
     rules: dict[int, int] = {cfg.start: 0}
     terminals: dict[int, int] = {}
-    waiting = deque([cfg.start])
+    worklist = deque([cfg.start])
     made: list[Rule] = []
-    while waiting:
-        rule = cfg.rules[waiting.popleft()]
+    while worklist:
+        rule = cfg.rules[worklist.popleft()]
         alternatives: list[Alternative] = []
         for alternative in rule.alternatives:
             symbols: list[Symbol] = []
@@ -181,7 +181,7 @@ def _renumber(cfg: Cfg) -> Cfg:
                     continue
                 if symbol.rule not in rules:
                     rules[symbol.rule] = len(rules)
-                    waiting.append(symbol.rule)
+                    worklist.append(symbol.rule)
                 symbols.append(Call(rules[symbol.rule]))
             alternatives.append(tuple(symbols))
         made.append(Rule(rule.name, tuple(alternatives)))
@@ -319,19 +319,19 @@ def shortest_bytes(language: Language, budget: Budget) -> bytes | None:
     if language.is_empty(budget):
         return None
     automaton = language.automaton(budget)
-    came_from: dict[int, tuple[int, int]] = {}
+    predecessors: dict[int, tuple[int, int]] = {}
     seen = {automaton.start}
-    waiting = deque([automaton.start])
-    while not automaton.is_accepting(waiting[0]):
-        state = waiting.popleft()
+    worklist = deque([automaton.start])
+    while not automaton.is_accepting(worklist[0]):
+        state = worklist.popleft()
         budget.spend()
         for byte, target in enumerate(automaton.row(state).tolist()):
             if target >= 0 and target not in seen:
                 seen.add(target)
-                came_from[target] = (state, byte)
-                waiting.append(target)
-    state, word = waiting[0], bytearray()
-    while state in came_from:
-        state, byte = came_from[state]
+                predecessors[target] = (state, byte)
+                worklist.append(target)
+    state, word = worklist[0], bytearray()
+    while state in predecessors:
+        state, byte = predecessors[state]
         word.append(byte)
     return bytes(reversed(word))

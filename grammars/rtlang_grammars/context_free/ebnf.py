@@ -79,19 +79,19 @@ def choice(alternatives: list[Expression]) -> Expression:
 def names_in(expression: Expression) -> list[Name]:
     """The references in an expression, in source order."""
     found: list[Name] = []
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
+    worklist = [expression]
+    while worklist:
+        part = worklist.pop()
         match part:
             case Name():
                 found.append(part)
-                waiting.extend(reversed(part.arguments))
+                worklist.extend(reversed(part.arguments))
             case Sequence():
-                waiting.extend(reversed(part.items))
+                worklist.extend(reversed(part.items))
             case Choice():
-                waiting.extend(reversed(part.alternatives))
+                worklist.extend(reversed(part.alternatives))
             case Repeat():
-                waiting.append(part.item)
+                worklist.append(part.item)
             case Pattern():
                 pass
     return found
@@ -197,12 +197,12 @@ class CfgBuilder:
         if isinstance(expression, Sequence):
             return self._alternatives(expression, resolve)[0]
         if isinstance(expression, Repeat) and (expression.low, expression.high) != (0, 1):
-            return self._repeated(expression, resolve)
+            return self._repeat(expression, resolve)
         rule = self.new_rule("choice")
         self.define(rule, expression, resolve)
         return (rule,)
 
-    def _repeated(self, repeat: Repeat, resolve: Resolve) -> Alternative:
+    def _repeat(self, repeat: Repeat, resolve: Resolve) -> Alternative:
         low, high = repeat.low, repeat.high
         if high == 0:
             return ()
@@ -213,21 +213,21 @@ class CfgBuilder:
             symbols = (item,)
         symbol = symbols[0]
         if isinstance(symbol, Token):
-            return self._repeated_token(symbol, low, high)
-        return self._repeated_symbol(symbol, low, high)
+            return self._repeat_token(symbol, low, high)
+        return self._repeat_symbol(symbol, low, high)
 
-    def _repeated_token(self, token: Token, low: int, high: int | None) -> Alternative:
+    def _repeat_token(self, token: Token, low: int, high: int | None) -> Alternative:
         """The repetition of a terminal is regular, so its counting is left to the terminal's automaton."""
         terminal = self._terminals[token.terminal]
         try:
             language = terminal.language.repeat(low, high)
         except GrammarError:  # it has a lookbehind, so it cannot be repeated within one string
-            return self._repeated_symbol(token, low, high)
+            return self._repeat_symbol(token, low, high)
         return (
             self.terminal(("repeat", token, low, high), lambda: Terminal(terminal.name, language, terminal.priority)),
         )
 
-    def _repeated_symbol(self, symbol: Symbol, low: int, high: int | None) -> Alternative:
+    def _repeat_symbol(self, symbol: Symbol, low: int, high: int | None) -> Alternative:
         powers: list[Symbol] = [symbol]
         required = self._exactly(powers, low)
         if high is None:

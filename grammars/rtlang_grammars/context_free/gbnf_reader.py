@@ -102,9 +102,9 @@ class _Reader:
                     f"{self.title}: " + ("no rule is defined" if self.is_w3c else f"start rule {start} is not defined")
                 )
             start = next(iter(definitions))
-        return self.lowered(definitions, start)
+        return self.lower(definitions, start)
 
-    def lowered(self, definitions: dict[str, Expression], start: str) -> Cfg:
+    def lower(self, definitions: dict[str, Expression], start: str) -> Cfg:
         builder = CfgBuilder(self.budget)
         rules: dict[str, Call] = {}
         for name, expression in definitions.items():
@@ -165,7 +165,7 @@ class _Reader:
                 self.at += 1
                 opened.pop()
                 whole = choice([sequence(way) for way in alternatives.pop()])
-                alternatives[-1][-1].append(self.repeated(whole))
+                alternatives[-1][-1].append(self.apply_quantifiers(whole))
             elif letter == "|":
                 self.at += 1
                 alternatives[-1].append([])
@@ -179,9 +179,9 @@ class _Reader:
                 name = _NAME.match(self.source, begin)
                 assert name is not None
                 self.at = name.end()
-                items.append(self.repeated(Name(name[0], (), self.location(begin))))
+                items.append(self.apply_quantifiers(Name(name[0], (), self.location(begin))))
             else:
-                items.append(self.repeated(self.terminal(letter)))
+                items.append(self.apply_quantifiers(self.terminal(letter)))
         if opened:
             raise self.error("this bracket is not closed", opened[-1])
         return choice([sequence(way) for way in alternatives[0]])
@@ -257,27 +257,27 @@ class _Reader:
             if match is None and where == "":
                 raise self.error("expected #x and hexadecimal digits")
             self.at = match.end() if match else begin + 1
-            return self.checked(int(match[1], 16) if match else ord(self.source[begin]), begin)
+            return self.check_code_point(int(match[1], 16) if match else ord(self.source[begin]), begin)
         escape = _ESCAPE.match(self.source, begin)
         if escape is None:
             if self.source[begin] == "\\":
                 raise self.error("incomplete escape: a character must follow the backslash")
             self.at = begin + 1
-            return self.checked(ord(self.source[begin]), begin)
+            return self.check_code_point(ord(self.source[begin]), begin)
         self.at = escape.end()
         digits = escape[1] or escape[2] or escape[3]
         if digits:
-            return self.checked(int(digits, 16), begin)
+            return self.check_code_point(int(digits, 16), begin)
         if escape[4] not in _SIMPLE:
             raise self.error(f"unknown escape \\{escape[4]} {where}", begin)
         return ord(_SIMPLE[escape[4]])
 
-    def checked(self, character: int, begin: int) -> int:
+    def check_code_point(self, character: int, begin: int) -> int:
         if character > code_points.MAX_CODE_POINT or not code_points.contains(code_points.ALL, character):
             raise self.error("not a Unicode character: surrogates and code points above 10FFFF are not allowed", begin)
         return character
 
-    def repeated(self, item: Expression) -> Expression:
+    def apply_quantifiers(self, item: Expression) -> Expression:
         for _ in range(MAX_NESTING):  # llama.cpp accepts consecutive quantifiers
             self.skip()
             letter = self.source[self.at : self.at + 1]

@@ -146,7 +146,7 @@ class _Loader:
                     statements[0].location,
                 )
             aliases = {name: alias for each in statements for name, alias in each.names}
-            mangle = _mangling("__".join(path), aliases, rename)
+            mangle = _mangler("__".join(path), aliases, rename)
             text = _library_text(path, statements[0].location)
             imported = self.load(text, f"{'.'.join(path)}.lark ", mangle, depth + 1)
             for each in statements:
@@ -155,13 +155,13 @@ class _Loader:
                         raise GrammarError(
                             f"Lark grammar: the grammar {'.'.join(path)} does not define {name}", each.location
                         )
-            for name in _used(imported, [mangle(name) for name in aliases]):
+            for name in _dependencies(imported, [mangle(name) for name in aliases]):
                 if name in module.definitions:
                     raise GrammarError(f"Lark grammar: {name} is imported twice", statements[0].location)
                 module.definitions[name] = imported.definitions[name]
 
 
-def _mangling(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]) -> Callable[[str], str]:
+def _mangler(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]) -> Callable[[str], str]:
     """Return the function that renames the definitions of an imported grammar."""
 
     def mangle(name: str) -> str:
@@ -172,16 +172,16 @@ def _mangling(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]
     return mangle
 
 
-def _used(module: Module, names: list[str]) -> list[str]:
+def _dependencies(module: Module, names: list[str]) -> list[str]:
     """The names of a module on which some names depend, themselves included."""
     found = dict.fromkeys(names)
-    waiting = list(names)
-    while waiting:
-        definition = module.definitions[waiting.pop()]
+    worklist = list(names)
+    while worklist:
+        definition = module.definitions[worklist.pop()]
         for name in names_in(definition.expression):
             if name.name not in found and name.name in module.definitions:
                 found[name.name] = None
-                waiting.append(name.name)
+                worklist.append(name.name)
     return list(found)
 
 

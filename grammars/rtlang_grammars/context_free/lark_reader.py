@@ -64,7 +64,7 @@ class _Reader:
         self.builder = CfgBuilder(budget)
         self.patterns = TerminalPatterns(budget)
         self.rules: dict[tuple[object, ...], Call] = {}
-        self.waiting: list[tuple[Call, Definition, _Environment]] = []
+        self.worklist: list[tuple[Call, Definition, _Environment]] = []
 
     def read(self, start: str) -> Cfg:
         definition = self.module.definitions.get(start)
@@ -80,14 +80,14 @@ class _Reader:
                 ]
             )
         root = self._rule(definition, ())
-        while self.waiting:
-            rule, definition, environment = self.waiting.pop()
+        while self.worklist:
+            rule, definition, environment = self.worklist.pop()
             self.builder.define(rule, definition.expression, self._resolver(environment))
         return self.builder.build(root)
 
     def _resolver(self, environment: _Environment) -> Callable[[Name | Pattern], Symbol]:
         def resolve(part: Name | Pattern) -> Symbol:
-            found = self._resolved(part, environment)
+            found = self._resolve(part, environment)
             if isinstance(found, _Template):
                 assert isinstance(part, Name)
                 raise GrammarError(f"Lark grammar: template {part.name} requires arguments", part.location)
@@ -95,7 +95,7 @@ class _Reader:
 
         return resolve
 
-    def _resolved(self, part: Name | Pattern, environment: _Environment) -> _Argument:
+    def _resolve(self, part: Name | Pattern, environment: _Environment) -> _Argument:
         self.budget.spend(states=1)
         if isinstance(part, Pattern):
             return self.builder.terminal(
@@ -124,7 +124,7 @@ class _Reader:
         arguments: list[_Argument] = []
         for argument in part.arguments:
             assert isinstance(argument, Name | Pattern)
-            arguments.append(self._resolved(argument, environment))
+            arguments.append(self._resolve(argument, environment))
         return self._rule(definition, tuple(arguments))
 
     def _rule(self, definition: Definition, arguments: tuple[_Argument, ...]) -> Call:
@@ -135,7 +135,7 @@ class _Reader:
         rule = self.rules.get(key)
         if rule is None:
             rule = self.rules[key] = self.builder.new_rule(definition.name)
-            self.waiting.append((rule, definition, dict(zip(definition.parameters, arguments, strict=True))))
+            self.worklist.append((rule, definition, dict(zip(definition.parameters, arguments, strict=True))))
         return rule
 
     def _terminal(self, name: str, priority: int, pattern: str, location: str) -> Terminal:

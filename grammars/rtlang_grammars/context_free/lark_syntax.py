@@ -226,7 +226,7 @@ class _Parser:
             elif token.kind == "end":
                 break
             elif token.kind != "mark":
-                frame.items.append(self._repeated(self._value()))
+                frame.items.append(self._apply_quantifier(self._value()))
             elif token.text in _CLOSING:
                 if len(frames) > MAX_NESTING:
                     raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
@@ -250,7 +250,7 @@ class _Parser:
                 if frame.bracket == "[":
                     frames[-1].items.append(Repeat(whole, 0, 1))
                 else:
-                    frames[-1].items.append(self._repeated(whole))
+                    frames[-1].items.append(self._apply_quantifier(whole))
             else:
                 raise self.error(f"unexpected {token.text}")
         if len(frames) > 1:
@@ -335,10 +335,10 @@ class _Parser:
         if "\n" in pattern and "x" not in flags:
             raise GrammarError("Lark grammar: a regular expression with line breaks requires the flag x", location)
         pattern = re.sub(r"\\(.)", lambda match: match[1] if match[1] in '"/' else match[0], pattern, flags=re.DOTALL)
-        kept = "".join(sorted(set(flags) - {"u"}))
-        return Pattern(f"(?{kept}:{pattern}\n)" if "x" in kept else f"(?{kept}:{pattern})", location)
+        retained = "".join(sorted(set(flags) - {"u"}))
+        return Pattern(f"(?{retained}:{pattern}\n)" if "x" in retained else f"(?{retained}:{pattern})", location)
 
-    def _repeated(self, item: Expression) -> Expression:
+    def _apply_quantifier(self, item: Expression) -> Expression:
         token = self.peek()
         if token.kind != "mark" or token.text not in "?*+~":
             return item

@@ -17,7 +17,7 @@ from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.spec import GrammarError
 
 _MAX_CHARS = 1 << 16
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"""(?P<opening>\((?:\?(?:[aiLmsux]*(?:-[imsx]+)?:|P<\w+>|<?[=!]))?)
       | (?P<closing>\))
       | (?P<bar>\|)
@@ -43,7 +43,7 @@ class _Group:
 class _Item:
     """An atom or a group, with its quantifier."""
 
-    piece: str | _Group
+    body: str | _Group
     repeat: str = ""
 
 
@@ -70,7 +70,7 @@ def without_lazy_repeats(pattern: str) -> str:
     root = _Group("")
     groups = [root]
     has_lazy = False
-    for match in _PIECE.finditer(pattern):
+    for match in _TOKEN.finditer(pattern):
         items = groups[-1].alternatives[-1]
         kind, text = match.lastgroup, match[0]
         if kind == "opening":
@@ -111,15 +111,15 @@ def _rewrite_alternative(alternative: list[_Item], rest: str | None) -> str:
     following = rest
     for item in reversed(alternative):
         is_lazy = len(item.repeat) > 1 and item.repeat.endswith("?")
-        if isinstance(item.piece, str):
-            piece = item.piece
+        if isinstance(item.body, str):
+            body = item.body
         else:
-            sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.piece.opening)
-            piece = _rewrite(item.piece, following if sees_rest else None)
+            sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.body.opening)
+            body = _rewrite(item.body, following if sees_rest else None)
         if is_lazy and following is not None:
-            text = _rewrite_lazy(piece, item.repeat, following)
+            text = _rewrite_lazy(body, item.repeat, following)
         else:
-            text = piece + (item.repeat[:-1] if is_lazy else item.repeat)
+            text = body + (item.repeat[:-1] if is_lazy else item.repeat)
         written.append(text)
         if following is not None:
             following = text + following
@@ -128,19 +128,19 @@ def _rewrite_alternative(alternative: list[_Item], rest: str | None) -> str:
     return "".join(reversed(written))
 
 
-def _rewrite_lazy(piece: str, repeat: str, rest: str) -> str:
+def _rewrite_lazy(body: str, repeat: str, rest: str) -> str:
     """A lazy quantifier that stops where `rest` matches."""
-    once = f"(?:(?!{rest}){piece})"
+    once = f"(?:(?!{rest}){body})"
     if repeat == "*?":
         return f"{once}*"
     if repeat == "+?":
-        return f"{piece}{once}*"
+        return f"{body}{once}*"
     if repeat == "??":
         return f"{once}?"
     counts = _COUNTS.match(repeat)
     assert counts is not None
     low, high = int(counts[1] or "0"), counts[3]
-    required = f"{piece}{{{low}}}"
+    required = f"{body}{{{low}}}"
     if not counts[2]:
         return required
     return f"{required}{once}{{0,{max(int(high) - low, 0)}}}" if high else f"{required}{once}*"

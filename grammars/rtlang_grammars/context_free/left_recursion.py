@@ -76,7 +76,7 @@ class _Transform:
         self.nullable = nullable_rules(cfg)
         self.rules: list[Rule | None] = []
         self.nonempty_of: dict[int, int] = {}
-        self.waiting: list[int] = []
+        self.worklist: list[int] = []
 
     def result(self) -> Cfg:
         cfg = self.cfg
@@ -98,7 +98,7 @@ class _Transform:
     def _nonempty(self, index: int) -> int:
         """The rule of the nonempty strings of a rule; the rule itself if it is not nullable."""
         if index not in self.nonempty_of:
-            self.waiting.append(index)
+            self.worklist.append(index)
             self.nonempty_of[index] = index
             if index in self.nullable:
                 self.nonempty_of[index] = self._new()
@@ -161,8 +161,8 @@ class _Transform:
 
     def _close_nonempty(self) -> None:
         """Define the rules that `_nonempty` has reserved."""
-        while self.waiting:
-            index = self.waiting.pop()
+        while self.worklist:
+            index = self.worklist.pop()
             alternatives = [
                 way for each in self.cfg.rules[index].alternatives for way in self._nonempty_alternatives(each)
             ]
@@ -171,10 +171,10 @@ class _Transform:
 
 def _closure(start: int, unit_parents: dict[int, list[int]]) -> list[int]:
     found = {start: None}
-    waiting = [start]
-    while waiting:
-        for target in unit_parents[waiting.pop()]:
+    worklist = [start]
+    while worklist:
+        for target in unit_parents[worklist.pop()]:
             if target not in found:
                 found[target] = None
-                waiting.append(target)
+                worklist.append(target)
     return list(found)

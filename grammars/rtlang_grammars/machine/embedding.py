@@ -61,7 +61,7 @@ class ByteAutomaton(Protocol):
     def nearest_end(self, state: int, limit: int) -> bytes | None:
         """A short text from a state between characters to acceptance; None where that takes more states than `limit`."""
 
-    def grain_levels(self, state: int) -> int:
+    def coarse_levels(self, state: int) -> int:
         """The levels of grains, as bits, of which nothing behind a state between characters tells two characters of one grain apart."""
 
 

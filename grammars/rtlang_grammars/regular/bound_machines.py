@@ -57,14 +57,14 @@ class _Builder:
         is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
         self._most_places = _MAX_PLAIN_PLACES if is_extreme else len(whole) + len(fraction)
         self._numbers: dict[Hashable, int] = {}
-        self._waiting: list[Callable[[list[int]], bool] | None] = []
+        self._worklist: list[Callable[[list[int]], bool] | None] = []
         self._rows: list[tuple[int, ...]] = []
         self._accepting: list[bool] = []
 
     def table(self) -> Table:
         """See `bound_table`."""
         self._state("start", lambda row: self._start(row, False))
-        for number, fill in enumerate(self._waiting):  # grows during iteration
+        for number, fill in enumerate(self._worklist):  # grows during iteration
             if fill is not None:
                 row = [_NONE] * NUM_SYMBOLS
                 self._accepting[number] = fill(row)
@@ -75,8 +75,8 @@ class _Builder:
         """Return the number of a state; `fill` writes its row and returns whether it accepts."""
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._waiting)
-            self._waiting.append(fill)
+            number = self._numbers[key] = len(self._worklist)
+            self._worklist.append(fill)
             self._rows.append(())
             self._accepting.append(False)
         return number
@@ -222,7 +222,7 @@ class _Builder:
             number = self._numbers[low, high] = len(self._rows)
             self._rows += [tuple([each if each < 0 else each + number for each in row]) for row in rows]
             self._accepting += accepting
-            self._waiting += [None] * len(rows)
+            self._worklist += [None] * len(rows)
         return number
 
 
@@ -248,15 +248,15 @@ def _exponent_table(low: int, high: int) -> Table:
     rows: list[tuple[int, ...]] = []
     accepting: list[bool] = []
     numbers: dict[_Suffixes, int] = {}
-    waiting: list[_Suffixes] = []
+    worklist: list[_Suffixes] = []
 
     def state(suffixes: _Suffixes) -> int:
         if not any(suffixes):
             return _NONE
         number = numbers.get(suffixes)
         if number is None:
-            number = numbers[suffixes] = 3 + len(waiting)
-            waiting.append(suffixes)
+            number = numbers[suffixes] = 3 + len(worklist)
+            worklist.append(suffixes)
         return number
 
     def digits(suffixes: _Suffixes) -> list[int]:
@@ -266,14 +266,14 @@ def _exponent_table(low: int, high: int) -> Table:
         intervals = [_clip(least, most, 10**count - 1) for count in range(1, _EXPONENT_DIGITS + 1)]
         return digits((None, *intervals))
 
-    nowhere = [_NONE] * (NUM_SYMBOLS - 10)
+    no_moves = [_NONE] * (NUM_SYMBOLS - 10)
     positive, negative = signed(max(low, 0), high), signed(max(-high, 0), -low)
     has_minus, has_plus = max(negative) != _NONE, max(positive) != _NONE
     rows.append((*positive, 2 if has_minus else _NONE, 1 if has_plus else _NONE, _NONE, _NONE))
-    rows += [(*positive, *nowhere), (*negative, *nowhere)]
+    rows += [(*positive, *no_moves), (*negative, *no_moves)]
     accepting += [False] * 3
-    for suffixes in waiting:  # grows during iteration
-        rows.append((*digits(suffixes), *nowhere))
+    for suffixes in worklist:  # grows during iteration
+        rows.append((*digits(suffixes), *no_moves))
         accepting.append(suffixes[0] is not None)
     return rows, accepting
 

@@ -229,11 +229,11 @@ class Continuations(NamedTuple):
 def continuations() -> Continuations:
     """The continuation states of UTF-8. Cached."""
     states: dict[tuple[int, ...], DecoderState] = {}
-    waiting = [lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1)]
-    for state in waiting:  # grows during iteration
+    worklist = [lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1)]
+    for state in worklist:  # grows during iteration
         if shape(state) not in states:
             states[shape(state)] = state
-            waiting += [following for following, _ in uniform_dispatch(state).targets if following is not None]
+            worklist += [following for following, _ in uniform_dispatch(state).targets if following is not None]
     numbers = {each: number for number, each in enumerate(states)}
     by_byte = np.zeros((len(states), 256), np.uint8)
     for number, state in enumerate(states.values()):

@@ -46,7 +46,7 @@ class CodePointAutomaton:
         self._terms = Terms(self.partition, budget)
         self._derivatives = Derivatives(self._terms)
         plain = sum(1 << number for number in self.decoder.plain_classes())
-        self._dead_ends = DeadEnds(self._terms, self._following, self._accepts, plain)
+        self._dead_ends = DeadEnds(self._terms, self._successors, self._accepts, plain)
         self._lock = threading.Lock()
         self._begin(tree)
 
@@ -148,15 +148,15 @@ class CodePointAutomaton:
 
     def _find_remaining_lengths(self, limit: int, budget: Budget) -> dict[int, int] | None:
         before: dict[int, list[int]] = {self.start: []}
-        for state in (waiting := [self.start]):  # grows during iteration
+        for state in (worklist := [self.start]):  # grows during iteration
             for following in set(self.moves(state, budget.renewed())) - {NO_STATE}:
                 if following not in before:
-                    if len(waiting) >= limit:
+                    if len(worklist) >= limit:
                         return None
                     before[following] = []
-                    waiting.append(following)
+                    worklist.append(following)
                 before[following].append(state)
-        found = {state: 0 for state in waiting if self.is_accepting(state)}
+        found = {state: 0 for state in worklist if self.is_accepting(state)}
         for state in (near := list(found)):
             for earlier in before[state]:
                 if earlier not in found:
@@ -175,7 +175,7 @@ class CodePointAutomaton:
         Raises:
             GrammarError: the budget ran out.
         """
-        came_from: dict[int, tuple[int, int] | None] = {state: None}
+        predecessors: dict[int, tuple[int, int] | None] = {state: None}
         queue = [(0, 0, state)]  # (least total length, -depth, state)
         done: set[int] = set()
         while queue:
@@ -185,15 +185,15 @@ class CodePointAutomaton:
             done.add(each)
             if self.is_accepting(each):
                 path = []
-                while (step := came_from[each]) is not None:
+                while (step := predecessors[each]) is not None:
                     each, number = step
                     path.append(number)
                 return path[::-1]
             if len(done) > limit:
                 return None
             for number, target in enumerate(self.moves(each, budget)):
-                if target != NO_STATE and target not in came_from:
-                    came_from[target] = (each, number)
+                if target != NO_STATE and target not in predecessors:
+                    predecessors[target] = (each, number)
                     min_length = self._dead_ends.min_length(self._configurations[target][0])
                     heapq.heappush(queue, (1 - depth + min_length, depth - 1, target))
         return None
@@ -234,7 +234,7 @@ class CodePointAutomaton:
         term, lookbehinds = configuration
         return self._terms.is_nullable(term, self._matched(lookbehinds) if lookbehinds else 0)
 
-    def _following(self, configuration: Configuration) -> list[Configuration]:
+    def _successors(self, configuration: Configuration) -> list[Configuration]:
         return [following for _, following in self._transitions(configuration)]
 
     def _transitions(self, configuration: Configuration) -> list[tuple[int, Configuration]]:
@@ -245,7 +245,7 @@ class CodePointAutomaton:
             (mask, (after, ())) for mask, after in self._derivatives.step(term, matched)
         ]
         for lookbehind in lookbehinds:
-            moves = _completed(self._derivatives.step(lookbehind, matched), self.partition.all_mask)
+            moves = _complete_moves(self._derivatives.step(lookbehind, matched), self.partition.all_mask)
             found = [
                 (mask & other_mask, (after, (*others, rest)))
                 for mask, (after, others) in found
@@ -255,7 +255,7 @@ class CodePointAutomaton:
         return found
 
 
-def _completed(moves: Moves, all_mask: int) -> Moves:
+def _complete_moves(moves: Moves, all_mask: int) -> Moves:
     """Add a transition to NOTHING for the classes that have none."""
     for mask, _ in moves:
         all_mask &= ~mask
@@ -265,15 +265,15 @@ def _completed(moves: Moves, all_mask: int) -> Moves:
 def sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
     """The sets of code points in a tree, without duplicates."""
     found: dict[CodePoints, None] = {}
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    worklist = [tree]
+    while worklist:
+        node = worklist.pop()
         if isinstance(node, syntax.Characters):
             found[node.points] = None
         elif isinstance(node, syntax.Dfa):
             found.update(dict.fromkeys(node.symbols))
         elif isinstance(node, syntax.Concatenation | syntax.Alternation | syntax.Intersection):
-            waiting.extend(node.items)
+            worklist.extend(node.items)
         elif isinstance(node, syntax.Repetition | syntax.Complement | syntax.Lookaround):
-            waiting.append(node.item)
+            worklist.append(node.item)
     return found

@@ -264,7 +264,9 @@ class DeadEnds:
             found = self._length_ranges[term] = self._length_range_of(term)
         for each in reversed(chain):
             head = self.length_range(self.terms.first[each])
-            found = LengthRange(head.low + found.low, _sum(head.high, found.high), head.is_gapless and found.is_gapless)
+            found = LengthRange(
+                head.low + found.low, _add_bounds(head.high, found.high), head.is_gapless and found.is_gapless
+            )
             self._length_ranges[each] = found
         return found
 
@@ -297,5 +299,5 @@ class DeadEnds:
         return LengthRange(low, high, is_gapless)
 
 
-def _sum(one: int, other: int) -> int:
+def _add_bounds(one: int, other: int) -> int:
     return UNBOUNDED if UNBOUNDED in (one, other) else one + other

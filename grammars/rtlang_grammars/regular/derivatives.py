@@ -59,7 +59,7 @@ class Derivatives:
         elif kind is Kind.REPETITION:
             item, low, high = terms.first[term], terms.low[term], terms.high[term]
             if terms.depends_on_context[item]:
-                moves = self._unfolded(term, EMPTY_TEXT, matched)
+                moves = self._unfold(term, EMPTY_TEXT, matched)
             else:
                 others = terms.repetition(item, max(low - 1, 0), high if high == UNBOUNDED else high - 1)
                 moves = tuple(
@@ -91,7 +91,7 @@ class Derivatives:
             head, tail = terms.first[term], terms.second[term]
             terms.budget.spend()
             if terms.depends_on_context[head]:
-                moves += self._unfolded(head, tail, matched)
+                moves += self._unfold(head, tail, matched)
                 return tuple(moves)
             for mask, rest in self.partials(head, matched):
                 moves.append((mask, terms.concatenation(rest, tail)))
@@ -101,7 +101,7 @@ class Derivatives:
         moves += self.partials(term, matched)
         return tuple(moves)
 
-    def _unfolded(self, head: int, tail: int, matched: int) -> Moves:
+    def _unfold(self, head: int, tail: int, matched: int) -> Moves:
         """The derivative of `head` followed by `tail` where an assertion in the head depends on the tail."""
         terms = self.terms
         kind = terms.kind[head]

@@ -137,7 +137,7 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
     if letter == "a":
         return 0x07
     if letter == "U":
-        return _checked(_hex(source, 8, start), source, start)
+        return _check_code_point(_hex(source, 8, start), source, start)
     if letter == "N" and source.take("{"):
         name = source.until("}", "a character name")
         try:
@@ -249,7 +249,7 @@ def _unicode_escape(source: Source, start: int) -> int:
         digits = source.until("}", "an escape")
         if not digits or not _HEX.issuperset(digits) or len(digits) > 64:
             raise source.error("this escape requires hexadecimal digits in its braces", start)
-        return _checked(int(digits, 16), source, start)
+        return _check_code_point(int(digits, 16), source, start)
     unit = _hex(source, 4, start)
     if 0xD800 <= unit <= 0xDBFF and source.is_ecma and source.text.startswith("\\u", source.position):
         before = source.position
@@ -262,7 +262,7 @@ def _unicode_escape(source: Source, start: int) -> int:
     return unit
 
 
-def _checked(code_point: int, source: Source, start: int) -> int:
+def _check_code_point(code_point: int, source: Source, start: int) -> int:
     if code_point > code_points.MAX_CODE_POINT:
         raise source.error("code point out of range: at most 10FFFF is allowed", start)
     return code_point

@@ -112,17 +112,17 @@ def _min_num_strings(node: Node) -> int:
 def _excludes_few_prefixes(node: Node) -> bool:
     """Whether the tree only excludes strings, and none that begins with a certain character: all strings beginning with it are left."""
     if isinstance(node, Complement):
-        left_out = [node.item]
+        excluded = [node.item]
     elif isinstance(node, Intersection) and node.low == 0 and node.high is None:
-        left_out = [item.item for item in node.items if isinstance(item, Complement)]
-        if len(left_out) < len(node.items):
+        excluded = [item.item for item in node.items if isinstance(item, Complement)]
+        if len(excluded) < len(node.items):
             return False
     else:
         return False
-    beginnings = code_points.NONE
-    for item in left_out:
+    first_characters = code_points.NONE
+    for item in excluded:
         first = prefix(item, 1)
         if not first:
             return False
-        beginnings = code_points.union(beginnings, first[0])
-    return beginnings != code_points.ALL
+        first_characters = code_points.union(first_characters, first[0])
+    return first_characters != code_points.ALL

@@ -23,7 +23,7 @@ class CoarseClass(NamedTuple):
     example: int
 
 
-def _of(*bounds: str) -> CoarseClass:
+def _ascii(*bounds: str) -> CoarseClass:
     """The class of the characters in inclusive ranges, each given by its two ends."""
     return CoarseClass(tuple((ord(pair[0]), ord(pair[1])) for pair in bounds), ord(bounds[0][0]))
 
@@ -54,7 +54,7 @@ _IN_IDENTIFIERS: CodePoints = normalize(
 """`ucschar` of RFC 3987. Private-use characters are a separate production there. All others are rare, so separating them costs nothing."""
 
 
-def _beyond() -> tuple[CoarseClass, ...]:
+def _non_ascii_classes() -> tuple[CoarseClass, ...]:
     """Classes of all characters beyond ASCII except line breaks."""
     usual = difference(_IN_IDENTIFIERS, normalize([*_SPACES, *_BREAKS]))
     known = normalize([(0, 0x7F), *_SPACES, *_BREAKS, *usual, *_PRIVATE])
@@ -66,11 +66,24 @@ def _beyond() -> tuple[CoarseClass, ...]:
     )
 
 
-_BEYOND_ASCII = _beyond()
+_BEYOND_ASCII = _non_ascii_classes()
 LEVELS: tuple[tuple[CoarseClass, ...], ...] = (
-    (_of("az"), _of("AZ"), _of("09"), *_BEYOND_ASCII),
-    (_of("af"), _of("gz"), _of("AF"), _of("GZ"), _of("09"), *_BEYOND_ASCII),
-    (_of("af"), _of("gh", "jo", "qu", "wz"), _of("AF"), _of("GH", "JO", "QS", "UU", "WY"), *_BEYOND_ASCII),
+    (_ascii("az"), _ascii("AZ"), _ascii("09"), *_BEYOND_ASCII),
+    (
+        _ascii("af"),
+        _ascii("gz"),
+        _ascii("AF"),
+        _ascii("GZ"),
+        _ascii("09"),
+        *_BEYOND_ASCII,
+    ),
+    (
+        _ascii("af"),
+        _ascii("gh", "jo", "qu", "wz"),
+        _ascii("AF"),
+        _ascii("GH", "JO", "QS", "UU", "WY"),
+        *_BEYOND_ASCII,
+    ),
 )
 """Partitions from coarse to fine. The second separates the letters of hexadecimal numbers; the third, for addresses and times, also has
 single digits and separates the letters of IPv6, T and Z. A character in no class is its own class.

@@ -51,7 +51,7 @@ def is_host_name(text: str) -> bool:
     labels, length = [], -1
     for label in _SEPARATOR.split(text):
         try:
-            label, encoded = _both_forms(label)
+            label, encoded = _unicode_and_ascii_forms(label)
         except (idna.IDNAError, UnicodeError):
             return False
         labels.append(label)
@@ -60,10 +60,10 @@ def is_host_name(text: str) -> bool:
         return False
     if all(_FROM_RIGHT.isdisjoint(map(unicodedata.bidirectional, label)) for label in labels):
         return True
-    return all(_keeps_direction(label) for label in labels)
+    return all(_satisfies_bidi_rule(label) for label in labels)
 
 
-def _both_forms(label: str) -> tuple[str, str]:
+def _unicode_and_ascii_forms(label: str) -> tuple[str, str]:
     """A label as a U-label (or in lower case) and in ASCII.
 
     Raises:
@@ -80,7 +80,7 @@ def _both_forms(label: str) -> tuple[str, str]:
     return decoded, lower
 
 
-def _keeps_direction(label: str) -> bool:
+def _satisfies_bidi_rule(label: str) -> bool:
     """The Bidi rule of RFC 5893 for a label of a name with right-to-left characters."""
     try:
         return bool(idna.check_bidi(label, check_ltr=True))

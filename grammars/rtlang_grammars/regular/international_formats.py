@@ -32,8 +32,8 @@ from rtlang_grammars.regular.syntax import (
 _SEPARATORS = code_points.of_text(".\u3002\uff0e\uff61")
 _ASCII: CodePoints = ((0, 0x7F),)
 _LETTERS_AND_DIGITS = ("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc")
-_ALWAYS = "\u00df\u03c2\u06fd\u06fe\u0f0b\u3007"
-_NEVER = "\u0640\u07fa\u302e\u302f\u3031\u3032\u3033\u3034\u3035\u303b"
+_EXCEPTIONS_PVALID = "\u00df\u03c2\u06fd\u06fe\u0f0b\u3007"
+_EXCEPTIONS_DISALLOWED = "\u0640\u07fa\u302e\u302f\u3031\u3032\u3033\u3034\u3035\u303b"
 _IN_CONTEXT = "\u00b7\u0375\u05f3\u05f4\u30fb"
 _IGNORABLE_BLOCKS: CodePoints = ((0x20D0, 0x20FF), (0x1D100, 0x1D1FF), (0x1D200, 0x1D24F))
 _STABLE: CodePoints = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0x20000, 0x2A6DF), (0x2A700, 0x2EBE0))
@@ -60,8 +60,8 @@ def permitted_characters() -> CodePoints:
             folded = unicodedata.normalize("NFKC", character).casefold()
             if unicodedata.normalize("NFKC", folded) == character:
                 stable.append((code_point, code_point))
-    found = code_points.union(code_points.normalize(stable), code_points.of_text(_ALWAYS))
-    return code_points.difference(found, code_points.of_text(_NEVER + _IN_CONTEXT))
+    found = code_points.union(code_points.normalize(stable), code_points.of_text(_EXCEPTIONS_PVALID))
+    return code_points.difference(found, code_points.of_text(_EXCEPTIONS_DISALLOWED + _IN_CONTEXT))
 
 
 def idn_hostname() -> Language:
@@ -77,18 +77,18 @@ def idn_hostname() -> Language:
     before = alternation([EMPTY_TEXT, concatenation([ANY_TEXT, separator])])
     reserved = concatenation([before, repetition(characters(other), 2, 2), text("--"), ANY_TEXT])
     permitted = permitted_characters()
-    directed = alternation([names(_left_label(permitted)), names(_directed_label(permitted))])
+    directed = alternation([names(_left_to_right_label(permitted)), names(_bidi_label(permitted))])
     return Language(intersection([directed, lengths, complement(reserved)], 1, 253))
 
 
-def _left_label(permitted: CodePoints) -> Node:
+def _left_to_right_label(permitted: CodePoints) -> Node:
     """Labels without right-to-left characters, and ASCII labels."""
     permitted = code_points.difference(permitted, _bidirectional("R", "AL", "AN"))
     initial = code_points.difference(permitted, _property("M"))
     greek = characters(code_points.intersection(_property("Script=Greek"), permitted))
     virama = characters(code_points.intersection(_property("ccc=Virama"), permitted))
     dotted_l = concatenation([text("l"), _one_or_more(text("\u00b7l"))])
-    units = [dotted_l, concatenation([_one_or_more(text("\u0375")), greek]), _joined(permitted)]
+    units = [dotted_l, concatenation([_one_or_more(text("\u0375")), greek]), _joining_sequence(permitted)]
     after_virama = concatenation([virama, characters(code_points.of_text("\u200c\u200d"))])
     unit = alternation([characters(permitted), after_virama, *units])
     plain = _label(alternation([characters(initial), *units]), unit)
@@ -109,7 +109,7 @@ def _label(first: Node, unit: Node) -> Node:
     return concatenation([first, alternation([EMPTY_TEXT, rest])])
 
 
-def _directed_label(permitted: CodePoints) -> Node:
+def _bidi_label(permitted: CodePoints) -> Node:
     """Labels of a single direction, for names with a right-to-left label. Their digits are either European or Arabic."""
     marks = _property("M")
     allowed = code_points.union(permitted, code_points.of_text("-"))
@@ -126,7 +126,7 @@ def _directed_label(permitted: CodePoints) -> Node:
     hebrew_letter = characters(code_points.intersection(_property("Script=Hebrew"), permitted))
     special = [
         concatenation([hebrew_letter, _one_or_more(characters(code_points.of_text("\u05f3\u05f4")))]),
-        _joined(code_points.intersection(permitted, _bidirectional("R", "AL", "NSM"))),
+        _joining_sequence(code_points.intersection(permitted, _bidirectional("R", "AL", "NSM"))),
     ]
     first_right = alternation([characters(code_points.difference(of("R", "AL"), marks)), *special])
     for digits in ("EN", "AN"):
@@ -137,7 +137,7 @@ def _directed_label(permitted: CodePoints) -> Node:
     return alternation(alternatives)
 
 
-def _joined(permitted: CodePoints) -> Node:
+def _joining_sequence(permitted: CodePoints) -> Node:
     """Letters that join across zero-width non-joiners."""
 
     def of(*kinds: str) -> Node:

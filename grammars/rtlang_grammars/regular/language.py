@@ -273,15 +273,15 @@ class Language:
         """
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
-        waiting = [] if automaton.start == NO_STATE else [automaton.start]
-        seen = set(waiting)
-        for state in waiting:  # grows during iteration
-            if len(waiting) > num_states:
+        worklist = [] if automaton.start == NO_STATE else [automaton.start]
+        seen = set(worklist)
+        for state in worklist:  # grows during iteration
+            if len(worklist) > num_states:
                 return
             for target in automaton.moves(state, budget):
                 if target != NO_STATE and target not in seen:
                     seen.add(target)
-                    waiting.append(target)
+                    worklist.append(target)
 
     def automaton(self, budget: Budget | None = None) -> ByteAutomaton:
         """The automaton over UTF-8.
@@ -340,20 +340,20 @@ class Language:
         return automaton
 
     def _nearest_end(self, automaton: CodePointAutomaton, start: int, budget: Budget) -> str:
-        came_from: dict[int, tuple[int, int] | None] = {start: None}
-        waiting = deque([start])
-        while not automaton.is_accepting(waiting[0]):
-            state = waiting.popleft()
+        predecessors: dict[int, tuple[int, int] | None] = {start: None}
+        worklist = deque([start])
+        while not automaton.is_accepting(worklist[0]):
+            state = worklist.popleft()
             budget.spend()
             for number, target in enumerate(automaton.moves(state, budget)):
-                if target != NO_STATE and target not in came_from:
-                    came_from[target] = (state, number)
-                    waiting.append(target)
+                if target != NO_STATE and target not in predecessors:
+                    predecessors[target] = (state, number)
+                    worklist.append(target)
         path = []
-        step = came_from[waiting[0]]
+        step = predecessors[worklist[0]]
         while step is not None:
             path.append(chr(automaton.partition.representatives[step[1]]))
-            step = came_from[step[0]]
+            step = predecessors[step[0]]
         return "".join(reversed(path))
 
     def _random_walk(self, automaton: CodePointAutomaton, rng: random.Random, budget: Budget) -> str:

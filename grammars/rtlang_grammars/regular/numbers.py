@@ -109,7 +109,7 @@ def number_language(
     dfas += [_multiple_dfa(step, False) for step in sorted(steps)]
     dfas += [_multiple_dfa(Fraction(step), True) for step in not_multiple_of]
     if not dfas:
-        return _any_number()
+        return _all_numbers()
     product = dfas[0]
     for dfa in dfas[1:]:
         product = _product(product, dfa, budget)
@@ -129,7 +129,7 @@ def is_supported_step(step: Fraction) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _any_number() -> Language:
+def _all_numbers() -> Language:
     small = "[0-2][0-9]{0,2}|[4-9][0-9]?"
     exponent = rf"(?:\+?(?:{small}|3(?:0[0-8]?|[1-9])?)|-(?:{small}|3(?:[01][0-9]?|2[0-4]?|[3-9])?))"
     return compile_regex(rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]{exponent})?")
@@ -223,12 +223,12 @@ def _trim(rows: Sequence[tuple[int, ...]], accepting: Sequence[bool]) -> syntax.
             if target >= 0:
                 sources[target].append(number)
     is_live = list(accepting)
-    waiting = [number for number, accepts in enumerate(accepting) if accepts]
-    while waiting:
-        for source in sources[waiting.pop()]:
+    worklist = [number for number, accepts in enumerate(accepting) if accepts]
+    while worklist:
+        for source in sources[worklist.pop()]:
             if not is_live[source]:
                 is_live[source] = True
-                waiting.append(source)
+                worklist.append(source)
     if not is_live[0]:
         return syntax.Dfa(_SETS, (), ())
     live_rows = rows

@@ -90,9 +90,9 @@ class _Parser:
         if len(self.groups) > 1:
             raise source.error("this group has no closing parenthesis", self.groups[-1].position)
         root = self.groups[0]
-        return self._checked(syntax.alternation([*root.alternatives, syntax.concatenation(root.items)]))
+        return self._check_depth(syntax.alternation([*root.alternatives, syntax.concatenation(root.items)]))
 
-    def _checked(self, node: Node) -> Node:
+    def _check_depth(self, node: Node) -> Node:
         self.budget.check_depth(node.depth, self.source.location())
         return node
 
@@ -156,7 +156,7 @@ class _Parser:
             raise source.error("possessive quantifiers are not supported", start)
         source.take("?")
         items = self.groups[-1].items
-        items[-1] = self._checked(repeat(items[-1], low, high, self.budget, source.location(start)))
+        items[-1] = self._check_depth(repeat(items[-1], low, high, self.budget, source.location(start)))
         self.can_repeat = False
         return True
 
@@ -242,11 +242,13 @@ class _Parser:
     def _close(self) -> None:
         group = self.groups.pop()
         self.flags = group.outer_flags
-        inner = self._checked(syntax.alternation([*group.alternatives, syntax.concatenation(group.items)]))
+        inner = self._check_depth(syntax.alternation([*group.alternatives, syntax.concatenation(group.items)]))
         if group.kind is not _Kind.GROUP:
             is_ahead = group.kind in (_Kind.AHEAD, _Kind.NOT_AHEAD)
             is_negative = group.kind in (_Kind.NOT_AHEAD, _Kind.NOT_BEHIND)
-            inner = self._checked(self._assertion(inner, group.position, is_ahead=is_ahead, is_negative=is_negative))
+            inner = self._check_depth(
+                self._assertion(inner, group.position, is_ahead=is_ahead, is_negative=is_negative)
+            )
         self._add(inner)
 
     def _assertion(self, inner: Node, position: int, *, is_ahead: bool, is_negative: bool) -> Node:

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from rtlang_grammars.regular import code_points
-from rtlang_grammars.regular.code_points import CodePoints
 from rtlang_grammars.regular.grains import LEVELS
+from rtlang_grammars.regular.code_points import CodePoints
 
 
 class Partition:
@@ -77,7 +77,8 @@ class Partition:
                 members ^= low
         self._masks = dict(zip(distinct, masks, strict=True))
         self.split_coarse_classes = tuple(
-            tuple(mask for grain in level if (mask := self._mask_of(grain.ranges)).bit_count() > 1) for level in LEVELS
+            tuple(mask for coarse_class in level if (mask := self._mask_of(coarse_class.ranges)).bit_count() > 1)
+            for level in LEVELS
         )
 
     def knows(self, points: CodePoints) -> bool:
@@ -91,10 +92,10 @@ class Partition:
     def coarse_levels(self, mask: int) -> int:
         """The levels (as bits) of coarse classes that a mask does not split."""
         found = 0
-        for level, grains in enumerate(self.split_coarse_classes):
-            for grain in grains:
-                common = mask & grain
-                if common and common != grain:
+        for level, coarse_classes in enumerate(self.split_coarse_classes):
+            for coarse_class in coarse_classes:
+                common = mask & coarse_class
+                if common and common != coarse_class:
                     break
             else:
                 found |= 1 << level

@@ -78,9 +78,9 @@ class NameClassifier:
         budget.spend()
         node, *states = self._configurations[state]
         num_classes = self.decoder.partition.num_classes
-        nowhere = (NO_STATE,) * num_classes
+        no_moves = (NO_STATE,) * num_classes
         vectors = [
-            nowhere if at == NO_STATE else each.moves(at, budget)
+            no_moves if at == NO_STATE else each.moves(at, budget)
             for each, at in zip(self._classes, states, strict=True)
         ]
         number, numbers = self._number, self._numbers
@@ -131,24 +131,24 @@ class NameClassifier:
             GrammarError: the budget ran out.
         """
         found: dict[int, list[int]] = {}
-        came_from: dict[int, tuple[int, int] | None] = {state: None}
-        waiting = [state]
-        for each in waiting:  # grows during iteration
+        predecessors: dict[int, tuple[int, int] | None] = {state: None}
+        worklist = [state]
+        for each in worklist:  # grows during iteration
             label = self.label(each)
             if label is not None and label not in found:
-                path, at = [], came_from[each]
+                path, at = [], predecessors[each]
                 while at is not None:
                     path.append(at[1])
-                    at = came_from[at[0]]
+                    at = predecessors[at[0]]
                 found[label] = path[::-1]
                 if label == wanted:
                     break
-            if len(waiting) > limit:
+            if len(worklist) > limit:
                 continue
             for number, target in enumerate(self.moves(each, budget)):
-                if target not in came_from:
-                    came_from[target] = (each, number)
-                    waiting.append(target)
+                if target not in predecessors:
+                    predecessors[target] = (each, number)
+                    worklist.append(target)
         return found
 
     def coarse_levels(self, state: int) -> int:

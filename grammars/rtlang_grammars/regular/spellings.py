@@ -85,7 +85,7 @@ def code_point_ranges(state: DecoderState) -> tuple[tuple[int, int], ...]:
         ranges.append((max(state.first, LAST_SURROGATE + 1), state.last))
     high_first, high_last = max(state.first, FIRST_SURROGATE), min(state.last, _FIRST_LOW_SURROGATE - 1)
     if high_first <= high_last:
-        ranges.append((_beyond(high_first), _beyond(high_last) + 0x3FF))
+        ranges.append((_first_supplementary(high_first), _first_supplementary(high_last) + 0x3FF))
     return tuple(ranges)
 
 
@@ -147,7 +147,10 @@ def _digits(level: int, first: int) -> tuple[Edge, ...]:
             following = DecoderState(DecoderPhase.HEX, level - 1, following_first, following_last)
         else:
             following = DecoderState(
-                DecoderPhase.SECOND_BACKSLASH, 0, _beyond(following_first), _beyond(following_first) + 0x3FF
+                DecoderPhase.SECOND_BACKSLASH,
+                0,
+                _first_supplementary(following_first),
+                _first_supplementary(following_first) + 0x3FF,
             )
         found += [Edge(byte, byte, following, 0) for byte in _digit_bytes(digit)]
     return tuple(found)
@@ -183,6 +186,6 @@ def _digit_bytes(digit: int) -> tuple[int, ...]:
     return (0x30 + digit,) if digit < 10 else (0x37 + digit, 0x57 + digit)
 
 
-def _beyond(high_surrogate: int) -> int:
+def _first_supplementary(high_surrogate: int) -> int:
     """The first code point whose surrogate pair begins with a high surrogate."""
     return 0x10000 + ((high_surrogate - FIRST_SURROGATE) << 10)

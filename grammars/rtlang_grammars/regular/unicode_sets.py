@@ -33,7 +33,7 @@ ASCII_SPACE: CodePoints = ((0x09, 0x0D), (0x20, 0x20))
 ECMA_LINE_ENDS: CodePoints = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 NEWLINE: CodePoints = ((0x0A, 0x0A),)
 
-_NAMELESS = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
+_SPECIAL_PROPERTIES = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
 _ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # all other assigned characters are private use
 _LAST_CASED = 0x1FFFF  # characters above this have no case variants
 
@@ -41,25 +41,25 @@ _LAST_CASED = 0x1FFFF  # characters above this have no case variants
 @lru_cache(maxsize=1)
 def python_digit() -> CodePoints:
     r"""`\d` of Python's `re` for str patterns."""
-    return _where(str.isdecimal)
+    return _characters_where(str.isdecimal)
 
 
 @lru_cache(maxsize=1)
 def python_word() -> CodePoints:
     r"""`\w` of Python's `re` for str patterns."""
-    return code_points.union(_where(str.isalnum), ((0x5F, 0x5F),))
+    return code_points.union(_characters_where(str.isalnum), ((0x5F, 0x5F),))
 
 
 @lru_cache(maxsize=1)
 def python_space() -> CodePoints:
     r"""`\s` of Python's `re` for str patterns."""
-    return _where(str.isspace)
+    return _characters_where(str.isspace)
 
 
 @lru_cache(maxsize=256)
 def unicode_property(name: str) -> CodePoints | None:
     r"""The set of `\p{name}`: a general category, a script, `Script=...` or a binary property. None if there is no such property."""
-    known = _NAMELESS.get(name.lower())
+    known = _SPECIAL_PROPERTIES.get(name.lower())
     if known is not None:
         return known
     if not all(part.replace("_", "").isalnum() and part.isascii() for part in name.split("=")) or name.count("=") > 1:
@@ -75,7 +75,7 @@ def unicode_property(name: str) -> CodePoints | None:
 def general_category(*names: str) -> CodePoints:
     """The characters of the given two-letter general categories, by `unicodedata`."""
     wanted = frozenset(names)
-    return _where(lambda character: unicodedata.category(character) in wanted)
+    return _characters_where(lambda character: unicodedata.category(character) in wanted)
 
 
 def case_closure(points: CodePoints) -> CodePoints:
@@ -125,7 +125,7 @@ def _all_text() -> str:
     return np.concatenate(numbers).tobytes().decode("utf-32-le")
 
 
-def _where(holds: Callable[[str], bool]) -> CodePoints:
+def _characters_where(holds: Callable[[str], bool]) -> CodePoints:
     """The characters that satisfy a predicate, which must be false for unassigned and private-use characters."""
     ranges = []
     for first, end in _ASSIGNED_PLANES:

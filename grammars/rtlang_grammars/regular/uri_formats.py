@@ -39,16 +39,16 @@ def _identifiers(beyond: str, private: str) -> tuple[str, str]:
     """The patterns of an identifier and of a reference, given the characters beyond ASCII that are allowed everywhere and in queries."""
     unreserved = rf"{beyond}{_UNRESERVED}"
 
-    def some(extra: str, count: str) -> str:
+    def repeated_characters(extra: str, count: str) -> str:
         return rf"(?:[{extra}{_SUB_DELIMS}{unreserved}]|{_PERCENT}){count}"
 
-    host = rf"(?:\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[:{_SUB_DELIMS}{_UNRESERVED}]+)\]|{some('', '*')})"
-    authority = rf"(?:{some(':', '*')}@)?{host}(?::\d*)?"
-    segment, segments = some(":@", "*"), rf"(?:/{some(':@', '*')})*"
-    absolute = rf"/(?:{some(':@', '+')}(?:/{segment})*)?"
-    tail = rf"(?:\?{some(f':@/?{private}', '*')})?(?:#{some(':@/?', '*')})?"
-    hierarchy = rf"(?://{authority}{segments}|{absolute}|{some(':@', '+')}{segments}|)"
-    relative = rf"(?://{authority}{segments}|{absolute}|{some('@', '+')}{segments}|)"
+    host = rf"(?:\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[:{_SUB_DELIMS}{_UNRESERVED}]+)\]|{repeated_characters('', '*')})"
+    authority = rf"(?:{repeated_characters(':', '*')}@)?{host}(?::\d*)?"
+    segment, segments = repeated_characters(":@", "*"), rf"(?:/{repeated_characters(':@', '*')})*"
+    absolute = rf"/(?:{repeated_characters(':@', '+')}(?:/{segment})*)?"
+    tail = rf"(?:\?{repeated_characters(f':@/?{private}', '*')})?(?:#{repeated_characters(':@/?', '*')})?"
+    hierarchy = rf"(?://{authority}{segments}|{absolute}|{repeated_characters(':@', '+')}{segments}|)"
+    relative = rf"(?://{authority}{segments}|{absolute}|{repeated_characters('@', '+')}{segments}|)"
     whole = rf"{_SCHEME}:{hierarchy}{tail}"
     return whole, rf"(?:{whole}|{relative}{tail})"
 

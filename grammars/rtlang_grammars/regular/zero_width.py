@@ -132,34 +132,34 @@ def resolve_anchors_at(node: Node, kind: AnchorKind, budget: Budget) -> Node:
     return _resolve(node, kind, True, budget)
 
 
-def _resolve(node: Node, kind: AnchorKind, is_there: bool, budget: Budget) -> Node:
-    """Remove anchors of one kind from a node; `is_there`: the near end of the node is that end of the string."""
+def _resolve(node: Node, kind: AnchorKind, is_at_end: bool, budget: Budget) -> Node:
+    """Remove anchors of one kind from a node; `is_at_end`: the near end of the node is that end of the string."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
     if not node.zero_width & bit:
         return node
     budget.spend(states=1)
     if isinstance(node, Anchor):
-        return EMPTY_TEXT if is_there else NOTHING
+        return EMPTY_TEXT if is_at_end else NOTHING
     if isinstance(node, Alternation):
         parts = []
         for item in node.items:
-            parts.append(_resolve(item, kind, is_there, budget))
+            parts.append(_resolve(item, kind, is_at_end, budget))
         return alternation(parts)
     if isinstance(node, Lookaround):
-        inner = _resolve(node.item, kind, is_there, budget)
+        inner = _resolve(node.item, kind, is_at_end, budget)
         return lookaround(inner, is_ahead=node.is_ahead, is_negative=node.is_negative)
     if isinstance(node, Repetition):
         elsewhere = _resolve(node.item, kind, False, budget)
-        if not is_there:
+        if not is_at_end:
             return repetition(elsewhere, node.low, node.high)
         others = repetition(elsewhere, max(node.low - 1, 0), None if node.high is None else node.high - 1)
         first = _resolve(node.item, kind, True, budget)
-        turns = _joined([first, others], kind)
+        turns = _concatenate_from_end([first, others], kind)
         return alternation([EMPTY_TEXT, turns]) if node.low == 0 else turns
     assert isinstance(node, Concatenation), node
     items = node.items if kind is AnchorKind.START else node.items[::-1]
-    if not is_there:
-        return _joined(_all_elsewhere(items, kind, budget), kind)
+    if not is_at_end:
+        return _concatenate_from_end(_resolve_elsewhere(items, kind, budget), kind)
     return _resolve_sequence(items, kind, budget)
 
 
@@ -171,7 +171,7 @@ def _resolve_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -
     last = max(index for index, item in enumerate(items) if item.zero_width & bit)
     for index, item in enumerate(items):
         if index > last:
-            paths.append(_joined([*passed, *items[index:]], kind))
+            paths.append(_concatenate_from_end([*passed, *items[index:]], kind))
             break
         budget.spend(states=len(items) - index)
         here = item
@@ -179,24 +179,26 @@ def _resolve_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -
             here = _resolve(item, kind, True, budget)
         taken = consuming_paths(here, budget)
         if not is_nothing(taken):
-            paths.append(_joined([*passed, taken, *_all_elsewhere(items[index + 1 :], kind, budget)], kind))
+            paths.append(
+                _concatenate_from_end([*passed, taken, *_resolve_elsewhere(items[index + 1 :], kind, budget)], kind)
+            )
         through = zero_width_paths(here, budget)
         if is_nothing(through):
             break
         passed.append(through)
     else:
-        paths.append(_joined(passed, kind))
+        paths.append(_concatenate_from_end(passed, kind))
     return alternation(paths)
 
 
-def _all_elsewhere(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> list[Node]:
+def _resolve_elsewhere(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> list[Node]:
     parts = []
     for item in items:
         parts.append(_resolve(item, kind, False, budget))
     return parts
 
 
-def _joined(items: Sequence[Node], kind: AnchorKind) -> Node:
+def _concatenate_from_end(items: Sequence[Node], kind: AnchorKind) -> Node:
     """A concatenation of items that are in order from one end of the string."""
     return concatenation(items if kind is AnchorKind.START else items[::-1])
 
@@ -210,32 +212,32 @@ def _absorb_assertion(node: Node, kind: AnchorKind) -> Node:
     items = node.items if isinstance(node, Concatenation) else (node,)
     near, others = (items[0], items[1:]) if is_start else (items[-1], items[:-1])
     if not is_any_text(near):
-        return _joined_near(_asserted(near, kind, is_at_end=True), others, is_start)
+        return _attach_near(_apply_assertion(near, kind, is_at_end=True), others, is_start)
     if not others:
         return node
     near, others = (others[0], others[1:]) if is_start else (others[-1], others[:-1])
-    return _joined_near(_asserted(near, kind, is_at_end=False), others, is_start)
+    return _attach_near(_apply_assertion(near, kind, is_at_end=False), others, is_start)
 
 
-def _joined_near(near: Node, others: Sequence[Node], is_start: bool) -> Node:
+def _attach_near(near: Node, others: Sequence[Node], is_start: bool) -> Node:
     return concatenation([near, *others] if is_start else [*others, near])
 
 
-def _asserted(node: Node, kind: AnchorKind, *, is_at_end: bool) -> Node:
+def _apply_assertion(node: Node, kind: AnchorKind, *, is_at_end: bool) -> Node:
     """The node at one end of the string, or separated from it by any string, which is then part of the result."""
     is_start = kind is AnchorKind.START
     if node.zero_width & (ZeroWidth.BEHIND if is_start else ZeroWidth.AHEAD):
         if isinstance(node, Alternation):
             paths = []
             for item in node.items:
-                paths.append(_asserted(item, kind, is_at_end=is_at_end))
+                paths.append(_apply_assertion(item, kind, is_at_end=is_at_end))
             return alternation(paths)
         if isinstance(node, Concatenation):
             near, others = (node.items[0], node.items[1:]) if is_start else (node.items[-1], node.items[:-1])
-            return _joined_near(_asserted(near, kind, is_at_end=is_at_end), others, is_start)
+            return _attach_near(_apply_assertion(near, kind, is_at_end=is_at_end), others, is_start)
         if isinstance(node, Lookaround) and node.is_ahead != is_start:
             if not is_at_end:
                 return complement(node.item) if node.is_negative else node.item
             if node.item.min_length > 0:
                 return EMPTY_TEXT if node.is_negative else NOTHING
-    return node if is_at_end else _joined_near(ANY_TEXT, (node,), is_start)
+    return node if is_at_end else _attach_near(ANY_TEXT, (node,), is_start)

@@ -11,7 +11,7 @@ from rtlang_grammars.spec import GrammarError
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_parser
 
-JUDGED = {
+GRAMMARS = {
     "import": ("%import common.INT\nstart: INT", ["12", "", "x", "1 2"]),
     "alias": ("%import common.SIGNED_NUMBER -> N\nstart: N+", ["-1", "+1.5e3", "1", "-", "1e"]),
     "several": ("%import common (CNAME, WS)\n%ignore WS\nstart: CNAME CNAME", ["a b", "ab", "a  b ", "a"]),
@@ -27,7 +27,7 @@ JUDGED = {
 }
 
 
-@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
+@pytest.mark.parametrize(("source", "texts"), GRAMMARS.values(), ids=GRAMMARS)
 def test_modules_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     assert parser is not None

@@ -12,7 +12,7 @@ from rtlang_grammars.spec import GrammarError
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
-JUDGED = {
+GRAMMARS = {
     "templates": (
         'start: list{item, ","}\nlist{x, y}: "[" (x (y x)*)? "]"\nitem: "a" | list{item, ";"}',
         ["[]", "[a,a]", "[a;a]", "[[a;a],a]", "[[a,a]]"],
@@ -39,7 +39,7 @@ JUDGED = {
 }
 
 
-@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
+@pytest.mark.parametrize(("source", "texts"), GRAMMARS.values(), ids=GRAMMARS)
 def test_grammars_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     assert parser is not None

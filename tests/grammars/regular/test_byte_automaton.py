@@ -104,8 +104,8 @@ def test_no_state_is_dead(pattern: str, is_json: bool) -> None:
     ("one", "other"), [("a*b*", "(ab)*"), ("[ab]{3,7}", ".*bb.*"), (".*", "(?!.*x).*"), ("(aaa)*", "(aa)+")]
 )
 def test_intersections_and_complements_have_no_dead_states(one: str, other: str) -> None:
-    mine, its = compile_regex(one), compile_regex(other)
-    for language in (mine.intersect(its), mine.minus(its).bounded(1, 5), its.minus(mine)):
+    first, second = compile_regex(one), compile_regex(other)
+    for language in (first.intersect(second), first.minus(second).bounded(1, 5), second.minus(first)):
         if not language.is_empty():
             automaton = language.automaton()
             for state in reachable(automaton, 100):

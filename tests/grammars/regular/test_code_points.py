@@ -24,17 +24,17 @@ def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges, ranges)
 def test_operations_agree_with_python_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    mine, its = code_points.normalize(one), code_points.normalize(other)
-    in_mine, in_its = _scalars(one), _scalars(other)
+    first, second = code_points.normalize(one), code_points.normalize(other)
+    in_first, in_second = _scalars(one), _scalars(other)
     everything = _scalars([(SMALL, SMALL + 100)])
-    assert _members(mine) == in_mine
-    assert _members(code_points.union(mine, its)) == in_mine | in_its
-    assert _members(code_points.intersection(mine, its)) == in_mine & in_its
-    assert _members(code_points.difference(mine, its)) == in_mine - in_its
-    assert _members(code_points.complement(mine)) & everything == everything - in_mine
-    assert code_points.size(mine) == len(in_mine)
+    assert _members(first) == in_first
+    assert _members(code_points.union(first, second)) == in_first | in_second
+    assert _members(code_points.intersection(first, second)) == in_first & in_second
+    assert _members(code_points.difference(first, second)) == in_first - in_second
+    assert _members(code_points.complement(first)) & everything == everything - in_first
+    assert code_points.size(first) == len(in_first)
     for each in range(SMALL, SMALL + 32):
-        assert code_points.contains(mine, each) == (each in in_mine)
+        assert code_points.contains(first, each) == (each in in_first)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

@@ -17,13 +17,13 @@ PARTS = ["(aa)*", "(aaa)+", "a{2,5}", "(ab|ba)*", ".*bb.*", "[ab]{4}", "a*b*", "
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(PARTS, 2)))
 @pytest.mark.parametrize(("low", "high"), [(0, None), (3, 3), (1, 4)])
 def test_emptiness_agrees_with_enumeration(one: str, other: str, low: int, high: int | None) -> None:
-    mine, its = compile_regex(one), compile_regex(other)
+    first, second = compile_regex(one), compile_regex(other)
     words = ["".join(word) for length in range(8) for word in itertools.product("ab", repeat=length)]
     has_word = any(
-        low <= len(word) <= (99 if high is None else high) and mine.accepts(word) and its.accepts(word)
+        low <= len(word) <= (99 if high is None else high) and first.accepts(word) and second.accepts(word)
         for word in words
     )
-    assert mine.intersect(its).bounded(low, high).is_empty() is not has_word
+    assert first.intersect(second).bounded(low, high).is_empty() is not has_word
 
 
 def test_distant_bounds_are_decided_by_lengths() -> None:

@@ -10,7 +10,7 @@ from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.code_point_automaton import NO_STATE
 from rtlang_grammars.regular.language import compile_regex
 
-WAITS = [
+ALLOWS_PLAIN_PREFIXES = [
     "(?=.*a)(?=.*b).*",
     ".*",
     ".+",
@@ -18,7 +18,7 @@ WAITS = [
     r"(?=.*a)(?=.*b)(?=.*c)[^\n]*",
     "(?:x|.*ab.*)",
 ]
-DOES_NOT = [
+REJECTS_SOME = [
     "(?=.*a).{0,5}",
     "(?=.*a)[ab]*",
     "a.*",
@@ -31,17 +31,17 @@ DOES_NOT = [
 ALPHABET = "ab0x c"
 
 
-@pytest.mark.parametrize("pattern", [*WAITS, *DOES_NOT])
+@pytest.mark.parametrize("pattern", [*ALLOWS_PLAIN_PREFIXES, *REJECTS_SOME])
 def test_a_term_with_all_plain_prefixes_rejects_no_plain_string(pattern: str) -> None:
     language = compile_regex(pattern)
     automaton = language._code_point_automaton(Budget())
-    waits = (
+    allows_all = (
         automaton._dead_ends.has_all_plain_prefixes(automaton._configurations[automaton.start][0])
         if automaton.start != NO_STATE
         else False
     )
-    assert waits is (pattern in WAITS)
-    if not waits:
+    assert allows_all is (pattern in ALLOWS_PLAIN_PREFIXES)
+    if not allows_all:
         return
     assert automaton.free_length(automaton.start, 4, Budget()) is None
     for text in map("".join, itertools.chain.from_iterable(itertools.product(ALPHABET, repeat=n) for n in range(4))):

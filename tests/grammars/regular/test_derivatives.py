@@ -56,13 +56,13 @@ def test_derivation_by_each_character_decides_membership(name: str) -> None:
 def test_steps_are_disjoint_and_never_lead_to_nothing() -> None:
     terms = Terms(Partition([code_points.ALL, *SETS]), Budget())
     derivatives = Derivatives(terms)
-    waiting = [terms.load(syntax.intersection([TREES["count"], TREES["nested"]]))]
-    seen = set(waiting)
-    for term in waiting:
+    worklist = [terms.load(syntax.intersection([TREES["count"], TREES["nested"]]))]
+    seen = set(worklist)
+    for term in worklist:
         for mask, rest in derivatives.step(term, 0):
             assert mask
             assert rest != NOTHING
             if rest not in seen:
                 seen.add(rest)
-                waiting.append(rest)
+                worklist.append(rest)
     assert 3 < len(seen) < 40

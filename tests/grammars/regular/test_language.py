@@ -80,23 +80,23 @@ _SMALL = ["(a|b)*", "a*b", "[^b]*", "(ab)+c?", "b?a{1,3}", "(?:a|bc)*", "", "c",
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(_SMALL, 2)))
 def test_operations_agree_with_set_operations(one: str, other: str) -> None:
-    mine, its = compile_regex(one), compile_regex(other)
-    in_mine, in_its = ({word for word in WORDS if re.fullmatch(each, word)} for each in (one, other))
+    first, second = compile_regex(one), compile_regex(other)
+    in_first, in_second = ({word for word in WORDS if re.fullmatch(each, word)} for each in (one, other))
 
     def found(language: Language) -> set[str]:
         return {word for word in WORDS if language.accepts(word)}
 
-    assert found(mine.union(its)) == in_mine | in_its
-    assert found(mine.intersect(its)) == in_mine & in_its
-    assert found(mine.minus(its)) == in_mine - in_its
-    assert found(mine.complement()) == set(WORDS) - in_mine
-    assert found(mine.bounded(1, 3)) == {word for word in in_mine if 1 <= len(word) <= 3}
-    joined = {left + right for left in in_mine for right in in_its}
-    assert {word for word in found(mine.concat(its)) if len(word) < 5} == {word for word in joined if len(word) < 5}
-    if in_mine & in_its:
-        assert not mine.is_disjoint(its)
-    if in_its - in_mine:
-        assert not mine.includes(its)
+    assert found(first.union(second)) == in_first | in_second
+    assert found(first.intersect(second)) == in_first & in_second
+    assert found(first.minus(second)) == in_first - in_second
+    assert found(first.complement()) == set(WORDS) - in_first
+    assert found(first.bounded(1, 3)) == {word for word in in_first if 1 <= len(word) <= 3}
+    joined = {left + right for left in in_first for right in in_second}
+    assert {word for word in found(first.concat(second)) if len(word) < 5} == {word for word in joined if len(word) < 5}
+    if in_first & in_second:
+        assert not first.is_disjoint(second)
+    if in_second - in_first:
+        assert not first.includes(second)
 
 
 def test_inclusion_equivalence_and_disjointness() -> None:

@@ -21,14 +21,14 @@ decimals = st.builds(
     lambda digits, places: Fraction(digits, 10**places), st.integers(-12_000, 12_000), st.integers(0, 3)
 )
 steps = st.sampled_from([Fraction(each) for each in ("1", "2", "0.5", "0.01", "2.5", "7", "10", "300", "0.15", "12")])
-spelt = st.builds(
+written_numbers = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["", "", "-"]),
     st.one_of(st.integers(0, 20), st.integers(0, 20_000)),
     st.sampled_from(["", "", "", ".0", ".5", ".25", ".05", ".125", ".999", ".50", ".001"]),
     st.sampled_from(["", "", "", "e0", "E1", "e+2", "e-1", "e-02", "e3", "E-0", "e12"]),
 )
-demands = st.fixed_dictionaries(
+constraints = st.fixed_dictionaries(
     {},
     optional={
         "minimum": decimals,
@@ -42,23 +42,23 @@ demands = st.fixed_dictionaries(
 )
 
 
-def _satisfies(value: Fraction, demand: dict[str, Any]) -> bool:
-    minimum, maximum = demand.get("minimum"), demand.get("maximum")
+def _satisfies(value: Fraction, constraint: dict[str, Any]) -> bool:
+    minimum, maximum = constraint.get("minimum"), constraint.get("maximum")
     return (
-        (minimum is None or value > minimum or (value == minimum and not demand.get("exclusive_minimum")))
-        and (maximum is None or value < maximum or (value == maximum and not demand.get("exclusive_maximum")))
-        and ("multiple_of" not in demand or value % demand["multiple_of"] == 0)
-        and all(value % step for step in demand.get("not_multiple_of", ()))
-        and not (demand.get("integer") and value.denominator != 1)
+        (minimum is None or value > minimum or (value == minimum and not constraint.get("exclusive_minimum")))
+        and (maximum is None or value < maximum or (value == maximum and not constraint.get("exclusive_maximum")))
+        and ("multiple_of" not in constraint or value % constraint["multiple_of"] == 0)
+        and all(value % step for step in constraint.get("not_multiple_of", ()))
+        and not (constraint.get("integer") and value.denominator != 1)
     )
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)
-@given(demands, st.lists(spelt, min_size=25, max_size=25))
-def test_plain_decimals_are_exact_and_exponents_are_sound(demand: dict[str, Any], spellings: list[str]) -> None:
-    language = number_language(**demand)
+@given(constraints, st.lists(written_numbers, min_size=25, max_size=25))
+def test_plain_decimals_are_exact_and_exponents_are_sound(constraint: dict[str, Any], spellings: list[str]) -> None:
+    language = number_language(**constraint)
     for spelling in spellings:
-        expected = _satisfies(Fraction(Decimal(spelling)), demand)
+        expected = _satisfies(Fraction(Decimal(spelling)), constraint)
         if "e" in spelling.lower():
             assert expected or not language.accepts(spelling), spelling
         else:
@@ -66,14 +66,14 @@ def test_plain_decimals_are_exact_and_exponents_are_sound(demand: dict[str, Any]
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(demands)
-def test_samples_are_json_numbers_that_satisfy_the_constraints(demand: dict[str, Any]) -> None:
-    language = number_language(**demand)
+@given(constraints)
+def test_samples_are_json_numbers_that_satisfy_the_constraints(constraint: dict[str, Any]) -> None:
+    language = number_language(**constraint)
     for text in language.samples(random.Random(0), 10):
         if len(text.lower().partition("e")[2]) > 4:
             continue  # correct, but too large to compute with
         assert json.loads(text) is not None
-        assert _satisfies(Fraction(Decimal(text)), demand), text
+        assert _satisfies(Fraction(Decimal(text)), constraint), text
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
@@ -126,7 +126,7 @@ def test_invalid_json_numbers_are_rejected(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("demand", "reason"),
+    ("constraint", "reason"),
     [
         ({"minimum": Fraction(1, 3)}, "no finite decimal form"),
         ({"multiple_of": 2003}, "may be at most 2000"),
@@ -134,9 +134,9 @@ def test_invalid_json_numbers_are_rejected(text: str) -> None:
         ({"maximum": 10**500}, "at most 400 digits"),
     ],
 )
-def test_unsupported_bounds_and_steps_are_errors(demand: dict[str, Any], reason: str) -> None:
+def test_unsupported_bounds_and_steps_are_errors(constraint: dict[str, Any], reason: str) -> None:
     with pytest.raises(GrammarError, match=reason):
-        number_language(**demand)
+        number_language(**constraint)
 
 
 def test_large_round_steps_and_distant_bounds_stay_small() -> None:

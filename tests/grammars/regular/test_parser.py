@@ -37,7 +37,7 @@ TEXTS = [
     "foo bar",
     "barfoo",
 ]
-ALIKE = [
+COMMON_PATTERNS = [
     *(
         "a{2}",
         "a{1,2}b?",
@@ -85,7 +85,7 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize("pattern", ALIKE)
+@pytest.mark.parametrize("pattern", COMMON_PATTERNS)
 @pytest.mark.parametrize("mode", ["full", "search"])
 def test_python_patterns_agree_with_re(pattern: str, mode: str) -> None:
     compiled = re.compile(pattern)
@@ -191,13 +191,13 @@ _ATOMS, _GROUPS, _REPEATS = [*f"{_SINGLE} {_MORE}".split(), " ", "\n"], _OPENING
 
 
 def _random_pattern(rng: random.Random, depth: int) -> str:
-    drawn = rng.random()
-    if depth == 0 or drawn < 0.45:
+    chance = rng.random()
+    if depth == 0 or chance < 0.45:
         pattern = rng.choice(_ATOMS)
-    elif drawn < 0.65:
+    elif chance < 0.65:
         pattern = rng.choice(_GROUPS) + _random_pattern(rng, depth - 1) + (")" if rng.random() < 0.97 else "")
     else:
-        pattern = _random_pattern(rng, depth - 1) + "|" * (drawn < 0.8) + _random_pattern(rng, depth - 1)
+        pattern = _random_pattern(rng, depth - 1) + "|" * (chance < 0.8) + _random_pattern(rng, depth - 1)
     return pattern + (rng.choice(_REPEATS) if rng.random() < 0.3 else "")
 
 

@@ -109,15 +109,15 @@ def test_ranges_shrink_and_contain_the_character() -> None:
 
 def test_states_of_one_shape_have_equal_edges() -> None:
     by_shape: dict[tuple[int, ...], list[tuple[tuple[int, int], ...]]] = {}
-    waiting = [ESCAPE, *(lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1))]
-    seen = set(waiting)
-    for state in waiting:
+    worklist = [ESCAPE, *(lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1))]
+    seen = set(worklist)
+    for state in worklist:
         found = edges(state)
         by_shape.setdefault(shape(state), []).append(tuple((branch.low, branch.high) for branch in found))
         for branch in found:
             if branch.state is not None and branch.state not in seen and len(seen) < 6000:
                 seen.add(branch.state)
-                waiting.append(branch.state)
+                worklist.append(branch.state)
     for bytes_below in by_shape.values():
         assert len(set(bytes_below)) == 1
     assert len(by_shape) < 40
