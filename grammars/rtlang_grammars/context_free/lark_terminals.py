@@ -41,7 +41,9 @@ class TerminalPatterns:
                 self._patterns[id(top)] = self._render(top.expression, top.scope)
                 continue
             if id(top) in is_open or any(each is top for each in used):
-                raise GrammarError(f"Lark grammar: terminal {top.name} is recursive; only rules may be recursive", top.location)
+                raise GrammarError(
+                    f"Lark grammar: terminal {top.name} is recursive; only rules may be recursive", top.location
+                )
             is_open.add(id(top))
             stack.extend(used)
         return self._patterns[id(definition)]

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from rtlang_grammars.regular import code_points
-from rtlang_grammars.regular.grains import LEVELS
 from rtlang_grammars.regular.code_points import CodePoints
+from rtlang_grammars.regular.grains import LEVELS
 
 
 class Partition:
