@@ -1,1 +1,39 @@
-"""Grammar-constrained generation as a leaf library: specs, vocabularies, matchers and their backends."""
+"""Token masks for JSON Schema, regular expressions and context-free grammars, and completions that fit a token budget.
+
+The names below are loaded when first used, so that describing a constraint loads neither numpy nor numba. `__init__.pyi` types them.
+"""
+
+from importlib import import_module as _import_module
+
+_API, _SPEC, _COMPLETION = "rtlang_grammars.api", "rtlang_grammars.spec", "rtlang_grammars.completion"
+_MODULES = {
+    "BACKENDS": f"{_API}.backends",
+    "CompiledGrammar": f"{_SPEC}.protocols",
+    "CompletionPath": f"{_COMPLETION}.completion_path",
+    "CompletionSearch": f"{_COMPLETION}.search",
+    "Constraint": f"{_SPEC}.constraint",
+    "ConstraintKind": f"{_SPEC}.constraint",
+    "GrammarBackend": f"{_SPEC}.protocols",
+    "GrammarError": f"{_SPEC}.errors",
+    "GrammarMatcher": f"{_SPEC}.protocols",
+    "GrammarStore": "rtlang_grammars.storage.grammar_store",
+    "JsonStyle": f"{_SPEC}.constraint",
+    "KeywordStatus": "rtlang_grammars.schema.reading.report",
+    "Limits": f"{_SPEC}.limits",
+    "PropertyOrder": f"{_SPEC}.constraint",
+    "Report": "rtlang_grammars.schema.reading.report",
+    "TokenBudget": f"{_COMPLETION}.token_budget",
+    "ValueCheck": "rtlang_grammars.schema.value_checks",
+    "Vocabulary": f"{_SPEC}.vocabulary",
+    "Whitespace": f"{_SPEC}.constraint",
+    "check_constraint": "rtlang_grammars.lowering.compilation",
+    "create_backend": f"{_API}.backends",
+    "library_constraint": "rtlang_grammars.context_free.lark_library",
+}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'rtlang_grammars' has no attribute {name!r}")
+    return getattr(_import_module(_MODULES[name]), name)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars.spec.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids
 
 MAX_TOKEN = 8

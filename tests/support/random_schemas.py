@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.spec.errors import GrammarError
 from tests.support.shape_interpreter import shape_accepts
 
 NAMES = ["a", "b", "ab", "x1"]

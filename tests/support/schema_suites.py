@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.schema.report import KeywordStatus
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import KeywordStatus
+from rtlang_grammars.spec.errors import GrammarError
 from tests.support.shape_interpreter import shape_accepts
 
 _SHARED = Path(__file__).resolve().parents[3] / "shared"

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from rtlang_grammars.schema.shapes import (
+from rtlang_grammars.schema.shape_graph.shapes import (
     Alternative,
     ArrayShape,
     BooleanShape,

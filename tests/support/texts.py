@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from rtlang_grammars.regular.byte_automaton import Automaton
+from rtlang_grammars.regular.automata.byte_automaton import Automaton
 
 SHARED = Path(__file__).parents[3] / "shared"
 

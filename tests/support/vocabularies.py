@@ -8,9 +8,9 @@ import random
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.budget import BudgetKeeper
-from rtlang_grammars.spec import GrammarMatcher
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.vocabulary import Vocabulary
 
 _WORDS = """
 true false null tr ue fal se nu ll 00 10 12 123 2024 -1 0. .5 e1 1e na me name age tags id value kind the and or ab abc abcd hello world
@@ -77,7 +77,7 @@ def allowed_ids(row: NDArray[np.int32]) -> list[int]:
 def random_text(
     vocabulary: Vocabulary,
     matcher: GrammarMatcher,
-    keeper: BudgetKeeper,
+    keeper: TokenBudget,
     max_tokens: int,
     rng: random.Random,
     *,

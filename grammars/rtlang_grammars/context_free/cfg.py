@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import Language
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 
 @dataclass(frozen=True, slots=True)

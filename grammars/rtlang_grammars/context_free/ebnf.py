@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, prune
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 MAX_NESTING = 80
 """The maximal depth of nested brackets in an expression."""

@@ -21,9 +21,9 @@ from rtlang_grammars.context_free.cfg import (
     prune,
     strongly_connected_components,
 )
-from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import Language
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _MAX_LINEAR_RULES = 12
 _MAX_DEPTH = 60

@@ -25,10 +25,10 @@ from rtlang_grammars.context_free.ebnf import (
     names_in,
     sequence,
 )
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular import code_points
+from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 
 class Notation(StrEnum):

@@ -13,8 +13,8 @@ from importlib import resources
 from rtlang_grammars.context_free import lark_syntax
 from rtlang_grammars.context_free.ebnf import Choice, Expression, names_in
 from rtlang_grammars.context_free.lark_syntax import Ignore, Import, Mode, parse_lark
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _MAX_IMPORT_DEPTH = 8
 _LARK_GRAMMARS = ("common",)
@@ -187,7 +187,7 @@ def _dependencies(module: Module, names: list[str]) -> list[str]:
 
 def _library_text(path: tuple[str, ...], location: str) -> str:
     """The source of a grammar that ships with this package or with lark."""
-    library = resources.files("rtlang_grammars") / "library"
+    library = resources.files("rtlang_grammars.context_free") / "library"
     file = library / f"{path[0]}.lark"
     if path[0] in _LARK_GRAMMARS:
         file = resources.files("lark") / "grammars" / f"{path[0]}.lark"

@@ -24,8 +24,8 @@ from rtlang_grammars.context_free.ebnf import CfgBuilder, Name, Pattern
 from rtlang_grammars.context_free.lark_modules import Definition, Module, load_module
 from rtlang_grammars.context_free.lark_terminals import TerminalPatterns
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from rtlang_grammars.context_free.ebnf import (
     sequence,
 )
 from rtlang_grammars.context_free.lark_tokens import LarkToken, SourceText, unescape
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _CLOSING = {"(": ")", "[": "]"}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from rtlang_grammars.context_free.ebnf import Choice, Expression, Name, Pattern, Repeat, Sequence, names_in
 from rtlang_grammars.context_free.lark_modules import Definition, Module
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 
 class TerminalPatterns:

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _TOKEN = re.compile(
     r"""

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _MAX_CHARS = 1 << 16
 _TOKEN = re.compile(

@@ -22,7 +22,7 @@ from rtlang_grammars.context_free.cfg import (
     prune,
     strongly_connected_components,
 )
-from rtlang_grammars.limits import Budget
+from rtlang_grammars.spec.limits import Budget
 
 
 def left_recursive_rules(cfg: Cfg) -> frozenset[int]:

@@ -1,1 +1,1 @@
-"""The machine of the grammar engine: tables over bytes, the compiled steps through them, masks and matchers."""
+"""Tables over bytes, the compiled functions that walk them, masks and matchers."""

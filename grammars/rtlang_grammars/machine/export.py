@@ -1,12 +1,11 @@
-"""A grammar as a deterministic pushdown automaton in plain arrays, for a device that walks it without the host.
+"""Exports a grammar as a deterministic pushdown automaton in plain arrays, for a device that walks it without the host.
 
-The machine's states carry a register (a count, the names an object has seen) and may have alternatives. Exporting makes a state of every
-state and register that can be reached together, so that registers are gone, and refuses what is ambiguous or has too many: such grammars
-stay on the host. A byte leads to a class of bytes; state and class lead to a next state, to a pop (the frame ends here, and the byte is
-looked at again in the state to return to), to a call (a state is pushed, and the byte looked at again in the state that the frame begins
-with), or nowhere.
+The machine's states carry a register (a count, the names an object has seen) and may have alternatives. The export makes one state for
+every reachable pair of state and register, which removes registers, and refuses grammars that are ambiguous or have too many such pairs;
+these stay on the host. A byte maps to a byte class. State and class lead to a next state, to a pop (the frame ends, and the byte is read
+again in the return state), to a call (a state is pushed, and the byte is read again in the first state of the frame), or nowhere.
 
-Must stay true: a walk of the exported automaton accepts a text exactly where the machine does.
+Invariant: a walk of the exported automaton accepts a text exactly where the machine does.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.layout import (
+from rtlang_grammars.machine.automaton.layout import (
     ACC,
     ALTERNATIVES,
     BLOCK,
@@ -36,18 +35,19 @@ from rtlang_grammars.machine.layout import (
     UNKNOWN,
     UNKNOWN_ROW,
 )
+from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.machine.registers import act_alone
-from rtlang_grammars.machine.tables import Snapshot, Tables
-from rtlang_grammars.spec import GrammarError, GrammarMatcher
+from rtlang_grammars.machine.native.registers import act_alone
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.protocols import GrammarMatcher
 
 DEAD, POP, FIRST_CALL = -1, -2, -3
-"""Entries of `trans` that are no next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""
+"""Entries of `trans` that are not a next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""
 MAX_STATES = 4096
 MAX_CALLS = 8
-"""Calls that one byte may make: more would be a recursion that reads nothing."""
+"""Calls on one byte; more would be a recursion that reads nothing."""
 
-_Pair = tuple[int, int, bool]  # state, register, whether nothing is left to return to
+_Pair = tuple[int, int, bool]  # state, register, whether no frame is left to return to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +57,8 @@ class Automaton:
     Attributes:
         classes: uint8 [256], the class of each byte.
         trans: int32 [num_states, num_classes]; see the module.
-        calls: int32 [num_calls, 2], the state a frame begins with, and the one to return to (-1: the frame ends with the called one).
-        may_end: bool [num_states], whether the frame may end here. A text is complete where its frame and all it returns to may end.
+        calls: int32 [num_calls, 2], first state of the called frame, and return state (-1: the frame ends with the called one).
+        may_end: bool [num_states], whether the frame may end here. A text is complete where its frame and all return states may end.
         start: the state at the start of the text.
     """
 
@@ -71,7 +71,7 @@ class Automaton:
 
 @dataclass(slots=True)
 class Walk:
-    """A text's way through an automaton: the state, and the states to return to, the outermost first. `state` is DEAD where it left it."""
+    """Follows a text through an automaton: the state, and the return states, outermost first. `state` is DEAD after a rejected byte."""
 
     automaton: Automaton
     state: int
@@ -79,17 +79,17 @@ class Walk:
 
     @classmethod
     def at_start(cls, automaton: Automaton) -> Walk:
-        """Before the first byte."""
+        """A walk before the first byte."""
         return cls(automaton, automaton.start)
 
     @property
     def is_complete(self) -> bool:
-        """The text may end here."""
+        """Whether the text may end here."""
         may_end = self.automaton.may_end
         return self.state != DEAD and bool(may_end[self.state]) and all(may_end[state] for state in self.stack)
 
     def advance(self, text: bytes) -> bool:
-        """Follow some bytes; whether the text may go on."""
+        """Follow some bytes; returns whether they are allowed."""
         automaton = self.automaton
         for byte in text:
             if self.state == DEAD:
@@ -111,9 +111,9 @@ class Walk:
 
 
 def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
-    """The automaton of a matcher's grammar, from the start of the text; None where it has none, or a large one.
+    """The automaton of a matcher's grammar, from the start of the text; None where it is not deterministic or too large.
 
-    Rows that were left open are made. May take some hundred milliseconds.
+    Open rows are made. May take some hundred milliseconds.
     """
     if not isinstance(matcher, MachineMatcher):
         return None
@@ -122,17 +122,17 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
         return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
     except _Refusal:
         return None
-    except GrammarError:  # an open row that is over the grammar's budget
+    except GrammarError:  # an open row exceeds the grammar's budget
         return None
 
 
 def owner_of(matcher: GrammarMatcher) -> object | None:
-    """What the automaton of a matcher belongs to, one for all matchers of a compiled grammar; None where there is no automaton."""
+    """Owner of a matcher's automaton, the same for all matchers of a compiled grammar; None where there is no automaton."""
     return matcher._grammar if isinstance(matcher, MachineMatcher) else None
 
 
 class _Refusal(Exception):
-    """There is no automaton."""
+    """The grammar has no automaton."""
 
 
 class _Export:
@@ -186,7 +186,7 @@ class _Export:
         return number
 
     def _values_of(self, state: int) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """The distinct values of a state, and which of them each byte has."""
+        """The distinct values of a state, and the index of the value of each byte."""
         found = self._values.get(state)
         if found is None:
             if self._snapshot.S[state, ROW] == UNKNOWN_ROW:
@@ -221,7 +221,7 @@ class _Export:
 
 
 def _check_calls(automaton: Automaton) -> None:
-    """Refuse what would call for ever on one byte."""
+    """Refuse automata that call forever on one byte."""
     entries = automaton.trans
     for _ in range(MAX_CALLS):
         is_call = entries <= FIRST_CALL

@@ -1,52 +1,63 @@
-"""A compiled grammar: its tables, and the steps through them for whole tokens and texts."""
+"""A compiled grammar bound to a vocabulary: its tables, and steps through them for whole tokens and texts.
+
+Each step fetches the workspace of the calling thread and the published tables once and passes both to all compiled functions it calls.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine import walks
-from rtlang_grammars.machine.engine import Engine, Workspace, start_configuration
-from rtlang_grammars.machine.layout import (
-    NEED_ROW,
-    NO_SPACE,
-    OK,
-)
+from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Mask, Masks
-from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
 Configuration = NDArray[np.int64]
 
 _FORCED_BYTES = 4096
 
 
+class Place(NamedTuple):
+    """A place in a text.
+
+    Attributes:
+        configuration: the heads and frames there; never changed.
+        is_complete: whether the text may end there.
+    """
+
+    configuration: Configuration
+    is_complete: bool
+
+
 class MachineGrammar:
     """Tables bound to a vocabulary. Safe to use from several threads.
 
     Attributes:
+        index, tables: as given.
         start: the configuration at the start of the text.
-        masks: those that were made.
+        masks: the masks made so far.
     """
 
-    def __init__(self, engine: Engine, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
-        self.engine, self.tables = engine, tables
-        if tables.snapshot is None:
-            tables.publish()
+    def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
+        self.index, self.tables = index, tables
+        published = tables.snapshot or tables.publish()
         self.start = start_configuration(start)
-        self.masks = Masks(engine, tables, max_mask_bytes)
+        self.start_place = _place(self.start, published, index.workspace)
+        self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
     def size_bytes(self) -> int:
         """Memory held by tables and masks."""
         return self.tables.num_bytes + self.masks.num_bytes + (4 << 10)
 
-    def advance(
-        self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int
-    ) -> Configuration | None:
-        """The configuration behind data[start:end]; None where it cannot follow."""
-        workspace = self.engine.workspace
+    def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
+        """The place after data[start:end]; None where these bytes cannot follow."""
+        workspace, tables = self.index.workspace, self.tables.published
         while True:
-            tables = self.tables.published
             code = walks.advance(
                 tables.S,
                 tables.T,
@@ -64,35 +75,23 @@ class MachineGrammar:
             if code == OK:
                 length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
                 if length >= 0:
-                    return workspace.C[:length].copy()
+                    return _place(workspace.C[:length].copy(), tables, workspace)
                 code = NO_SPACE
-            if not self.go_on(code, workspace):
+            if code not in (NEED_ROW, NO_SPACE):
                 return None
+            tables = self._provide(code, tables, workspace)
 
     def complete_row(self, state: int) -> None:
-        """Have a row made that was left open."""
+        """Make a row that was left open."""
         self.tables.complete(state)
-
-    def is_complete(self, configuration: Configuration) -> bool:
-        """Whether the text may end here."""
-        workspace = self.engine.workspace
-        while True:
-            found = int(
-                walks.completes(
-                    self.tables.published.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D
-                )
-            )
-            if found >= 0:
-                return bool(found)
-            workspace.grow()
 
     def forced(self, configuration: Configuration) -> bytes:
         """The bytes that must come next, at most _FORCED_BYTES."""
-        workspace = self.engine.workspace
+        workspace, tables = self.index.workspace, self.tables.published
         text = np.empty(_FORCED_BYTES, dtype=np.uint8)
         num_bytes = 0
         while True:
-            tables, workspace.out[1] = self.tables.published, 0
+            workspace.out[1] = 0
             code = walks.forced(
                 tables.S,
                 tables.T,
@@ -109,22 +108,27 @@ class MachineGrammar:
             num_bytes += int(workspace.out[1])
             if code == OK:
                 return text[:num_bytes].tobytes()
-            self.go_on(code, workspace)
-            if num_bytes > begin:  # the next walk begins here: a long text of rows not made yet takes as many walks
+            tables = self._provide(code, tables, workspace)
+            if num_bytes > begin:  # the next walk begins here: a long text over rows not yet made takes as many walks
                 reached = self.advance(configuration, text, begin, num_bytes)
-                assert reached is not None, "what has to come may come"
-                configuration = reached
+                assert reached is not None, "forced bytes are allowed"
+                configuration, tables = reached.configuration, self.tables.published
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
         return self.masks.mask(configuration)
 
-    def go_on(self, code: int, workspace: Workspace) -> bool:
-        """Do what compiled code asked for; False where it has refused."""
+    def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
+        """Make the row or the room that compiled code asked for; returns the tables to continue with."""
         if code == NEED_ROW:
-            self.tables.complete(int(workspace.out[0]))
-        elif code == NO_SPACE:
-            workspace.grow()
-        else:
-            return False
-        return True
+            return self.tables.complete(int(workspace.out[0]))
+        workspace.grow()
+        return tables
+
+
+def _place(configuration: Configuration, tables: Snapshot, workspace: Workspace) -> Place:
+    while True:
+        found = int(walks.completes(tables.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D))
+        if found >= 0:
+            return Place(configuration, bool(found))
+        workspace.grow()

@@ -1,10 +1,10 @@
-"""The masks of one grammar: made by walks over the token trie, and kept.
+"""Computes and caches the masks of one grammar.
 
-A mask is a base of the vocabulary, which is shared, and the few tokens besides. It is kept under what its walk read: the heads and as many
-levels of frames as it looked at, a prefix of the configuration. It is looked up under every such length that was seen with these heads.
-Inside a string whose code points are counted nearly all tokens are short beside what is left: their mask is kept once for all such places,
-and only the few long tokens are walked at each. Inside a string with a pattern the walk is over the texts of the tokens in grains, where
-that is enough (`grained`).
+A mask is a shared base of the vocabulary plus a few tokens. Its key is the part of the configuration that its walk read: the heads and the
+levels of frames down to the deepest one visited, a prefix of the configuration. A lookup tries every level that was seen with these heads.
+Inside a string whose code points are counted, nearly all tokens are shorter than the remaining room: their mask is cached once for all such
+places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie where that
+decides all tokens.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine import walks
-from rtlang_grammars.machine.denied import MAX_DENIED, clear, walk_denied
-from rtlang_grammars.machine.engine import REACH, Engine
-from rtlang_grammars.machine.grained import GrainedTrie
-from rtlang_grammars.machine.layout import (
+from rtlang_grammars.machine.automaton.json_base_states import COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE
+from rtlang_grammars.machine.automaton.layout import (
     BOUNDS,
     HEADS,
     LENGTH,
@@ -34,25 +31,28 @@ from rtlang_grammars.machine.layout import (
     SLICE,
     WIDTH,
 )
-from rtlang_grammars.machine.prelude import COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE
-from rtlang_grammars.machine.tables import Tables
+from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.string_masks import MAX_FORBIDDEN, clear, walk_forbidden
+from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie
+from rtlang_grammars.machine.token_index.vocabulary_index import REACH, VocabularyIndex
 
 Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
 _ENTRY_BYTES = 400
-"""Of a kept mask beside its tokens."""
+"""Memory of a cached mask beside its tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mask:
-    """Tokens that may follow, end tokens among them.
+    """Allowed tokens, end tokens among them.
 
     Attributes:
-        base: uint32 [num_mask_words]; not to be changed.
-        ids: int32, tokens that are allowed besides.
+        base: uint32 [num_mask_words]; do not modify.
+        ids: int32, tokens allowed besides.
         level: levels of frames that it depends on.
-        owns_base: the base is of this mask alone.
+        owns_base: the base is not shared.
     """
 
     base: NDArray[np.uint32]
@@ -62,208 +62,210 @@ class Mask:
 
     @property
     def num_bytes(self) -> int:
-        """Memory that it holds by itself."""
+        """Memory not shared with other masks."""
         return self.ids.nbytes + self.owns_base * self.base.nbytes + _ENTRY_BYTES
 
     def write(self, row: NDArray[np.uint32]) -> None:
-        """Write it into a row, uint32 [num_mask_words]."""
+        """Write the mask into a row, uint32 [num_mask_words]."""
         walks.write_mask(self.base, self.ids, row)
 
 
 class Masks:
-    """Makes and keeps the masks of a grammar. Safe to use from several threads: two may make the same mask, and both are right.
+    """Computes and caches the masks of a grammar. Safe to use from several threads: two may compute the same mask, which is harmless.
 
     Attributes:
-        num_looks: trie records looked at, so far.
+        num_looks: trie records visited so far.
     """
 
-    def __init__(self, engine: Engine, tables: Tables, max_bytes: int) -> None:
-        self._engine, self._tables, self._max_bytes = engine, tables, max_bytes
-        self._kept: dict[tuple[int, bytes], Mask] = {}
+    def __init__(self, index: VocabularyIndex, tables: Tables, max_bytes: int) -> None:
+        self._index, self._tables, self._max_bytes = index, tables, max_bytes
+        self._cached: dict[tuple[int, bytes], Mask] = {}
         self._older: dict[tuple[int, bytes], Mask] = {}
         self._levels: dict[bytes, tuple[int, ...]] = {}
-        self._kept_bytes = self._older_bytes = 0
+        self._cached_bytes = self._older_bytes = 0
         self.num_looks = 0
 
     @property
     def num_bytes(self) -> int:
-        """Memory held."""
-        return self._kept_bytes + self._older_bytes
+        """Memory of all cached masks."""
+        return self._cached_bytes + self._older_bytes
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow."""
         return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))
 
     def _found(self, heads: bytes, configuration: Configuration, make: Callable[[], Mask]) -> Mask:
-        """A mask, kept or made."""
+        """Look up a mask or compute it."""
         levels = self._levels.get(heads, ())
         for level in levels:
             key = (level, heads + _frames(configuration, level) if level else heads)
-            found = self._kept.get(key)
+            found = self._cached.get(key)
             if found is not None:
                 return found
             found = self._older.get(key)
             if found is not None:
-                self._keep(key, found)
+                self._store(key, found)
                 return found
         mask = make()
         if mask.level not in levels:
             self._levels[heads] = tuple(sorted((*levels, mask.level)))
-        self._keep((mask.level, heads + _frames(configuration, mask.level)), mask)
+        self._store((mask.level, heads + _frames(configuration, mask.level)), mask)
         return mask
 
-    def _keep(self, key: tuple[int, bytes], mask: Mask) -> None:
+    def _store(self, key: tuple[int, bytes], mask: Mask) -> None:
         num_bytes = mask.num_bytes + len(key[1])
-        if self._kept_bytes + num_bytes > self._max_bytes // 2 and self._kept:
-            self._older, self._older_bytes = self._kept, self._kept_bytes
-            self._kept, self._kept_bytes = {}, 0
+        if self._cached_bytes + num_bytes > self._max_bytes // 2 and self._cached:
+            self._older, self._older_bytes = self._cached, self._cached_bytes
+            self._cached, self._cached_bytes = {}, 0
             if len(self._levels) > 4 * len(self._older):
                 self._levels = {}
-        self._kept[key] = mask
-        self._kept_bytes += num_bytes
+        self._cached[key] = mask
+        self._cached_bytes += num_bytes
 
     def _heads(self, configuration: Configuration) -> bytes:
-        """The heads as a key. A count far from its bounds looks like any other such count."""
+        """The heads as a key. Counts far from their bounds share one key."""
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
             counted = self._tables.counted.get(state)
             if counted is not None:
-                far = self._engine.max_depth + 1
+                far = self._index.max_depth + 1
                 lack, room = min(max(counted[0] - count, 0), far), min(counted[1] - count, far)
                 return np.array([state, lack, room], dtype=np.int64).tobytes()
         return configuration[NUM_HEADS : configuration[BOUNDS]].tobytes()
 
     def _make(self, configuration: Configuration) -> Mask:
-        engine = self._engine
+        index, S = self._index, self._tables.published.S
         if configuration[NUM_HEADS] == 1:
             state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = self._tables.published.S[state]
+            record = S[state]
             slice_id, room = record[SLICE], int(record[WIDTH]) - count
             if slice_id == COUNTED_SLICE:
-                if count >= record[PARAM] and REACH <= room < engine.max_depth:
+                if count >= record[PARAM] and REACH <= room < index.max_depth:
                     return self._bounded(configuration, room)
-                return self._walk(configuration, engine.counted(room), engine.slices[COUNTED_SLICE].others)
+                return self._walk(configuration, index.counted(room), index.slices[COUNTED_SLICE].others)
             if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
                 twin = configuration.copy()
                 twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
                 simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
-                return simple if room >= engine.max_depth else self._shortened(simple, configuration)
-        base, nodes = self._slice(configuration)
-        if nodes is engine.trie.nodes and configuration[NUM_HEADS] == 1:
+                return simple if room >= index.max_depth else self._shortened(simple, configuration)
+        base, nodes = self._slice(configuration, S)
+        if nodes is index.trie.nodes and configuration[NUM_HEADS] == 1:
             state = int(configuration[HEADS])
-            grained = self._grained(state)
-            if grained is not None:
-                return self._walk_grained(configuration, grained)
-            if self._tables.published.S[state, SLICE] == EMBEDDED_SLICE:
-                denied = self._denied(state)
-                if denied is not None:
-                    return self._walk_without(configuration, denied)
+            coarse = self._coarse_trie(state)
+            if coarse is not None:
+                return self._walk_coarse(configuration, coarse)
+            if S[state, SLICE] == EMBEDDED_SLICE:
+                forbidden = self._forbidden(state)
+                if forbidden is not None:
+                    return self._walk_all_but(configuration, forbidden)
         return self._walk(configuration, base, nodes)
 
-    def _grained(self, state: int) -> GrainedTrie | None:
-        """The coarsest trie that is enough for a state inside a string."""
+    def _coarse_trie(self, state: int) -> CoarseTokenTrie | None:
+        """The coarsest trie that decides all tokens in a state inside a string."""
         embedded = self._tables.embedded.get(state)
         if embedded is None:
             return None
         with self._tables.lock:
-            levels = embedded.grain_levels(state)  # the lowest is the coarsest
-        return self._engine.grained[(levels & -levels).bit_length() - 1] if levels else None
+            levels = embedded.coarse_levels(state)  # the lowest is the coarsest
+        return self._index.coarse_tries[(levels & -levels).bit_length() - 1] if levels else None
 
     def _shortened(self, simple: Mask, configuration: Configuration) -> Mask:
-        """A mask where every short token of another fits, and only the long ones are to be walked."""
-        engine = self._engine
-        long = self._walk(configuration, engine.no_tokens, engine.long_tokens)
-        ids = np.concatenate((simple.ids[~engine.is_long[simple.ids]], long.ids))
+        """A mask from another one where every short token still fits, so that only the long ones are walked."""
+        index = self._index
+        long = self._walk(configuration, index.no_tokens, index.long_tokens)
+        ids = np.concatenate((simple.ids[~index.is_long[simple.ids]], long.ids))
         level = max(simple.level, long.level)
-        if simple.base is engine.no_tokens:
+        if simple.base is index.no_tokens:
             return Mask(simple.base, ids, level)
-        return Mask(simple.base & engine.short_tokens, ids, level, True)
+        return Mask(simple.base & index.short_tokens, ids, level, True)
 
     def _bounded(self, configuration: Configuration, room: int) -> Mask:
-        """A mask inside a counted string where every short token fits: these are kept once, and only the long ones walked."""
-        engine = self._engine
-        parts = engine.counted_others
+        """A mask inside a counted string where every short token fits: the short part is cached once, only the long tokens are walked."""
+        index = self._index
+        parts = index.counted_others
         key = b"short" + configuration[HEADS : HEADS + 1].tobytes()
-        short = self._found(key, configuration, lambda: self._walk(configuration, engine.no_tokens, parts[0]))
-        long = self._walk(configuration, engine.no_tokens, parts[1])
+        short = self._found(key, configuration, lambda: self._walk(configuration, index.no_tokens, parts[0]))
+        long = self._walk(configuration, index.no_tokens, parts[1])
         ids, level = np.concatenate((short.ids, long.ids)), max(short.level, long.level)
-        base = engine.counted(room)
-        if short.base is engine.no_tokens:
+        base = index.counted(room)
+        if short.base is index.no_tokens:
             return Mask(base, ids, level)
         return Mask(short.base | base, ids, level, True)
 
-    def _slice(self, configuration: Configuration) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """What certainly may follow one of the heads, and the trie of all other tokens."""
-        engine, S = self._engine, self._tables.published.S
+    def _slice(
+        self, configuration: Configuration, S: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens."""
+        index = self._index
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
             slice_id = int(S[state, SLICE])
             if slice_id in (0, TWIN_SLICE):
                 continue
-            if slice_id == COUNTED_SLICE and S[state, WIDTH] - count < engine.max_depth:
+            if slice_id == COUNTED_SLICE and S[state, WIDTH] - count < index.max_depth:
                 continue
-            found = engine.slices[slice_id]
+            found = index.slices[slice_id]
             if slice_id == EMBEDDED_SLICE:
                 with self._tables.lock:
                     length = self._tables.embedded[state].free_length(state)
                 if length is not None:
-                    short = engine.short(length)
+                    short = index.short(length)
                     if short is None:
                         continue
                     found = short
             return found.mask, found.others
-        return engine.no_tokens, engine.trie.nodes
+        return index.no_tokens, index.trie.nodes
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
-        """The tokens of a base, those of a trie that may follow, and end tokens."""
-        engine = self._engine
+        """A mask of a base, the tokens of a trie that may follow, and end tokens."""
+        index = self._index
         level, is_complete, ids = self._followed(configuration, trie)
         if is_complete:
-            ids = np.concatenate((ids, engine.end_ids))
-        if len(ids) > engine.num_words:
-            dense = np.empty(engine.num_words, dtype=np.uint32)
+            ids = np.concatenate((ids, index.end_ids))
+        if len(ids) > index.num_words:
+            dense = np.empty(index.num_words, dtype=np.uint32)
             walks.write_mask(base, ids, dense)
-            return Mask(dense, engine.no_ids, level, True)
+            return Mask(dense, index.no_ids, level, True)
         return Mask(base, ids if is_complete else ids.copy(), level)
 
-    def _denied(self, state: int) -> NDArray[np.int32] | None:
-        """The plain tokens that cannot follow a state inside a string, perhaps among others, in the thread's workspace; None: many."""
-        tables, workspace, out, at = self._tables, self._engine.workspace, self._engine.workspace.out, 0
-        ids, trie = workspace.ids[:MAX_DENIED], self._engine.trie.nodes
+    def _forbidden(self, state: int) -> NDArray[np.int32] | None:
+        """The plain tokens that cannot follow a state inside a string, perhaps with others, in the thread's workspace; None: too many."""
+        tables, workspace, at = self._tables, self._index.workspace, 0
+        out = workspace.out
+        ids, trie = workspace.ids[:MAX_FORBIDDEN], self._index.trie.nodes
         snapshot = tables.published
         while True:
-            code = walk_denied(snapshot.S, snapshot.T, state, trie, at, workspace.P, ids, out)
+            code = walk_forbidden(snapshot.S, snapshot.T, state, trie, at, workspace.P, ids, out)
             if code not in (NEED_ROW, NEED_FREEDOM):
                 return ids[: out[7]] if code == OK else None
             asked, at = int(out[0]), int(out[1])
-            snapshot = tables.complete(asked) if code == NEED_ROW else tables.tell_freedom(asked)
+            snapshot = tables.complete(asked) if code == NEED_ROW else tables.record_freedom(asked)
 
-    def _walk_without(self, configuration: Configuration, denied: NDArray[np.int32]) -> Mask:
-        """All plain tokens but some, and those of all others that may follow."""
-        plain = self._engine.slices[EMBEDDED_SLICE]
+    def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32]) -> Mask:
+        """All plain tokens except some, and the other tokens that may follow."""
+        plain = self._index.slices[EMBEDDED_SLICE]
         base = plain.mask
-        if len(denied):
+        if len(forbidden):
             base = base.copy()
-            clear(denied, base)
+            clear(forbidden, base)
         mask = self._walk(configuration, base, plain.others)
         return Mask(mask.base, mask.ids, mask.level, mask.owns_base or base is not plain.mask)
 
-    def _walk_grained(self, configuration: Configuration, trie: GrainedTrie) -> Mask:
+    def _walk_coarse(self, configuration: Configuration, trie: CoarseTokenTrie) -> Mask:
         """The tokens of the groups that may follow, and end tokens."""
-        engine = self._engine
+        index = self._index
         level, is_complete, groups = self._followed(configuration, trie.nodes)
-        end_ids = engine.end_ids if is_complete else engine.no_ids
-        if trie.count(groups) > engine.num_words:
+        end_ids = index.end_ids if is_complete else index.no_ids
+        if trie.count(groups) > index.num_words:
             return Mask(trie.mask(groups), end_ids, level, True)
         ids = trie.tokens(groups)
-        return Mask(engine.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
+        return Mask(index.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
 
     def _followed(self, configuration: Configuration, trie: NDArray[np.int64]) -> tuple[int, bool, NDArray[np.int32]]:
-        """What a walk over a trie says: the levels read, whether the text is complete, and what may follow, in the thread's workspace."""
-        workspace = self._engine.workspace
+        """Walk over a trie: the levels read, whether the text is complete, and the tokens that may follow, in the thread's workspace."""
+        workspace, tables = self._index.workspace, self._tables.published
         at = 0
         while True:
-            tables = self._tables.published
             code = walks.walk(
                 tables.S,
                 tables.T,
@@ -284,7 +286,7 @@ class Masks:
                 break
             if code == NEED_ROW:
                 at = int(workspace.out[1])
-                self._tables.complete(int(workspace.out[0]))
+                tables = self._tables.complete(int(workspace.out[0]))
             else:
                 assert code == NO_SPACE
                 at = 0

@@ -1,6 +1,6 @@
-"""A matcher: one sequence's way through a grammar, as the configurations behind each of its tokens.
+"""A matcher: follows one sequence through a grammar and keeps the place after each of its tokens.
 
-Configurations never change, so a fork shares them and taking tokens back is forgetting the last ones.
+Places never change, so a fork shares them and a rollback forgets the last ones.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.completion import Completion
-from rtlang_grammars.machine.forcing import ForcedText
-from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
-from rtlang_grammars.spelling import UNREACHABLE, ClosingPath, TokenTable
+from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
+from rtlang_grammars.completion.forced_text import ForcedText
+from rtlang_grammars.machine.grammar import MachineGrammar, Place
+from rtlang_grammars.machine.table_completion import TableCompletion
 
 
 class MachineMatcher:
@@ -24,21 +24,25 @@ class MachineMatcher:
     def __init__(
         self,
         grammar: MachineGrammar,
-        completion: Completion,
+        completion: TableCompletion,
         forcing: ForcedText,
         table: TokenTable,
-        path: list[Configuration] | None = None,
+        path: list[Place] | None = None,
         *,
         has_ended: bool = False,
     ) -> None:
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
-        self._path = [grammar.start] if path is None else path
+        self._path = [grammar.start_place] if path is None else path
         self._has_ended = has_ended
+
+    @property
+    def _place(self) -> Place:
+        return self._path[-1]
 
     @property
     def is_accepting(self) -> bool:
         """The text so far is complete."""
-        return not self._has_ended and self._grammar.is_complete(self._path[-1])
+        return not self._has_ended and self._place.is_complete
 
     @property
     def is_terminated(self) -> bool:
@@ -47,17 +51,17 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        engine, mask = self._grammar.engine, self._grammar.mask(self._path[-1])
-        return mask.base is engine.no_tokens and bool(np.isin(mask.ids, engine.end_ids).all())
+        index, mask = self._grammar.index, self._grammar.mask(self._place.configuration)
+        return mask.base is index.no_tokens and bool(np.isin(mask.ids, index.end_ids).all())
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token; False, and unchanged, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
         if self._has_ended:
             return False
-        if token_id in self._grammar.engine.vocabulary.eos_token_ids:
+        if token_id in self._grammar.index.vocabulary.eos_token_ids:
             self._has_ended = self.is_accepting
             return self._has_ended
-        following = self._after(self._path[-1], token_id)
+        following = self._after(token_id)
         if following is None:
             return False
         self._path.append(following)
@@ -73,7 +77,7 @@ class MachineMatcher:
             raise ValueError(f"num_tokens = {num_tokens}: at least 0 is allowed")
         if num_tokens > len(self._path) - 1 + self._has_ended:
             raise ValueError(
-                f"cannot take back {num_tokens} tokens: {len(self._path) - 1 + self._has_ended} were accepted"
+                f"num_tokens = {num_tokens}: only {len(self._path) - 1 + self._has_ended} tokens were accepted"
             )
         if num_tokens and self._has_ended:
             self._has_ended = False
@@ -87,13 +91,13 @@ class MachineMatcher:
         Raises:
             ValueError: `row` has another shape, type or layout.
         """
-        num_words = self._grammar.engine.num_words
+        num_words = self._grammar.index.num_words
         if row.shape != (num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
             raise ValueError(f"row must be contiguous int32 of shape ({num_words},)")
         if self._has_ended:
             row.fill(0)
         else:
-            self._grammar.mask(self._path[-1]).write(row.view(np.uint32))
+            self._grammar.mask(self._place.configuration).write(row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
@@ -101,7 +105,7 @@ class MachineMatcher:
 
     def forced_bytes(self) -> bytes:
         """Bytes that must come next, whatever tokens spell them."""
-        return b"" if self._has_ended else self._grammar.forced(self._path[-1])
+        return b"" if self._has_ended else self._grammar.forced(self._place.configuration)
 
     def fork(self) -> MachineMatcher:
         """An independent matcher in the same state."""
@@ -114,22 +118,22 @@ class MachineMatcher:
         return self.closing()[0]
 
     def closing(self) -> tuple[bytes | None, bool]:
-        """The same, and whether there is none because all that were found are too long to be written out (`long_texts`)."""
-        return (b"", False) if self._has_ended else self._completion.find(self._path[-1])
+        """A short text that completes this one; without one, whether all that were found are too long (`text_limit`)."""
+        return (b"", False) if self._has_ended else self._completion.find(self._place.configuration)
 
     def shortest_completion(self, limit: int) -> list[int] | None:
         """See `GrammarMatcher.shortest_completion`."""
         data = self.closing_bytes()
         if data is None:
             return None
-        path = ClosingPath(data, self._table)
+        path = CompletionPath(data, self._table)
         return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` could follow in this order; an end token only as the last, where the text is complete."""
+        """Whether `token_ids` may follow in this order; an end token only as the last, where the text is complete."""
         if not token_ids:
             return True
-        if token_ids[-1] in self._grammar.engine.vocabulary.eos_token_ids:
+        if token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids:
             return self.completes(token_ids[:-1])
         return not self._has_ended and self._follow(token_ids) is not None
 
@@ -138,36 +142,43 @@ class MachineMatcher:
         if self._has_ended:
             return False
         reached = self._follow(token_ids)
-        return reached is not None and self._grammar.is_complete(reached)
+        return reached is not None and reached.is_complete
 
     def completes_bytes(self, data: bytes) -> bool:
-        """Whether the text is complete after some bytes, whatever tokens spell them. Does not change the matcher."""
+        """Whether the text is complete after some bytes, however tokens spell them. Does not change the matcher."""
         if self._has_ended:
             return False
-        reached: Configuration | None = self._path[-1]
-        if data:
-            reached = self._grammar.advance(self._path[-1], np.frombuffer(data, dtype=np.uint8), 0, len(data))
-        return reached is not None and self._grammar.is_complete(reached)
+        reached = self._after_bytes(data)
+        return reached is not None and reached.is_complete
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
-        """For each of `token_ids`, none of them special, whether it could come next."""
+        """For each of `token_ids`, none of them special, whether it may come next."""
         if self._has_ended:
             return [False] * len(token_ids)
-        mask = np.empty(self._grammar.engine.num_words, dtype=np.uint32)
-        self._grammar.mask(self._path[-1]).write(mask)
+        mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
+        self._grammar.mask(self._place.configuration).write(mask)
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
-    def _after(self, configuration: Configuration, token_id: int) -> Configuration | None:
-        trie = self._grammar.engine.trie
+    def _after(self, token_id: int) -> Place | None:
+        trie = self._grammar.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self._grammar.advance(configuration, trie.data, start, end)
+        return None if start == end else self._grammar.advance(self._place.configuration, trie.data, start, end)
 
-    def _follow(self, token_ids: Sequence[int]) -> Configuration | None:
-        configuration: Configuration | None = self._path[-1]
+    def _follow(self, token_ids: Sequence[int]) -> Place | None:
+        """The place after some tokens, none of them an end token."""
+        trie = self._grammar.index.trie
+        offsets, num_tokens = trie.offsets, len(trie.offsets) - 1
+        texts = []
         for token_id in token_ids:
-            if configuration is None:
+            if not 0 <= token_id < num_tokens or offsets[token_id] == offsets[token_id + 1]:
                 return None
-            configuration = self._after(configuration, token_id)
-        return configuration
+            texts.append(trie.data[offsets[token_id] : offsets[token_id + 1]].tobytes())
+        return self._after_bytes(b"".join(texts))
+
+    def _after_bytes(self, data: bytes) -> Place | None:
+        if not data:
+            return self._place
+        # A read-only array like those of the trie: numba would compile once more for another type.
+        return self._grammar.advance(self._place.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))

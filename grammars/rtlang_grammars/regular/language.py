@@ -11,18 +11,19 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular import code_points, glances, syntax
-from rtlang_grammars.regular.branching import decoder_for
-from rtlang_grammars.regular.byte_automaton import ByteAutomaton, NamesAutomaton
-from rtlang_grammars.regular.code_point_automaton import NO_STATE, CodePointAutomaton, sets_of
-from rtlang_grammars.regular.code_points import CodePoints
-from rtlang_grammars.regular.escapes import Dialect
-from rtlang_grammars.regular.parser import parse_pattern
-from rtlang_grammars.regular.sorted_names import NameClassifier
-from rtlang_grammars.regular.syntax import Node, ZeroWidth
-from rtlang_grammars.regular.zero_width import resolve_anchors
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.regular.automata.branching import decoder_for
+from rtlang_grammars.regular.automata.byte_automaton import ByteAutomaton, NamesAutomaton
+from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE, CodePointAutomaton, sets_of
+from rtlang_grammars.regular.automata.sorted_names import NameClassifier
+from rtlang_grammars.regular.characters import code_points
+from rtlang_grammars.regular.characters.code_points import CodePoints
+from rtlang_grammars.regular.patterns import syntactic_checks, syntax
+from rtlang_grammars.regular.patterns.escapes import Dialect
+from rtlang_grammars.regular.patterns.parser import parse_pattern
+from rtlang_grammars.regular.patterns.syntax import Node, ZeroWidth
+from rtlang_grammars.regular.patterns.zero_width import resolve_anchors
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _PRINTABLE = (0x20, 0x7E)
 _MAX_BOUNDED = 8
@@ -196,7 +197,7 @@ class Language:
         """Whether a string is long enough and begins with characters that the prefix sets allow."""
         sets = self._prefix
         if sets is None:
-            sets = self._prefix = glances.prefix(self._tree)
+            sets = self._prefix = syntactic_checks.prefix(self._tree)
         begins = all(
             code_points.contains(points, ord(character)) for character, points in zip(text, sets, strict=False)
         )
@@ -204,13 +205,13 @@ class Language:
 
     def is_empty(self, budget: Budget | None = None) -> bool:
         """Whether the language has no string."""
-        if self._automaton is None and glances.has_string(self._tree):
+        if self._automaton is None and syntactic_checks.has_string(self._tree):
             return False
         return self._code_point_automaton(budget or Budget()).start == NO_STATE
 
     def is_disjoint(self, other: Language, budget: Budget | None = None) -> bool:
         """Whether the languages have no string in common."""
-        if glances.are_disjoint(self._tree, other._tree):
+        if syntactic_checks.are_disjoint(self._tree, other._tree):
             return True
         return self.intersect(other).is_empty(budget)
 
@@ -231,7 +232,7 @@ class Language:
 
     def finite_words(self, limit: int, budget: Budget | None = None) -> list[str] | None:
         """All strings, shortest first, if there are at most `limit`; else None."""
-        if glances.has_more_strings_than(self._tree, limit):
+        if syntactic_checks.has_more_strings_than(self._tree, limit):
             return None
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)

@@ -12,22 +12,23 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.regular.numbers import is_supported_step
-from rtlang_grammars.schema import applicators, containers
-from rtlang_grammars.schema.algebra import Algebra, Keyword
-from rtlang_grammars.schema.array_shapes import array_shapes, whole_numbers
-from rtlang_grammars.schema.documents import Documents
-from rtlang_grammars.schema.emptiness import is_empty
-from rtlang_grammars.schema.facets import Conj, Facet, Mark, NumberBody, StringBody
-from rtlang_grammars.schema.literal_exclusion import without_excluded
-from rtlang_grammars.schema.membership import facet_accepts
-from rtlang_grammars.schema.object_shapes import object_shapes
-from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.schema.pruning import pruned
-from rtlang_grammars.schema.report import Notes, Report
-from rtlang_grammars.schema.scalars import EVERY_TYPE, NUMBERS, STRINGS
-from rtlang_grammars.schema.shapes import (
+from rtlang_grammars.regular.numeric.numbers import is_supported_step
+from rtlang_grammars.schema.keywords import applicators, containers
+from rtlang_grammars.schema.keywords.scalars import EVERY_TYPE, NUMBERS, STRINGS
+from rtlang_grammars.schema.normal_form.algebra import Algebra, Keyword
+from rtlang_grammars.schema.normal_form.emptiness import is_empty
+from rtlang_grammars.schema.normal_form.facets import Conj, Facet, Mark, NumberBody, StringBody
+from rtlang_grammars.schema.normal_form.literal_exclusion import without_excluded
+from rtlang_grammars.schema.normal_form.membership import facet_accepts
+from rtlang_grammars.schema.normal_form.texts import Texts
+from rtlang_grammars.schema.reading.documents import Documents
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import Notes, Report
+from rtlang_grammars.schema.reading.values import Json, JsonType, json_key
+from rtlang_grammars.schema.shape_graph.array_shapes import array_shapes, whole_numbers
+from rtlang_grammars.schema.shape_graph.object_shapes import object_shapes
+from rtlang_grammars.schema.shape_graph.pruning import pruned
+from rtlang_grammars.schema.shape_graph.shapes import (
     Alternative,
     BooleanShape,
     LiteralShape,
@@ -37,9 +38,8 @@ from rtlang_grammars.schema.shapes import (
     ShapeGraph,
     StringShape,
 )
-from rtlang_grammars.schema.texts import Texts
-from rtlang_grammars.schema.values import Json, JsonType, json_key
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
     kind: {**EVERY_TYPE, **own, **applicators.IN_PLACE}

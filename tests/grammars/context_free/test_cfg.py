@@ -23,9 +23,9 @@ from rtlang_grammars.context_free.cfg import (
     strongly_connected_components,
 )
 from rtlang_grammars.context_free.lark_reader import read_lark
-from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import Language, compile_regex
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import LETTERS, lark_grammars, lark_parser
 

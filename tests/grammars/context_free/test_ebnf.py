@@ -6,8 +6,8 @@ import pytest
 
 from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
 from rtlang_grammars.context_free.ebnf import CfgBuilder, Choice, Expression, Name, Pattern, Repeat, Sequence, names_in
-from rtlang_grammars.limits import Budget
 from rtlang_grammars.regular.language import compile_regex
+from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
 
 X, Y = Pattern("x", "1:1"), Pattern("y?", "1:1")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang_grammars.context_free.folding import fold_regular_rules, regular_languages
+from rtlang_grammars.context_free.lark_library import library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
-from rtlang_grammars.lark_library import library_grammar
 from rtlang_grammars.regular.language import compile_regex
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_grammars, words
 

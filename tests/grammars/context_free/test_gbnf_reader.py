@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
-from rtlang_grammars.limits import Budget, Limits
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
 
 REGULAR = {

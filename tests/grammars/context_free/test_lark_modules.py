@@ -6,8 +6,8 @@ import pytest
 
 from rtlang_grammars.context_free.lark_modules import load_module
 from rtlang_grammars.context_free.lark_reader import read_lark
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_parser
 

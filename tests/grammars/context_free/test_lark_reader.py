@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang_grammars.context_free.lark_reader import read_lark
-from rtlang_grammars.limits import Budget, Limits
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 

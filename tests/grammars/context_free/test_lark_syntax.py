@@ -6,8 +6,8 @@ import pytest
 
 from rtlang_grammars.context_free.ebnf import Choice, Name, Pattern, Repeat, Sequence
 from rtlang_grammars.context_free.lark_syntax import Definition, Ignore, Import, Mode, parse_lark
-from rtlang_grammars.limits import Budget, Limits
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 
 
 def test_definitions_imports_and_ignores_are_parsed() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rtlang_grammars.context_free.lark_modules import load_module
 from rtlang_grammars.context_free.lark_terminals import TerminalPatterns
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 SOURCE = r"""
 A: "a"i | "b".."d" ["+"]

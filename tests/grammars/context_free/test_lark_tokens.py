@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lark.load_grammar import eval_escaping
 
 from rtlang_grammars.context_free.lark_tokens import SourceText, unescape
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 
 def test_tokens_exclude_whitespace_and_comments() -> None:

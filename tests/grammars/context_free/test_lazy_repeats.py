@@ -8,8 +8,8 @@ import re
 import pytest
 
 from rtlang_grammars.context_free.lazy_repeats import terminal_language, without_lazy_repeats
-from rtlang_grammars.limits import Budget
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
 
 PATTERNS = [
     '".*?"',

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rtlang_grammars.context_free.cfg import Call
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules, without_left_recursion
-from rtlang_grammars.limits import Budget, Limits
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 

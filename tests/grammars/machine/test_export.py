@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rtlang_grammars.backends import create_backend
+from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarMatcher
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.protocols import GrammarMatcher
 from tests.support.vocabularies import allowed_ids, small_vocabulary
 
 VOCABULARY = small_vocabulary()

@@ -17,11 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.backends import create_backend
+from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.spec import CompiledGrammar, Constraint, ConstraintKind, GrammarBackend, GrammarError
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
+from rtlang_grammars.spec.vocabulary import Vocabulary
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()

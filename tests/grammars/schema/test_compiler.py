@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.limits import Budget, Limits
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.schema.report import KeywordStatus
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import KeywordStatus
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.random_schemas import agree, composed, schemas, values
 from tests.support.schema_suites import BENCH, TEST_SUITE, tally
 from tests.support.shape_interpreter import shape_accepts

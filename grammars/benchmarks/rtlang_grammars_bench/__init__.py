@@ -1,0 +1,1 @@
+"""Benchmarks and conformance tables of the grammar library; part of no wheel."""

@@ -1,0 +1,1 @@
+"""Entry points: creating a backend, inspecting a constraint, precompiling native code."""

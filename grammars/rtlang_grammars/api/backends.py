@@ -1,0 +1,49 @@
+"""Creates grammar backends by name.
+
+A backend compiles constraints to matchers for one vocabulary; `spec.protocols` defines the interface. The library of an adapter is imported
+when its backend is created.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.adapters.llguidance_backend import LLGuidanceBackend
+from rtlang_grammars.adapters.outlines_backend import OutlinesBackend
+from rtlang_grammars.adapters.xgrammar_backend import XGrammarBackend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.completion.search import CompletionSearch
+from rtlang_grammars.spec.protocols import GrammarBackend
+from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.storage.grammar_store import GrammarStore
+
+BACKENDS = ("rtlang", "llguidance", "xgrammar", "outlines")
+"""The library's own backend, which is the default, and adapters. Each adapter needs the extra of its name."""
+
+
+def create_backend(
+    name: str,
+    vocabulary: Vocabulary,
+    search: CompletionSearch | None = None,
+    *,
+    checks_values: bool = False,
+    store: GrammarStore | None = None,
+) -> GrammarBackend:
+    """Create the backend called `name` for one vocabulary. Takes up to a second for large vocabularies.
+
+    Args:
+        search: a search over the same vocabulary, to share its tables. checks_values: the caller will run the check of each compiled
+        grammar (`RtlangGrammar.value_check`) on finished texts. False: schemas
+            with keywords that masks cannot enforce in full are refused.
+        store: compiled grammars on disk, for the backend `rtlang`; None: none.
+    Raises:
+        ValueError: unknown name; lists the known ones.
+        ImportError: the library of the backend is not installed.
+    """
+    if name == "llguidance":
+        return LLGuidanceBackend.create(vocabulary, search)
+    if name == "rtlang":
+        return RtlangBackend.create(vocabulary, allow_checked=checks_values, store=store)
+    if name == "xgrammar":
+        return XGrammarBackend.create(vocabulary, search)
+    if name == "outlines":
+        return OutlinesBackend.create(vocabulary, search)
+    raise ValueError(f"grammar backend = {name!r}: {', '.join(BACKENDS)} are allowed")

@@ -1,0 +1,149 @@
+"""The backend `rtlang`: compiles every kind of constraint to tables of one machine.
+
+`lowering` builds the tables, `machine` walks them, `storage` keeps them on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+
+from rtlang_grammars.completion.completion_path import TokenTable
+from rtlang_grammars.completion.forced_text import ForcedText
+from rtlang_grammars.lowering.compilation import Compilation, build
+from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.machine.grammar import MachineGrammar
+from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.machine.string_masks import clear
+from rtlang_grammars.machine.table_completion import TableCompletion
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import Report
+from rtlang_grammars.schema.value_checks import ValueCheck
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars.storage.array_file import ArrayFiles
+from rtlang_grammars.storage.grammar_store import GrammarStore
+
+_WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties": {"a": {"enum": ["x", "y"]},
+    "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
+    "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
+
+
+class RtlangBackend:
+    """Compiles constraints for one vocabulary. Immutable after `create`; safe to use from several threads.
+
+    Attributes:
+        store: where compiled grammars are looked up and stored; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        index: VocabularyIndex,
+        limits: Limits | None = None,
+        *,
+        schema_options: SchemaOptions | None = None,
+        allow_checked: bool = False,
+        store: GrammarStore | None = None,
+        table: TokenTable | None = None,
+    ) -> None:
+        """Bind a vocabulary index.
+
+        Args:
+            schema_options: how JSON schemas are read. allow_checked: compile schemas with keywords that masks cannot enforce in full; the
+            caller then runs `RtlangGrammar.value_check` on
+                finished values. False: such schemas are refused.
+            store: see the class.
+            table: the token table of the vocabulary if it exists already (building it takes 0.1 s).
+        """
+        self._index, self._limits = index, limits or Limits()
+        self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
+        self._table = table or TokenTable(index.vocabulary)
+        self._forcing = ForcedText(index.vocabulary, index.trie.order, self._table)
+
+    @classmethod
+    def create(
+        cls,
+        vocabulary: Vocabulary,
+        cache_dir: Path | None = None,
+        limits: Limits | None = None,
+        *,
+        allow_checked: bool = False,
+        store: GrammarStore | None = None,
+    ) -> RtlangBackend:
+        """Index the vocabulary, or read the index from the cache on disk, and load all native code.
+
+        Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
+        """
+        index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
+        # Compiling native code takes longer than any grammar may.
+        cls(index, Limits(max_seconds=600.0), table=table)._warm_up()
+        return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
+
+    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> RtlangGrammar:
+        """See `GrammarBackend.compile`."""
+        budget = Budget(self._limits, is_unwanted)
+        budget.check()
+        budget.check_source(constraint.source)
+        store = self.store
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        built = None if store is None else store.find(compilation)
+        is_new, started = built is None, time.thread_time()
+        if built is None:
+            built = build(compilation, budget)
+        built.tables.publish()
+        budget.detach()
+        if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
+            store.put(compilation, built)  # from here on other threads may use the tables
+        machine = MachineGrammar(self._index, built.tables, built.start)
+        return RtlangGrammar(machine, self._forcing, self._table, built.report, built.check)
+
+    def _warm_up(self) -> None:
+        """Run every compiled function once, and explore usual formats: about 100 ms."""
+        explore_usual_formats(self._limits)
+        coarse_trie, no_ids = self._index.coarse_tries[0], self._index.no_ids
+        coarse_trie.tokens(no_ids)
+        coarse_trie.mask(no_ids)
+        clear(no_ids, self._index.no_tokens.copy())
+        matcher = self.compile(Constraint(ConstraintKind.JSON_SCHEMA, _WARM_UP)).matcher()
+        row = np.empty(self._index.num_words, dtype=np.int32)
+        for token_id in matcher.shortest_completion(self._index.vocabulary.vocab_size) or ():
+            matcher.fill_bitmask(row)
+            matcher.forced_bytes()
+            matcher.accept_token(token_id)
+            matcher.completes(())
+
+
+class RtlangGrammar:
+    """A compiled constraint; see `CompiledGrammar`.
+
+    Attributes:
+        report: status of every keyword; None but for JSON Schema.
+        value_check: the check that finished texts must pass; None where the masks enforce everything.
+        machine: the tables and masks.
+    """
+
+    def __init__(
+        self,
+        machine: MachineGrammar,
+        forcing: ForcedText,
+        table: TokenTable,
+        report: Report | None = None,
+        value_check: ValueCheck | None = None,
+    ) -> None:
+        self.machine, self.report, self.value_check = machine, report, value_check
+        self._completion = TableCompletion(machine)
+        self._forcing, self._table = forcing, table
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the tables, and the bound of the masks."""
+        return self.machine.size_bytes
+
+    def matcher(self) -> MachineMatcher:
+        """A new matcher at the start of the text."""
+        return MachineMatcher(self.machine, self._completion, self._forcing, self._table)

@@ -1,0 +1,98 @@
+"""Completion paths: bytes that complete a text, with the fewest tokens that spell each suffix.
+
+A completion path is stored as bytes. One table, filled from the end, holds the token cost of every suffix; a path that ends like an earlier
+one reuses that part of its table.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.spec.vocabulary import Vocabulary
+
+UNREACHABLE = 1 << 30
+"""Cost of bytes that no tokens spell."""
+
+_MAX_TOKEN_BYTES = 24  # longer tokens are rare, save little and would slow the table down
+
+
+class CompletionPath:
+    """Bytes that complete a text, and for every suffix the fewest tokens that spell it. Immutable.
+
+    Attributes:
+        data: the bytes.
+    """
+
+    __slots__ = ("_costs", "_lengths", "_spelled", "_table", "_tail", "data")
+
+    def __init__(self, data: bytes, table: TokenTable, tail: tuple[CompletionPath, int] | None = None) -> None:
+        """`tail`: `data` ends with this path from this offset on; its costs are reused."""
+        self.data, self._table, self._tail = data, table, tail
+        self._costs: list[int] | None = None  # computed on first use
+        self._lengths: list[int] = []
+        self._spelled: dict[int, list[int]] = {}
+
+    def cost(self, offset: int = 0) -> int:
+        """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
+        return self._known_costs()[offset]
+
+    def fits(self, limit: int, offset: int = 0) -> bool:
+        """Whether data[offset:] takes at most `limit` tokens. Fast where one token per byte fits, and where the longest tokens do not."""
+        if self._table.has_every_byte and len(self.data) - offset <= limit:
+            return True
+        if len(self.data) - offset > limit * self._table.max_length:
+            return False
+        return self.cost(offset) <= limit
+
+    def _known_costs(self) -> list[int]:
+        if self._costs is None:
+            self._costs, self._lengths = self._table.costs(self.data, self._tail)
+            self._tail = None
+        return self._costs
+
+    def token_ids(self, offset: int = 0) -> list[int]:
+        """Tokens that spell data[offset:], as few as possible. Do not modify the list."""
+        found = self._spelled.get(offset)
+        if found is None:
+            found = self._spelled[offset] = self.head(offset, len(self.data))
+        return found
+
+    def head(self, offset: int, num_tokens: int) -> list[int]:
+        """The first `num_tokens` of the tokens that spell data[offset:]."""
+        self._known_costs()
+        data, lengths, ids = self.data, self._lengths, self._table.ids
+        found: list[int] = []
+        while offset < len(data) and len(found) < num_tokens:
+            end = offset + lengths[offset]
+            found.append(ids[data[offset:end]])
+            offset = end
+        return found
+
+
+class TokenTable:
+    """Tokens by their bytes. Immutable.
+
+    Attributes:
+        ids: token id by bytes.
+        has_every_byte: every single byte is a token, so any bytes can be spelled.
+        max_length: bytes of the longest token.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
+        self.max_length = max(map(len, self.ids), default=1)
+        self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(256))
+
+    def costs(self, data: bytes, tail: tuple[CompletionPath, int] | None) -> tuple[list[int], list[int]]:
+        """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1]."""
+        costs, lengths = [0], [0]
+        if tail is not None:
+            costs, lengths = tail[0]._known_costs()[tail[1] :], tail[0]._lengths[tail[1] :]
+        num_new = len(data) + 1 - len(costs)
+        costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
+        ids = self.ids
+        for at in range(num_new - 1, -1, -1):
+            best = UNREACHABLE
+            for end in range(at + 1, min(at + self.max_length, len(data)) + 1):
+                if costs[end] < best and data[at:end] in ids:
+                    best, lengths[at] = costs[end], end - at
+            costs[at] = min(best + 1, UNREACHABLE)
+        return costs, lengths

@@ -1,0 +1,114 @@
+"""Ends a constrained text within its token budget.
+
+A generation that must end within a number of tokens is safe as long as some completion path fits in the remaining tokens. `TokenBudget`
+keeps one such path. Most tokens follow it or leave it valid, which costs one comparison or one check. A token that opens something new
+needs a search, and a token after which no path would fit is replaced by the next token of the current path.
+"""
+
+from __future__ import annotations
+
+from rtlang_grammars.completion.completion_path import CompletionPath
+from rtlang_grammars.completion.search import CompletionSearch
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.protocols import GrammarMatcher
+
+_STEP_STATES = 1200
+"""States that a search within a step may visit; about 40 us each. The bound is reached where a token begins something long."""
+
+
+class TokenBudget:
+    """Keeps a completion path of one generation that fits in its remaining tokens. Owned by one generation.
+
+    Invariant: if a path within the first budget was known at the start, then after every `advance` a path within the remaining tokens is
+    known, so a text that uses up its budget is complete.
+    """
+
+    __slots__ = ("_offset", "_path", "_search")
+
+    def __init__(self, search: CompletionSearch, path: CompletionPath) -> None:
+        self._search, self._path, self._offset = search, path, 0
+
+    @property
+    def num_tokens_needed(self) -> int:
+        """Tokens of the current path."""
+        return self._path.cost(self._offset)
+
+    def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
+        """Accept a token, or replace it where no completion would fit after it.
+
+        Args:
+            matcher: in the state before the token; advanced by the returned one.
+            token_id: an allowed token, not an end token.
+            remaining: tokens that may still be generated, this one included; at least 1.
+        Returns:
+            `token_id`, or the first token of the current path. None where the text was complete and the token would have begun something that
+            cannot be completed in time: the text ends here, and the matcher is unchanged.
+        Raises:
+            GrammarError: `token_id` is not allowed.
+        """
+        if not matcher.accept_token(token_id):
+            raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
+        if self._fits_after(matcher, token_id, remaining - 1):
+            return token_id
+        path, offset = self._path, self._offset
+        matcher.rollback(1)
+        if offset == len(path.data):
+            return None
+        steered = path.token_ids(offset)[0]
+        if not matcher.accept_token(steered):
+            raise GrammarError("the completion path does not fit the matcher")
+        self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
+        return steered
+
+    def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
+        """After `token_id`, keep a path of at most `left` tokens; False, and unchanged, where none is found."""
+        path, offset = self._path, self._offset
+        text = self._search.vocabulary.token_bytes[token_id]
+        if path.data.startswith(text, offset):
+            if path.fits(left, offset + len(text)):
+                self._offset = offset + len(text)
+                return True
+            return matcher.is_accepting and self._hold_nothing()
+        if offset < len(path.data):
+            # The token was inserted before the path or replaced its beginning: in part, with blanks in between, or byte for byte
+            # as in a fixed form.
+            common = offset + _common_length(path.data, offset, text)
+            spaced = _end_with_blanks(path.data, offset, text)
+            is_known = False
+            for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
+                if self._search.completes_with(matcher, path, at):
+                    if path.fits(left, at):
+                        self._offset = at
+                        return True
+                    is_known = True
+            if is_known:  # the token only made the text longer, as inside a string: the path still completes it
+                return matcher.is_accepting and self._hold_nothing()
+        if matcher.is_accepting:
+            return self._hold_nothing()
+        found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
+        if found is None:
+            return False
+        self._path, self._offset = found, 0
+        return True
+
+    def _hold_nothing(self) -> bool:
+        """The text is complete as it is."""
+        self._path, self._offset = CompletionPath(b"", self._search.table), 0
+        return True
+
+
+def _common_length(data: bytes, offset: int, text: bytes) -> int:
+    length = 0
+    while length < len(text) and offset + length < len(data) and data[offset + length] == text[length]:
+        length += 1
+    return length
+
+
+def _end_with_blanks(data: bytes, offset: int, text: bytes) -> int:
+    """Where the part of `text` found at `offset` ends, ignoring blanks that are not in `data`."""
+    for byte in text:
+        if offset < len(data) and data[offset] == byte:
+            offset += 1
+        elif byte not in b" \t\n\r":
+            break
+    return offset

@@ -1,0 +1,43 @@
+"""Lark grammars that ship with the package, in `library/`."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+
+LIBRARY = (
+    "arithmetic",
+    "chess_san",
+    "csv",
+    "dates",
+    "email_header",
+    "ini",
+    "json",
+    "markdown_table",
+    "python_subset",
+    "sql_select",
+    "url",
+    "xml_subset",
+)
+"""Names that `library_grammar` takes."""
+
+
+def library_grammar(name: str) -> str:
+    """The text of a library grammar.
+
+    Raises:
+        KeyError: unknown name; lists the known ones.
+    """
+    if name not in LIBRARY:
+        raise KeyError(f"library grammar = {name!r}: {', '.join(LIBRARY)} are allowed")
+    return (resources.files("rtlang_grammars.context_free") / "library" / f"{name}.lark").read_text(encoding="utf-8")
+
+
+def library_constraint(name: str) -> Constraint:
+    """A library grammar as a constraint.
+
+    Raises:
+        KeyError: as `library_grammar`.
+    """
+    return Constraint(ConstraintKind.LARK, library_grammar(name))

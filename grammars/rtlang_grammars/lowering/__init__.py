@@ -1,0 +1,1 @@
+"""Lowers shapes, languages and grammars to the tables of the machine."""

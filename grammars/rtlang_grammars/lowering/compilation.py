@@ -1,0 +1,221 @@
+"""From a constraint to tables: one compile, without a vocabulary.
+
+`build` dispatches on the kind of the constraint: JSON Schema through shapes, patterns through automata, grammars through rules.
+`Compilation` names everything that the tables depend on, the key of the store on disk; `Built` is the result, its value.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+from rtlang_grammars.context_free.cfg import Cfg
+from rtlang_grammars.context_free.folding import regular_languages
+from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
+from rtlang_grammars.lowering.grammars.rules import Grammar
+from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
+from rtlang_grammars.lowering.languages.embedding import Embedding
+from rtlang_grammars.lowering.structure_tables import StructureTables
+from rtlang_grammars.machine.automaton.json_base_states import json_base_states
+from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.schema.compiler import compile_shapes
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import KeywordStatus, Notes, Report, ReportEntry
+from rtlang_grammars.schema.value_checks import ValueCheck, value_check
+from rtlang_grammars.spec.canonical_json import canonical
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.json_source import parsed
+from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.structures import read_structure
+
+_STATUS = {str(status): status for status in KeywordStatus}
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The result of one compile. Independent of any vocabulary.
+
+    Attributes:
+        tables: states, rows and actions of the grammar.
+        start: the state at the start of the text.
+        report: what became of every keyword; None but for JSON Schema.
+        check: what a finished text must still pass; None where the masks enforce everything.
+    """
+
+    tables: Tables
+    start: int
+    report: Report | None
+    check: ValueCheck | None
+
+    def to_plain(self) -> dict[str, Any]:
+        """All but the tables, as JSON data."""
+        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        if self.report is not None:
+            entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
+            plain["report"] = [self.report.dialect, entries]
+        return plain
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The inputs of one compile.
+
+    Attributes:
+        options: how JSON schemas are read; None: the defaults.
+        allow_checked: compile schemas with keywords that masks cannot enforce in full; `Built.check` then has to pass, too.
+    """
+
+    constraint: Constraint
+    options: SchemaOptions | None
+    limits: Limits
+    allow_checked: bool
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """A text that differs wherever the tables may differ: the canonical constraint, style, options and limits."""
+        constraint = canonical(self.constraint)
+        options = self.options or SchemaOptions()
+        parts = (
+            replace(constraint, source="").to_plain(),
+            [sorted(each) if isinstance(each, frozenset) else each for each in astuple(options)],
+            astuple(replace(self.limits, max_seconds=0.0)),
+            self.allow_checked,
+        )
+        return f"{json.dumps(parts)}\n{constraint.source}"
+
+    @property
+    def base_tables(self) -> Tables:
+        """The tables with which those of the constraint begin; shared, do not modify."""
+        has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
+        return json_base_states(self.constraint.style.whitespace if has_style else Whitespace.FREE).tables
+
+    def new_tables(self) -> Tables:
+        """Fresh tables that begin with the base, under a budget of their own."""
+        return Tables(Budget(self.limits), self.base_tables)
+
+    def from_plain(self, plain: dict[str, Any], tables: Tables) -> Built:
+        """The reverse of `Built.to_plain`.
+
+        Raises:
+            KeyError, TypeError, ValueError: `plain` was not made by `to_plain`.
+        """
+        start, report = int(plain["start"]), plain.get("report")
+        if report is not None:
+            dialect, entries = report
+            report = Report(dialect, _StoredNotes(entries, plain["is_checked"]))
+        check = None
+        if plain["is_checked"]:
+            check = value_check(json.loads(self.constraint.source), self.options)
+        return Built(tables, start, report, check)
+
+
+class _StoredNotes(Notes):
+    """The entries of a report as they were stored."""
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: list[list[str]], has_checked: bool) -> None:
+        super().__init__()
+        self._stored, self.has_checked = stored, has_checked
+
+    def written_out(self) -> tuple[ReportEntry, ...]:
+        """The entries of the report."""
+        return tuple(
+            ReportEntry(pointer, keyword, _STATUS[status], reason) for pointer, keyword, status, reason in self._stored
+        )
+
+
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+    """Check that a constraint can be compiled, which needs no vocabulary.
+
+    Raises:
+        GrammarError: it cannot, whatever the vocabulary.
+    """
+    budget = Budget(limits)
+    budget.check_source(constraint.source)
+    build(Compilation(constraint, None, limits or Limits(), True), budget)
+
+
+def build(compilation: Compilation, budget: Budget) -> Built:
+    """Lower a constraint to tables.
+
+    Raises:
+        GrammarError: the constraint is malformed, not supported or exceeds the budget.
+    """
+    constraint, options, allow_checked = compilation.constraint, compilation.options, compilation.allow_checked
+    report: Report | None = None
+    check: ValueCheck | None = None
+    match constraint.kind:
+        case ConstraintKind.JSON_SCHEMA:
+            schema = _schema(constraint.source)
+            reading = replace(options or SchemaOptions(), loose_formats=True) if allow_checked else options
+            graph = compile_shapes(schema, options=reading, budget=budget)
+            report = graph.report
+            if not report.is_exact:
+                if not allow_checked:
+                    report.refuse_checked()
+                check = value_check(schema, options)
+            build = ShapeTables(graph, budget, constraint.style)
+            start = build.build()
+            tables = build.tables
+        case ConstraintKind.REGEX:
+            language = compile_regex(constraint.source, dialect="python", budget=budget)
+            tables, start = _language_tables(language, budget)
+        case ConstraintKind.CHOICE:
+            tables, start = _choice_tables(constraint.source, budget)
+        case ConstraintKind.LARK:
+            tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
+        case ConstraintKind.GBNF:
+            tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
+        case ConstraintKind.EBNF:
+            tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
+        case ConstraintKind.STRUCTURE:
+            structure = StructureTables(budget, constraint.style, options)
+            start, tables, report = (
+                structure.build(read_structure(constraint.source)),
+                structure.tables,
+                structure.report,
+            )
+    return Built(tables, start, report, check)
+
+
+def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
+    if language.is_empty(budget):
+        raise GrammarError("the pattern matches no text")
+    tables = Tables(budget, json_base_states().tables)
+    return tables, Embedding(tables, language.automaton(budget), is_everything=True).start(is_called=False)
+
+
+def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
+    language = regular_languages(cfg, budget).get(cfg.start)
+    if language is not None:  # one automaton, however ambiguous the rules are
+        return _language_tables(language, budget)
+    grammar, tables = Grammar(), Tables(budget, json_base_states().tables)
+    grammar.start = grammar.add(without_left_recursion(cfg, budget), budget)
+    return tables, GrammarTables(grammar, tables, budget).build()
+
+
+def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
+    choices = parsed(source)
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
+        raise GrammarError("choices: a JSON array of at least one string is needed", "#")
+    try:
+        texts = sorted({choice.encode() for choice in choices})
+    except UnicodeEncodeError as error:
+        raise GrammarError("a choice contains a lone surrogate, which cannot be encoded") from error
+    build = ShapeTables.empty(budget)
+    return build.tables, build.add_trie(texts)
+
+
+def _schema(source: str) -> Any:
+    schema = parsed(source)
+    if not isinstance(schema, dict | bool):
+        raise GrammarError("schema: a JSON object or a boolean is needed", "#")
+    return schema

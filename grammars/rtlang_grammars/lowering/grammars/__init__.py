@@ -1,0 +1,1 @@
+"""Lowers context-free grammars to tables."""

@@ -1,0 +1,1 @@
+"""Lowers the shapes of JSON values to tables."""

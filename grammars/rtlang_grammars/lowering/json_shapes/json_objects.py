@@ -1,0 +1,209 @@
+"""Lowers object shapes.
+
+One place for keys, whatever came before: a trie of the declared names over the automaton of all other names, with the set of seen names in
+the register, so that any order is allowed and states do not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.lowering.json_shapes.closers import (
+    Names,
+    ObjectCloser,
+    member_prefix,
+)
+from rtlang_grammars.lowering.json_shapes.json_spellings import string_spellings
+from rtlang_grammars.lowering.json_shapes.literal_trie import CLOSED_KEYS, NO_AUTOMATON, OPEN_KEYS
+from rtlang_grammars.lowering.json_shapes.shape_builder import ShapeBuilder
+from rtlang_grammars.lowering.languages.embedding import NamesEmbedding, QuotedEmbedding
+from rtlang_grammars.machine.automaton.json_base_states import NAME_SLICE, QUOTE, SHORT_NAME_SLICE, add_body, add_pair
+from rtlang_grammars.machine.automaton.layout import (
+    ALTERNATIVES,
+    BITS,
+    BYTE,
+    CALL_TO,
+    CLOSE,
+    COMMA,
+    DEAD_ROW,
+    KEY_BRANCH,
+    KEY_OTHER,
+    MAX_PACKED_NAMES,
+    NEW_OBJECT,
+    NONE,
+    TARGET,
+)
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.schema.shape_graph.shapes import ObjectShape, StringShape
+from rtlang_grammars.spec.constraint import PropertyOrder
+from rtlang_grammars.spec.limits import Budget
+
+
+def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
+    """Write the states of an object that begins in `start`."""
+    tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
+    names = [each.name for each in shape.properties]
+    forbidden = sum(1 << i for i, each in enumerate(shape.properties) if each.shape is None)
+    required = sum(1 << i for i, name in enumerate(names) if name in shape.required)
+    counts = shape.max_properties is not None or shape.min_properties > required.bit_count()
+    is_packed = not counts and not forbidden and len(names) <= MAX_PACKED_NAMES
+    num_words = 0 if is_packed else max(1, -(-len(names) // BITS))
+    block = num_words + 1 if num_words else 0
+    least, most = shape.min_properties, -1 if shape.max_properties is None else shape.max_properties
+    is_bounded = shape.max_properties is not None  # then a name may begin only where it can be completed
+    is_simple = shape.additional is not None and not shape.classes  # one shape applies to all undeclared names
+    classes = [] if is_simple and not is_bounded else _key_classes(shape, build.budget)
+    is_open = is_simple or bool(classes)
+    # The description, its words and its leaves.
+    leaves = sorted({(text[1:-1], i) for i, name in enumerate(names) for text in string_spellings(name)})
+    words = num_words or 2
+    is_ordered = build.style.order is PropertyOrder.DECLARED and not (forbidden and counts)
+    description = tables.add_words(
+        len(names), num_words, is_open, least, most, max(least, most), 0, 0, len(leaves), is_ordered
+    )
+    bits = (1 << BITS) - 1
+    tables.words[description + 6] = tables.add_words(
+        *(required >> (BITS * i) & bits for i in range(words)), *(forbidden >> (BITS * i) & bits for i in range(words))
+    )
+    leaf_words = tables.words[description + 7] = tables.add_words(*(x for _, i in leaves for x in (i, NONE)))
+
+    behind_row = tables.add_rows(4)
+    first_row, without, first_without = range(behind_row + 1, behind_row + 4)
+    rows = tables.rows
+    rows[behind_row] = rows[first_row] = rows[blank_row]
+    rows[without] = rows[first_without] = NONE
+    behind = add_pair(tables, behind_row, without, block=block)
+    colons: dict[int, int] = {}
+
+    def colon(ref: int) -> int:
+        """The state after a name whose value has this shape."""
+        found = colons.get(ref)
+        if found is None:
+            value = add_pair(tables, *build.rows_of(ref), param=behind, block=block)
+            found = colons[ref] = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value, block=block)
+        return found
+
+    for at, (_, number) in enumerate(leaves):
+        ref = shape.properties[number].shape
+        tables.words[leaf_words + 2 * at + 1] = NONE if ref is None else colon(ref)
+    key = _add_keys(build, shape, classes, [text for text, _ in leaves], description, block, counts, colon)
+    first = add_pair(tables, first_row, first_without, block=block)
+    if key is not None:
+        later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
+        is_free = is_open and most < 0
+        comma = later if is_free else tables.action(COMMA, description, later)
+        tables.put((behind_row, without), ord(","), comma)
+        if most != 0:
+            tables.put((first_row, first_without), QUOTE, key)
+    close = tables.action(CLOSE, description, end) if names or block else end
+    tables.put((behind_row, without, first_row, first_without), ord("}"), close)
+    members = tuple(
+        (member_prefix(each.name), () if each.shape is None else build.starts_of(each.shape))
+        for each in shape.properties
+    )
+    others: list[tuple[Names, int]] = [*classes]
+    if is_simple and shape.additional is not None:
+        others = [(None, shape.additional)]
+    starts = tuple((language, build.starts_of(ref)) for language, ref in others)
+    for state, is_first in ((first, True), (behind, False)):
+        closer = ObjectCloser(tables.words, description, members, starts, is_first)
+        tables.closers[state] = tables.closers[state + 1] = closer
+    tables.set_state(start, BYTE, ord("{"))
+    tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)
+
+
+def _add_keys(
+    build: ShapeBuilder,
+    shape: ObjectShape,
+    classes: list[tuple[Language, int]],
+    leaves: list[bytes],
+    description: int,
+    block: int,
+    counts: bool,
+    colon: Callable[[int], int],
+) -> int | None:
+    """The value of the quote that begins a key; None where no key is allowed."""
+    tables = build.tables
+    plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
+    if shape.additional is not None and not classes and not shape.classes:
+        other = colon(shape.additional)
+        # Escapes in other names must not spell declared ones.
+        is_short = any(not (text.isascii() and text.isprintable()) for text in (p.name for p in shape.properties))
+        slice_id = SHORT_NAME_SLICE if is_short else NAME_SLICE
+        body = build.base.bodies["short" if is_short else "name"]
+        value = tables.action(KEY_OTHER, description, other) if counts else other
+
+        def edit(rows: NDArray[np.int32], _: int) -> None:
+            rows[0, QUOTE] = value
+
+        inner, row = add_body(tables, body, edit, slice_id=slice_id, block=block)
+        if not leaves:
+            return inner
+        plan[5], plan[6] = slice_id, row
+        return build.add_trie_of(leaves, OPEN_KEYS, plan, body)
+    ways = []
+    if leaves:
+        trie = build.add_trie_of(leaves, CLOSED_KEYS, plan, NO_AUTOMATON)
+        # An allowed undeclared name does not imply an allowed declared name, nor does one where a name is forbidden.
+        is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
+        ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)
+    if classes:
+        ends = [colon(ref) for _, ref in classes]
+        start = None if counts else _counted_names(build, classes)
+        if start is not None:
+            ways.append(tables.action(CALL_TO, start, 0, ends[0]))
+    if classes and start is None:
+        if _is_free(shape):
+            listed, named = [each.name for each in shape.properties], [each.names for each in shape.classes]
+            names = Language.names_body(listed, named, build.budget)
+            begin = NamesEmbedding(tables, names, ends, block=block).start()
+        else:
+            automata = Language.json_string_bodies([names for names, _ in classes], build.budget)
+            begin = QuotedEmbedding(tables, automata, ends, block=block).start()
+        ways.append(tables.action(KEY_OTHER, description, begin) if counts else begin)
+    if not ways:
+        return None
+    return ways[0] if len(ways) == 1 else tables.action(ALTERNATIVES, len(ways), *ways)
+
+
+def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> int | None:
+    """A frame for the names of a single class whose characters are counted; the object's register holds its names."""
+    counted = classes[0][0].as_counted_characters() if len(classes) == 1 else None
+    if counted is None or counted[2] is None:
+        return None
+    ((_, start),) = build.calls_of_alternative(StringShape(language=classes[0][0]))
+    return start
+
+
+def _is_free(shape: ObjectShape) -> bool:
+    """Whether every beginning continues to some name."""
+    return shape.additional is not None and all(each.shape is not None for each in shape.classes)
+
+
+def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
+    """The undeclared names of each class, and those in no class. Empty languages are removed, except where every beginning continues to
+    some name (`_is_free`).
+    """
+    names = [each.name for each in shape.properties]
+    if shape.additional is not None and _is_free(shape):
+        listed = Language.literals(names)
+        all_free = [(each.names.minus(listed), each.shape) for each in shape.classes if each.shape is not None]
+        rest = Language.any_text().minus(Language.nothing().union(listed, *[each.names for each in shape.classes]))
+        return [*all_free, (rest, shape.additional)]
+    found = []
+    for each in shape.classes:
+        if each.shape is not None:
+            inside = [name for name in names if each.names.accepts(name, budget)]
+            language = each.names.minus(Language.literals(inside)) if inside else each.names
+            if not language.is_empty(budget):
+                found.append((language, each.shape))
+    if shape.additional is not None:
+        rest = Language.any_text().minus(Language.literals(names)) if names else Language.any_text()
+        for each in shape.classes:
+            rest = rest.minus(each.names)
+        if not rest.is_empty(budget):
+            found.append((rest, shape.additional))
+    return found

@@ -1,0 +1,138 @@
+"""Tries of literal texts and of an object's keys, written as states by compiled code.
+
+A chain of bytes takes one state per byte and no row. A trie may lie *over* a general automaton (of all other keys): each node then also
+has a state of that automaton and takes its row for all bytes that leave the trie. Where the automaton does not follow (a name with
+escapes that other names must not use), the trie stands alone.
+"""
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+
+from rtlang_grammars.machine.automaton.layout import (
+    ACC,
+    BLOCK,
+    BYTE,
+    DEAD_ROW,
+    ENDS,
+    FIRST_ACTION,
+    KEY_BRANCH,
+    KEY_END,
+    NONE,
+    PARAM,
+    ROW,
+    SLICE,
+    STATE_WORDS,
+    TARGET,
+)
+from rtlang_grammars.machine.native.native_code import compiled
+
+LITERALS, CLOSED_KEYS, OPEN_KEYS = 0, 1, 2
+NO_AUTOMATON = np.zeros((1, 256), dtype=np.int32)
+"""The general automaton of tries without one."""
+NO_STATES, NO_ROWS, NO_WORDS = (np.zeros(shape, dtype=np.int32) for shape in ((0, STATE_WORDS), (0, 256), 0))
+"""Arguments of a call that only counts states, rows and words."""
+_QUOTE = 0x22
+
+
+@compiled()
+def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: no cover
+    """Write the states, rows and actions of a trie; with empty S only count them.
+
+    Args:
+        data, offsets: uint8 and int64 [n + 1]: the texts, sorted and distinct.
+        mode: LITERALS (a text ends its frame), CLOSED_KEYS, OPEN_KEYS (a quote ends a name).
+        plan: int64: first state, first row, first word of X, the object's description in X, its block, the slice of the general
+            automaton's start, first row of the general automaton.
+        general: int32 [states, 256], the general automaton with states counted from 0, -1 for none (OPEN_KEYS).
+        S, X: the new parts only, from the first state and the first word on. T: all rows, [rows, 256].
+        stack: int64 [n + 1, 5], pending nodes: low, high (of the texts), depth, state of the general automaton, state. Pending nodes share
+            no text, so there are at most as many as texts.
+    Returns:
+        Number of states, rows and words of X.
+    """
+    writes = S.shape[0] > 0
+    first_state, first_row, first_word = plan[0], plan[1], plan[2]
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 4] = 0, offsets.shape[0] - 1, 0, 0
+    stack[0, 3] = 0 if mode == OPEN_KEYS else -1
+    size = 1
+    states, rows, words = 1, 0, 0
+    while size > 0:
+        size -= 1
+        low, high, depth, at, state = stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3], stack[size, 4]
+        is_end = offsets[low + 1] - offsets[low] == depth
+        first = low + 1 if is_end else low
+        num_marked = 1 if is_end and mode != LITERALS else 0
+        i = first
+        while i < high:
+            i = _group(data, offsets, i, high, depth)
+            num_marked += 1
+        row = np.int64(DEAD_ROW)
+        if mode == OPEN_KEYS and at >= 0:
+            row = plan[6] + at
+        has_row = num_marked > 1
+        if has_row:
+            if writes:
+                for b in range(256):
+                    T[first_row + rows, b] = T[row, b]
+            row = first_row + rows
+            rows += 1
+        if writes:
+            S[state, ROW], S[state, BYTE], S[state, TARGET], S[state, PARAM] = row, 256, NONE, -1
+            S[state, ACC] = ENDS if is_end and mode == LITERALS else 0
+            S[state, BLOCK] = plan[4]
+            S[state, SLICE] = plan[5] if mode == OPEN_KEYS and at == 0 else 0
+        if is_end and mode != LITERALS:
+            if writes:
+                X[words], X[words + 1], X[words + 2] = KEY_END, plan[3], low
+                _set(S, T, state, row, has_row, np.int64(_QUOTE), FIRST_ACTION - (first_word + words))
+            words += 3
+        i = first
+        while i < high:
+            end = _group(data, offsets, i, high, depth)
+            byte = data[offsets[i] + depth]
+            target = first_state + states
+            following = np.int64(general[at, byte]) if mode == OPEN_KEYS and at >= 0 else np.int64(-1)
+            # Where only names of the trie can follow, one must still be allowed. (Checked at the first byte of a chain only.)
+            is_checked = (
+                mode != LITERALS and following < 0 and (end - i < high - low or (mode == OPEN_KEYS and at >= 0))
+            )
+            if writes:
+                entry = target
+                if is_checked:
+                    X[words], X[words + 1], X[words + 2], X[words + 3], X[words + 4] = (
+                        KEY_BRANCH,
+                        plan[3],
+                        target,
+                        i,
+                        end,
+                    )
+                    entry = FIRST_ACTION - (first_word + words)
+                _set(S, T, state, row, has_row, np.int64(byte), entry)
+            if is_checked:
+                words += 5
+            stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 4] = i, end, depth + 1, states
+            stack[size, 3] = following
+            size += 1
+            states += 1
+            i = end
+    return states, rows, words
+
+
+@compiled(inner=True)
+def _group(data, offsets, i, high, depth):  # pragma: no cover
+    """The end of the texts from `i` on that share its byte at `depth`."""
+    byte = data[offsets[i] + depth]
+    i += 1
+    while i < high and data[offsets[i] + depth] == byte:
+        i += 1
+    return i
+
+
+@compiled(inner=True)
+def _set(S, T, state, row, has_row, byte, entry):  # pragma: no cover
+    if has_row:
+        T[row, byte] = entry
+    else:
+        S[state, BYTE], S[state, TARGET] = byte, entry

@@ -1,0 +1,1 @@
+"""Lowers regular languages and free text to tables."""

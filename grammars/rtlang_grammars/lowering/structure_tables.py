@@ -1,0 +1,237 @@
+"""Lowers structures: every part becomes a rule of one grammar, over terminals, frames of JSON values, and free text with triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rtlang_grammars.context_free.cfg import Cfg
+from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.context_free.left_recursion import without_left_recursion
+from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
+from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
+from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
+from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, number_of
+from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
+from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
+from rtlang_grammars.machine.automaton.layout import NONE
+from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.regular.language import Language, compile_regex
+from rtlang_grammars.schema.compiler import compile_shapes
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import Report, ReportEntry
+from rtlang_grammars.schema.reading.values import Json
+from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape
+from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle, Whitespace
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.json_source import parsed
+from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.structures import AnyOf, Leaf, Literal, Part, Repeat, Sequence, Tags
+
+
+class StructureTables:
+    """Builds the tables of a structure. Owned by one compile.
+
+    Attributes:
+        tables: the tables under construction.
+    """
+
+    def __init__(self, budget: Budget, style: JsonStyle, options: SchemaOptions | None = None) -> None:
+        self._budget, self._style, self._options = budget, style, options
+        self._base = json_base_states(style.whitespace)
+        self.tables = Tables(budget, self._base.tables)
+        self._grammar = Grammar()
+        self._rules = GrammarTables(self._grammar, self.tables, budget)
+        self._blanks: int | None = None
+        self._entries: list[ReportEntry] = []
+
+    def build(self, part: Part) -> int:
+        """Fill the tables; returns the start state.
+
+        Raises:
+            GrammarError: a part cannot be compiled; the location begins with its JSON pointer.
+        """
+        start = self._grammar.rule("structure")
+        self._grammar.start = start
+        self._write(part, start, 0, 1)
+        return self._rules.build()
+
+    @property
+    def report(self) -> Report:
+        """Keywords of all schemas with their status; pointers begin with that of the part."""
+        return Report("structure", tuple(sorted(self._entries)))
+
+    def _write(self, part: Part, rule: int, begin: int, end: int) -> None:
+        """Write the texts of a part between two positions of a rule."""
+        self._budget.spend(states=1)
+        match part:
+            case Literal():
+                self._language(_literal(part.text), rule, begin, end)
+            case Leaf():
+                try:
+                    self._leaf(part, rule, begin, end)
+                except GrammarError as error:
+                    self._budget.check()
+                    raise GrammarError(error.reason, f"{part.pointer} {error.location or ''}".rstrip()) from error
+            case Sequence():
+                at = begin
+                for each in part.parts:
+                    to = self._position(rule)
+                    self._write(each, rule, at, to)
+                    at = to
+                self._grammar.rules[rule].empty[at].append(end)
+            case AnyOf():
+                for each in part.parts:
+                    self._write(each, rule, begin, end)
+            case Repeat():
+                self._repeat(part, rule, begin, end)
+            case Tags():
+                self._symbol(self._tags(part), rule, begin, end)
+
+    def _position(self, rule: int) -> int:
+        return self._grammar.rules[rule].position()
+
+    def _symbol(self, symbol: int, rule: int, begin: int, end: int) -> None:
+        self._grammar.rules[rule].moves[begin].append((symbol, end))
+
+    def _call(self, called: int, rule: int, begin: int, end: int) -> None:
+        self._symbol(-1 - called, rule, begin, end)
+
+    def _repeat(self, part: Repeat, rule: int, begin: int, end: int) -> None:
+        item = self._grammar.rule("repeated")
+        self._write(part.part, item, 0, 1)
+        empty = self._grammar.rules[rule].empty
+        at = begin
+        for count in range(part.low if part.high is None else part.high):
+            self._budget.spend(states=1)
+            if count >= part.low:
+                empty[at].append(end)
+            to = self._position(rule)
+            self._call(item, rule, at, to)
+            at = to
+        if part.high is None:
+            loop = self._position(rule)
+            empty[at].append(loop)
+            self._call(item, rule, loop, loop)
+            at = loop
+        empty[at].append(end)
+
+    def _language(self, language: Language, rule: int, begin: int, end: int) -> None:
+        if language.accepts("", self._budget):
+            self._grammar.rules[rule].empty[begin].append(end)
+            language = language.bounded(1, None)
+        if not language.is_empty(self._budget):
+            self._symbol(self._grammar.terminal(language), rule, begin, end)
+
+    def _leaf(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
+        source, budget = leaf.constraint.source, self._budget
+        match leaf.constraint.kind:
+            case ConstraintKind.REGEX:
+                self._language(compile_regex(source, dialect="python", budget=budget), rule, begin, end)
+            case ConstraintKind.CHOICE:
+                choices = parsed(source)
+                if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+                    raise GrammarError("choices: a JSON array of strings is needed")
+                self._language(Language.literals(choices), rule, begin, end)
+            case ConstraintKind.LARK:
+                self._cfg(read_lark(source, budget=budget), rule, begin, end)
+            case ConstraintKind.GBNF:
+                self._cfg(read_gbnf(source, budget=budget), rule, begin, end)
+            case ConstraintKind.EBNF:
+                self._cfg(read_gbnf(source, notation="w3c", budget=budget), rule, begin, end)
+            case _:
+                self._schema(leaf, rule, begin, end)
+
+    def _cfg(self, cfg: Cfg, rule: int, begin: int, end: int) -> None:
+        self._call(self._grammar.add(without_left_recursion(cfg, self._budget), self._budget), rule, begin, end)
+
+    def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
+        """A value of a schema. Values that end only by what follows become terminals, all others frames."""
+        schema = parsed(leaf.constraint.source)
+        if not isinstance(schema, dict | bool):
+            raise GrammarError("schema: a JSON object or a boolean is needed")
+        graph = compile_shapes(schema, options=self._options, budget=self._budget)
+        graph.report.refuse_checked()
+        place = "" if leaf.pointer == "#" else leaf.pointer
+        self._entries += [replace(each, pointer=place + each.pointer) for each in graph.report.entries]
+        build = ShapeTables(graph, self._budget, self._style, self.tables)
+        value = begin
+        if self._style.whitespace is Whitespace.FREE:
+            if self._blanks is None:
+                self._blanks = self._grammar.terminal(Frame(self._base.blanks, BLANKS))
+            value = self._position(rule)
+            self._symbol(self._blanks, rule, begin, value)
+            self._grammar.rules[rule].empty[begin].append(value)
+        for alternative in graph.shapes[graph.root].alternatives:
+            if isinstance(alternative, NumberShape):
+                self._language(number_of(alternative, self._budget), rule, value, end)
+                continue
+            if isinstance(alternative, LiteralShape):
+                scalars = [each for each in alternative.values if not isinstance(each, list | dict)]
+                self._language(Language.literals(_texts(scalars)), rule, value, end)
+                alternative = LiteralShape(tuple(each for each in alternative.values if isinstance(each, list | dict)))
+                if not alternative.values:
+                    continue
+            for first, start in build.calls_of_alternative(alternative):
+                self._symbol(self._grammar.terminal(Frame(start, first)), rule, value, end)
+        build.finish()
+
+    def _tags(self, part: Tags) -> int:
+        """The symbol of free text with tags: a rule whose states are made by `FreeText`."""
+        grammar = self._grammar
+        bodies = []
+        for trigger in part.triggers:
+            body = grammar.rule("tag")
+            for tag in part.tags:
+                if tag.begin.startswith(trigger):
+                    rest = Literal(tag.begin[len(trigger) :])
+                    self._write(Sequence((rest, tag.part, Literal(tag.end))), body, 0, 1)
+            bodies.append(body)
+        text = grammar.rule("text")
+        # The rule's derivations serve the analysis of symbols; its states are those of the free text.
+        some = grammar.terminal(Frame(-1, TEXT_FIRST))
+        tagged, behind_tag = self._position(text), self._position(text)
+        self._symbol(some, text, 0, tagged)
+        for body in bodies:
+            self._call(body, text, tagged, behind_tag)
+        self._symbol(some, text, behind_tag, tagged)
+        self._symbol(some, text, behind_tag, 1)
+        grammar.rules[text].empty[behind_tag].append(1)
+        if part.low == 0:
+            self._symbol(some, text, 0, 1)
+            grammar.rules[text].empty[0].append(1)
+
+        def behind(trigger: int, count: int) -> int:
+            if not self._rules.is_productive(bodies[trigger]):
+                return NONE
+            is_last = count == part.high and not part.text_behind
+            following = -1 if is_last else free.behind(count)
+            return self._rules.leave_call_open(-1 - bodies[trigger], following)
+
+        triggers = [trigger.encode() for trigger in part.triggers]
+        free = FreeText(self.tables, triggers, part.low, part.high, behind)
+        self._rules.starts[-1 - text] = free.start()
+        self._rules.never_empty.update(bodies)
+        return -1 - text
+
+
+def _literal(text: str) -> Language:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise GrammarError("a text contains a lone surrogate, which cannot be encoded") from error
+    return Language.literal(text)
+
+
+def _texts(scalars: Iterable[Json]) -> list[str]:
+    """Spellings of JSON scalars. A lone surrogate is only spelled as an escape."""
+    found = []
+    for value in scalars:
+        assert not isinstance(value, list | dict)
+        for text in spellings(value):
+            try:
+                found.append(text.decode())
+            except UnicodeDecodeError:
+                continue
+    return found

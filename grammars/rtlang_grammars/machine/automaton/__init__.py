@@ -1,0 +1,1 @@
+"""States, rows and actions of a grammar: the tables and their layout."""

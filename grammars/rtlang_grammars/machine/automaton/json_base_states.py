@@ -1,0 +1,352 @@
+"""The states with which every grammar begins: JSON strings, numbers, literals, blanks and the value of any kind.
+
+Built once and copied into the tables of each grammar, so that these states have the same numbers everywhere, and the tokens of a vocabulary
+that fit inside a JSON string are computed once for all grammars.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.automaton.layout import (
+    CALL,
+    CALL_NEXT,
+    CALL_TO,
+    COUNT,
+    DEAD_ROW,
+    ENDS,
+    NONE,
+    OPEN,
+    PARAM,
+    ROW,
+    SLICE,
+    STATE_WORDS,
+)
+from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
+from rtlang_grammars.spec.constraint import Whitespace
+from rtlang_grammars.spec.limits import Budget
+
+QUOTE, BACKSLASH = 0x22, 0x5C
+BLANKS = b" \t\n\r"
+MAX_INDENT = 80
+"""Blanks after a line break; elsewhere one or two."""
+
+STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
+"""SLICE of a state, by the kind of string that it is inside:
+
+- STRING_SLICE: a free JSON string;
+- NAME_SLICE, SHORT_NAME_SLICE: an undeclared name, with and without \\u escapes;
+- COUNTED_SLICE: a string whose code points are counted; PARAM is the minimum, WIDTH the maximum;
+- EMBEDDED_SLICE: a string with a pattern;
+- TWIN_SLICE: a string with a pattern whose code points are also counted; PARAM is the same state without the count, WIDTH the count up to
+  which every text can still end in time.
+"""
+
+_PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
+_HEX = b"0123456789abcdefABCDEF"
+
+
+def string_body(escapes: str = "all") -> NDArray[np.int32]:
+    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere.
+
+    Args:
+        escapes: "all"; "name": neither \\/ nor \\u for printable ASCII; "short": no \\u and no \\/ at all.
+    """
+    table = np.full((24, 256), NONE, dtype=np.int32)
+    inner, c1, c2, e0, ed, c3, f0, f4, escape, u, h3, h2, h1, d1, s2, s1, slash, su, sd, sx, z1, z2 = range(22)
+
+    def put(state: int, chars: bytes | range, target: int) -> None:
+        table[state, list(chars)] = target
+
+    put(inner, bytes(_PLAIN), inner)
+    put(inner, range(0xC2, 0xE0), c1)
+    put(inner, range(0xE1, 0xF0), c2)
+    put(inner, b"\xe0", e0)
+    put(inner, b"\xed", ed)
+    put(inner, b"\xf0", f0)
+    put(inner, range(0xF1, 0xF4), c3)
+    put(inner, b"\xf4", f4)
+    put(c1, range(0x80, 0xC0), inner)
+    put(c2, range(0x80, 0xC0), c1)
+    put(e0, range(0xA0, 0xC0), c1)
+    put(ed, range(0x80, 0xA0), c1)
+    put(c3, range(0x80, 0xC0), c2)
+    put(f0, range(0x90, 0xC0), c2)
+    put(f4, range(0x80, 0x90), c2)
+    put(inner, b"\\", escape)
+    put(escape, b'"\\bfnrt' + (b"/" if escapes == "all" else b""), inner)
+    if escapes == "short":
+        return table[: escape + 1]
+    put(escape, b"u", u)
+    put(u, _HEX, h3)
+    put(u, b"dD", d1)
+    put(h3, _HEX, h2)
+    put(h2, _HEX, h1)
+    put(h1, _HEX, inner)
+    put(d1, b"01234567", h2)
+    put(d1, b"89abAB", s2)
+    put(s2, _HEX, s1)
+    put(s1, _HEX, slash)
+    put(slash, b"\\", su)
+    put(su, b"u", sd)
+    put(sd, b"dD", sx)
+    put(sx, b"cdefCDEF", h2)
+    if escapes == "all":
+        return table[: sx + 1]
+    put(u, b"0", z1)
+    put(z1, _HEX, h2)
+    put(z1, b"0", z2)
+    put(z2, b"0189abcdefABCDEF", h1)
+    return table[: z2 + 1]
+
+
+@functools.cache
+def plain_body() -> NDArray[np.int32]:
+    """The inside of a JSON string without escapes, U+2028 and U+2029, which patterns often exclude; as `string_body`."""
+    body = string_body("short")[:-1]
+    inner, c1 = 0, 1
+    count = len(body)
+    table = np.full((count + 2, 256), NONE, dtype=np.int32)
+    table[:count] = body
+    table[inner, [BACKSLASH, 0xE2]] = NONE, count
+    table[count, 0x80:0xC0] = c1
+    table[count, 0x80] = count + 1
+    table[count + 1, 0x80:0xC0] = inner
+    table[count + 1, 0xA8:0xAA] = NONE
+    return table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonBaseStates:
+    """The shared states.
+
+    Attributes:
+        tables: to copy from; do not modify.
+        end: the end of a frame.
+        blanks: start of the frame that reads JSON blanks.
+        blank_row: a row with only calls of `blanks`, or an empty row in the compact style.
+        string: any JSON string; string_inner: after its quote.
+        number: any JSON number; integer: without exponent, and with no fraction but .0.
+        words: null, true, false.
+        any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
+        bodies: `string_body` of "all", "name" and "short".
+    """
+
+    tables: Tables
+    end: int
+    blanks: int
+    blank_row: int
+    string: int
+    string_inner: int
+    number: int
+    integer: int
+    words: dict[str, int]
+    any_rows: tuple[int, int]
+    bodies: dict[str, NDArray[np.int32]]
+
+
+def add_body(
+    tables: Tables,
+    body: NDArray[np.int32],
+    edit: Callable[[NDArray[np.int32], int], None],
+    *,
+    slice_id: int = 0,
+    block: int = 0,
+) -> tuple[int, int]:
+    """Copy an automaton into the tables; returns its first state and first row (one row for each state).
+
+    Args:
+        edit: changes the new rows before they are used; called with them and the first state.
+        slice_id: of the first state.
+    """
+    count = len(body)
+    row, first = tables.add_rows(count), tables.num_states
+    rows = tables.rows[row : row + count]
+    np.add(body, first, out=rows)
+    np.copyto(rows, NONE, where=body < 0)
+    edit(rows, first)
+    states = np.empty((count, STATE_WORDS), dtype=np.int32)
+    states[:] = (row, NO_BYTE, NONE, -1, OPEN, block, 0, 0)
+    states[:, ROW] += np.arange(count, dtype=np.int32)
+    states[0, SLICE] = slice_id
+    tables.add_states(states)
+    return first, row
+
+
+def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
+    """Rows of a state where one of several values begins, each given with its first bytes: with blanks before it, and without.
+
+    The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
+    """
+    rows = tables.add_rows(2)
+    tables.rows[rows] = tables.rows[blank_row]
+    tables.rows[rows + 1] = NONE
+    for first, start in calls:
+        call = tables.action(CALL, start, 0)
+        tables.rows[rows : rows + 2, list(first)] = call
+    return rows, rows + 1
+
+
+def json_base_states(whitespace: Whitespace = Whitespace.FREE) -> JsonBaseStates:
+    """The shared states of a whitespace style; made once per process."""
+    return _json_base_states(whitespace)
+
+
+@functools.cache
+def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
+    tables = Tables(Budget())
+    end = tables.add_state(acc=ENDS)
+    blanks = _add_blanks(tables, end)
+    blank_row = tables.add_row()
+    call_blanks = tables.action(CALL_NEXT, blanks, 0)
+    if whitespace is Whitespace.FREE:
+        tables.rows[blank_row, list(BLANKS)] = call_blanks
+
+    body = string_body()
+
+    def close(rows: NDArray[np.int32], _: int) -> None:
+        rows[0, QUOTE] = end
+
+    string_inner, _ = add_body(tables, body, close, slice_id=STRING_SLICE)
+    string = tables.add_state(byte=QUOTE, target=string_inner)
+    number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
+    words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
+
+    # Any value: an array and an object, whose states are made first because they contain any value themselves.
+    array, object_ = tables.add_state(), tables.add_state()
+    calls = [
+        (b"{", object_),
+        (b"[", array),
+        (b'"', string),
+        (b"-0123456789", number),
+        (b"n", words["null"]),
+        (b"t", words["true"]),
+        (b"f", words["false"]),
+    ]
+    any_rows = value_rows(tables, calls, blank_row)
+    _fill_any_array(tables, array, any_rows, blank_row, end)
+    _fill_any_object(tables, object_, any_rows, blank_row, string_inner, end)
+    bodies = {"all": body, "name": string_body("name"), "short": string_body("short")}
+    return JsonBaseStates(
+        tables, end, blanks, blank_row, string, string_inner, number, integer, words, any_rows, bodies
+    )
+
+
+def add_pair(
+    tables: Tables, row: int, row_without: int, byte: int = 256, target: int = NONE, *, param: int = -1, block: int = 0
+) -> int:
+    """A state where blanks are allowed, followed by one where none are; returns the first."""
+    first = tables.num_states
+    rest = (byte, target, param, OPEN, block, 0, 0)
+    tables.states.extend((row, *rest, row_without, *rest))
+    return first
+
+
+def _add_blanks(tables: Tables, end: int) -> int:
+    """One or two blanks, or a line break and up to MAX_INDENT blanks. A frame of its own that counts in its register."""
+    start_row = tables.add_rows(4)
+    blank_row, break_row, return_row = start_row + 1, start_row + 2, start_row + 3
+    start = tables.add_state(start_row)
+    blank = tables.add_state(blank_row, acc=ENDS)
+    line = tables.add_state(break_row, acc=ENDS)
+    ret = tables.add_state(return_row)
+    rows = tables.rows
+    rows[start_row:] = NONE
+    rows[start_row, list(b" \t")] = blank
+    rows[start_row, list(b"\n")] = line
+    rows[start_row, list(b"\r")] = ret
+    rows[return_row, list(b"\n")] = line
+    rows[blank_row, list(b" \t")] = end
+    rows[break_row, list(b" \t")] = tables.action(COUNT, line, MAX_INDENT, MAX_INDENT)
+    return start
+
+
+def _add_number(tables: Tables, *, is_integer: bool) -> int:
+    digits = list(b"0123456789")
+    start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
+
+    def row(state: int) -> NDArray[np.int32]:
+        found: NDArray[np.int32] = tables.rows[tables.state(state, ROW)]
+        return found
+
+    for state in (start, minus):
+        row(state)[digits] = whole
+        row(state)[ord("0")] = zero
+    row(start)[ord("-")] = minus
+    row(whole)[digits] = whole
+    if is_integer:  # 1.0 is an integer to JSON Schema
+        point, fraction = tables.add_state(tables.add_row()), tables.add_state(acc=ENDS)
+        for state in (zero, whole):
+            row(state)[ord(".")] = point
+        row(point)[ord("0")] = fraction
+        return start
+    point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
+    # Digits of the exponent, from -324 to 308, so that programs can read the number.
+    low, three, less_three, high, one_more, thirty, less_thirty_two = (
+        tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
+    )
+    no_more = tables.add_state(acc=ENDS)
+    for state in (zero, whole):
+        row(state)[ord(".")] = point
+    for state in (zero, whole, fraction):
+        row(state)[list(b"eE")] = exponent
+    for state, target in ((point, fraction), (fraction, fraction), (low, one_more), (one_more, no_more)):
+        row(state)[digits] = target
+    for state in (exponent, plus, less):
+        row(state)[digits[:3]], row(state)[digits[4:]] = low, high
+        row(state)[digits[3]] = less_three if state == less else three
+    for state in (three, less_three, high):
+        row(state)[digits] = no_more
+    row(three)[digits[0]], row(less_three)[digits[:2]], row(less_three)[digits[2]] = thirty, one_more, less_thirty_two
+    row(thirty)[digits[:9]] = row(less_thirty_two)[digits[:5]] = no_more
+    row(exponent)[list(b"+-")] = plus, less
+    return start
+
+
+def _add_word(tables: Tables, word: bytes, end: int) -> int:
+    first = tables.num_states
+    for i, byte in enumerate(word):
+        tables.add_state(byte=byte, target=end if i == len(word) - 1 else first + i + 1)
+    return first
+
+
+def _fill_any_array(tables: Tables, array: int, any_rows: tuple[int, int], blank_row: int, end: int) -> None:
+    behind_row = tables.add_row(blank_row)
+    without = tables.add_row()
+    behind = add_pair(tables, behind_row, without)
+    first = add_pair(tables, *any_rows, ord("]"), end, param=behind)
+    later = add_pair(tables, *any_rows, param=behind)
+    for row in (behind_row, without):
+        tables.rows[row, ord(",")] = later
+        tables.rows[row, ord("]")] = end
+    tables.set_state(array, 1, ord("["))
+    tables.set_state(array, 2, first)
+
+
+def _fill_any_object(
+    tables: Tables, object_: int, any_rows: tuple[int, int], blank_row: int, string_inner: int, end: int
+) -> None:
+    behind_row, first_row = tables.add_row(blank_row), tables.add_row(blank_row)
+    without, first_without = tables.add_row(), tables.add_row()
+    behind = add_pair(tables, behind_row, without)
+    value = add_pair(tables, *any_rows, param=behind)
+    colon = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value)
+    # The name is a frame: it returns to the colon.
+    quoted = tables.add_state(byte=QUOTE, target=string_inner)
+    name = tables.action(CALL_TO, quoted, 0, colon)
+    first = add_pair(tables, first_row, first_without)
+    later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, name)
+    for row in (first_row, first_without):
+        tables.rows[row, QUOTE] = name
+        tables.rows[row, ord("}")] = end
+    for row in (behind_row, without):
+        tables.rows[row, ord(",")] = later
+        tables.rows[row, ord("}")] = end
+    tables.set_state(object_, 1, ord("{"))
+    tables.set_state(object_, 2, first)
+    assert tables.state(value, PARAM) == behind

@@ -1,0 +1,1 @@
+"""Functions compiled with numba that walk the tables."""

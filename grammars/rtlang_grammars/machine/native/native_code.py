@@ -1,0 +1,166 @@
+"""Compiles functions with numba and caches them on disk, under a name that changes with every source they contain.
+
+numba's own cache is keyed by one source file and misses changes in inlined functions from other files.
+
+Compiling everything takes ten seconds or more where nothing is cached. All arithmetic here is on integers, so Python can run the same
+sources meanwhile: `interpret`, then `use_compiled`. Arrays are the only state between calls, so both can continue each other's work.
+Interpreted, a step takes milliseconds with a small vocabulary, but seconds with a large one or with hundreds of parallel heads.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from numba import njit
+from numba.core.dispatcher import Dispatcher
+
+_SOURCES = (
+    "machine/native/native_code.py",
+    "machine/automaton/layout.py",
+    "machine/native/registers.py",
+    "machine/native/step_functions.py",
+    "machine/native/walks.py",
+    "machine/string_masks.py",
+    "machine/token_index/token_trie.py",
+    "machine/token_index/coarse_token_trie.py",
+    "lowering/json_shapes/literal_trie.py",
+)
+"""Files with compiled functions or with constants that these contain."""
+
+
+class _Here(threading.local):
+    """Per thread: whether it runs compiled code while others interpret."""
+
+    is_compiled = False
+
+
+_here = _Here()
+
+
+class Entry:
+    """A compiled function called from Python."""
+
+    __slots__ = ("_dispatcher", "_run")
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = self._run = dispatcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._run(*arguments)
+
+    @property
+    def is_missing_on_disk(self) -> bool:
+        """Whether it could be cached on disk but is not, for the present sources and this Python version."""
+        cache = getattr(self._dispatcher, "_cache", None)  # a plain function if numba is disabled
+        folder = None if cache is None else cache.cache_path
+        name = self._dispatcher.__qualname__
+        version = f"py{sys.version_info[0]}{sys.version_info[1]}"
+        # numba keeps an index for every function.
+        return folder is not None and not any(Path(folder).glob(f"*.{name}-*.{version}*.nbi"))
+
+    @property
+    def is_interpreted(self) -> bool:
+        """Whether Python interprets the source."""
+        return self._run is not self._dispatcher
+
+    def interpret(self) -> None:
+        """Interpret the source from now on."""
+        code, source = self._dispatcher, _interpreted(self._dispatcher)
+        self._run = lambda *arguments: (code if _here.is_compiled else source)(*arguments)
+
+    def use_compiled(self) -> None:
+        """Undo `interpret`."""
+        self._run = self._dispatcher
+
+
+_entries: list[Entry] = []
+
+
+def is_any_missing_on_disk() -> bool:
+    """Whether some function of the modules imported so far has no cached code."""
+    return any(entry.is_missing_on_disk for entry in _entries)
+
+
+def is_interpreted() -> bool:
+    """Whether the sources are interpreted."""
+    return any(entry.is_interpreted for entry in _entries)
+
+
+def interpret() -> None:
+    """Interpret all sources until `use_compiled`. The results are the same."""
+    if not is_interpreted():
+        for entry in _entries:
+            entry.interpret()
+
+
+def use_compiled() -> None:
+    """Run compiled code, the default; functions without cached code are compiled when first called."""
+    for entry in _entries:
+        entry.use_compiled()
+
+
+@contextmanager
+def use_compiled_here() -> Iterator[None]:
+    """Run compiled code in this thread, whatever other threads do."""
+    _here.is_compiled = True
+    try:
+        yield
+    finally:
+        _here.is_compiled = False
+
+
+def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile with numba on the first call, and cache the result beside the source or in the user's cache directory.
+
+    Args:
+        inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. Other functions are
+        called
+            from Python only (`Entry`).
+        is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
+
+    No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a
+    walk (atomic additions for every array argument). numba compiles a function again for every combination of argument types, so callers
+    pass int64 everywhere.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        function.__qualname__ += f"_{_digest()}"
+        options.update(_nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=inner)
+        try:
+            dispatcher = njit(cache=not inner, **options)(function)
+        except RuntimeError:  # numba found no writable cache directory
+            dispatcher = njit(**options)(function)
+        if inner or is_rare:
+            return dispatcher
+        _entries.append(Entry(dispatcher))
+        return _entries[-1]
+
+    return decorate
+
+
+@functools.cache
+def _interpreted(dispatcher: Any) -> FunctionType:
+    """The source of a compiled function as a Python function that calls only such functions."""
+    source = getattr(dispatcher, "py_func", dispatcher)
+    names = {**source.__globals__}
+    function = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
+    for name in source.__code__.co_names:
+        if isinstance(names.get(name), Dispatcher):
+            names[name] = _interpreted(names[name])
+    return function
+
+
+@functools.cache
+def _digest() -> str:
+    digest = hashlib.blake2b(digest_size=4)
+    for name in _SOURCES:
+        digest.update((Path(__file__).parents[2] / name).read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""A vocabulary prepared for masks: token tries and slices of tokens."""

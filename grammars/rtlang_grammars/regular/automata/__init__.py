@@ -1,0 +1,1 @@
+"""Automata of regular languages over code points and bytes."""

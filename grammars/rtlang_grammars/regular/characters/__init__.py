@@ -1,0 +1,1 @@
+"""Sets of code points, their coarse classes and their byte spellings."""

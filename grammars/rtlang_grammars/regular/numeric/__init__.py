@@ -1,0 +1,1 @@
+"""Languages of decimal numbers within bounds."""

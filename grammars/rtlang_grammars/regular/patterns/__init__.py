@@ -1,0 +1,1 @@
+"""Syntax trees of regular expressions: reading, zero-width assertions, syntactic checks."""

@@ -1,0 +1,1 @@
+"""Languages of the string formats of JSON Schema."""

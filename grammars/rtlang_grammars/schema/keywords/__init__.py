@@ -1,0 +1,1 @@
+"""Lowers schema keywords to facets."""

@@ -1,0 +1,1 @@
+"""The normal form of a schema: facets per JSON type, their intersection, emptiness and membership."""

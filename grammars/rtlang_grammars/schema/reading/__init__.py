@@ -1,0 +1,1 @@
+"""Reading a JSON Schema: dialects, references, options, the report of every keyword."""

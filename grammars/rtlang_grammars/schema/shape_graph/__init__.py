@@ -1,0 +1,1 @@
+"""The shapes of the values that a schema allows, and how facets become shapes."""

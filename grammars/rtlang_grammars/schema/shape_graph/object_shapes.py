@@ -1,0 +1,315 @@
+"""From the demands on objects to shapes: who rules which name.
+
+Names are sorted into declared ones, classes by pattern, and the rest, so that each is ruled by one shape: patterns that overlap are cut
+into disjoint regions, and the demands of all schemas on a region are joined. Demands that *some* property be so are split into
+cases over the names there may be, or left to be checked where the names are endless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from rtlang_grammars.regular.language import Language
+from rtlang_grammars.schema.normal_form.algebra import Algebra
+from rtlang_grammars.schema.normal_form.emptiness import accepts_name, nothing, value_demands
+from rtlang_grammars.schema.normal_form.facets import (
+    FALSE,
+    NO_MARKS,
+    TRUE,
+    Conj,
+    Exists,
+    Facet,
+    Mark,
+    ObjectBody,
+    PropertyRule,
+    StringBody,
+)
+from rtlang_grammars.schema.reading.values import JsonType
+from rtlang_grammars.schema.shape_graph.shapes import KeyClass, ObjectShape, Property
+from rtlang_grammars.spec.errors import GrammarError
+
+
+@dataclass(frozen=True, slots=True)
+class _NameLimit:
+    """What `propertyNames` leaves: some listed names, and a language of others. `language` None: no others."""
+
+    listed: tuple[str, ...]
+    language: Language | None
+
+
+def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], conj: Conj) -> Iterator[ObjectShape]:
+    """The shapes of a facet; those that are plainly empty are left out.
+
+    Args:
+        refer: gives the index of the shape of a conjunction.
+        conj: what the facet is of.
+    """
+    body = facet.body
+    assert isinstance(body, ObjectBody)
+    is_plain = not (body.exists or body.names or any(rule.patterns for rule in body.rules))
+    cases: Iterable[tuple[ObjectBody, frozenset[Mark]]] = [(body, NO_MARKS)]
+    if not is_plain:
+        cases = _without_existence(algebra, body)
+    for each, marks in cases:
+        shape = _plain_shape(algebra, each, refer) if is_plain else _shape(algebra, each, refer)
+        if shape is not None:
+            if shape.min_properties and _may_count_twice(shape):
+                marks |= {Mark(algebra.location(conj), "minProperties", _TWICE)}
+            algebra.report_marks(facet.marks | marks)
+            yield shape
+
+
+_TWICE = "a name that is not declared may come twice and is counted twice"
+
+
+def _may_count_twice(shape: ObjectShape) -> bool:
+    """Whether there may be fewer different names than properties, and that matters. Declared names never come twice."""
+    is_open = shape.additional is not None or any(each.shape is not None for each in shape.classes)
+    return is_open and shape.min_properties > len(shape.required) + 1
+
+
+def _declared(body: ObjectBody) -> dict[str, None]:
+    names = dict.fromkeys(body.rules[0].names) if body.rules else {}
+    for rule in body.rules[1:]:
+        names.update(dict.fromkeys(rule.names))
+    if not body.required <= names.keys():
+        names.update(dict.fromkeys(sorted(body.required)))
+    return names
+
+
+def _with_few_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
+    """The same demands, with names that only patterns know declared where they are few and it matters which of them there are."""
+    patterns = _patterns(body)
+    languages: list[Language] = []
+    if body.exists or body.min_properties > 1:
+        languages += [language for language, _ in _regions(algebra, body)]
+        limit = _name_limit(algebra, body.names)
+        languages += [limit.language] if limit is not None and limit.language is not None else []
+    if patterns and not _join(rule.additional for rule in body.rules) >= FALSE:
+        languages.append(algebra.texts.unmatched(patterns))
+    names = {name: TRUE for language in languages for name in algebra.texts.few(language) or ()}
+    return replace(body, rules=(*body.rules, PropertyRule(names))) if names else body
+
+
+def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool:
+    """Whether all names of a language are declared, or there are none."""
+    words = algebra.texts.few(language)
+    return words is not None and all(any(word in rule.names for rule in body.rules) for word in words)
+
+
+def _without_existence(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
+    """The same demands as cases in which no property is asked for without its name."""
+    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(_with_few_names(algebra, body), NO_MARKS)]
+    while waiting:
+        algebra.budget.spend(states=1)
+        body, marks = waiting.pop()
+        if not body.exists:
+            yield body, marks
+            continue
+        some = body.exists[0]
+        body = replace(body, exists=body.exists[1:])
+        if any(_is_there(algebra, body, some, name) for name in body.required):
+            waiting.append((body, marks))
+        elif _may_be_undeclared(algebra, body, some):
+            waiting.append((body, marks | {some.mark}))
+        else:
+            cases = _cases(algebra, body, some)
+            waiting.extend((case, marks) for case in reversed(cases))
+        if len(waiting) > algebra.options.max_alternatives:
+            raise GrammarError(
+                f"{some.mark.keyword} needs more than {algebra.options.max_alternatives} cases", some.mark.pointer
+            )
+
+
+def _is_there(algebra: Algebra, body: ObjectBody, some: Exists, name: str) -> bool:
+    """Whether a required name already is the property that must exist."""
+    return accepts_name(algebra, some.name, name) and some.value <= value_demands(algebra, body.rules, name)
+
+
+def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool:
+    """Whether a property that no schema names could be the one that must exist."""
+    limit = _name_limit(algebra, body.names)
+    if limit is not None and (limit.language is None or _is_declared(algebra, body, limit.language)):
+        return False
+    patterns = _patterns(body)
+    if not patterns:
+        return not nothing(algebra, _join(rule.additional for rule in body.rules) | some.value)
+    wanted = _name_limit(algebra, some.name | body.names)
+    for language, conj in _regions(algebra, body):
+        if nothing(algebra, conj | some.value):
+            continue
+        if wanted is None or (
+            wanted.language is not None and not wanted.language.is_disjoint(language, algebra.budget)
+        ):
+            return True
+    others = algebra.texts.unmatched(patterns)
+    if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value) or _is_declared(
+        algebra, body, others
+    ):
+        return False
+    return wanted is None or (wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget))
+
+
+def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]:
+    cases = []
+    names = _declared(body)
+    limit = _name_limit(algebra, body.names)
+    if limit is not None:
+        names.update(dict.fromkeys(limit.listed))
+    for name in names:
+        if name in body.absent or not accepts_name(algebra, some.name, name):
+            continue
+        if not nothing(algebra, value_demands(algebra, body.rules, name) | some.value):
+            rules = (*body.rules, algebra.rule(name, some.value)) if some.value else body.rules
+            cases.append(replace(body, rules=rules, required=body.required | {name}))
+    return cases
+
+
+def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
+    """The same as `_shape` where there are no patterns and nothing is demanded of names."""
+    rules, absent, required = body.rules, body.absent, body.required
+    names = _declared(body)
+    if absent:
+        names.update(dict.fromkeys(sorted(absent)))
+    algebra.budget.spend(states=1 + (len(names) >> 4))
+    rest = rules[0].additional if len(rules) == 1 else _join(rule.additional for rule in rules)
+    is_closed = 1 in rest
+
+    def demanded(name: str) -> Conj:
+        if name in absent:
+            return FALSE
+        if len(rules) == 1:
+            return rules[0].names.get(name, rest)
+        return _join(rule.names.get(name, rule.additional) for rule in rules)
+
+    properties = _properties(names, demanded, required, is_closed, refer)
+    if properties is None:
+        return None
+    return ObjectShape(
+        properties,
+        (),
+        None if is_closed else refer(rest),
+        required,
+        body.min_properties if body.min_properties > len(required) else 0,
+        body.max_properties,
+    )
+
+
+def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
+    names, patterns = _declared(body), _patterns(body)
+    names.update(dict.fromkeys(sorted(body.absent)))
+    limit = _name_limit(algebra, body.names) if body.names else None
+    if limit is not None:
+        names.update(dict.fromkeys(limit.listed))
+    classes = _classes(algebra, body, limit, refer)
+    rest = _join(rule.additional for rule in body.rules) if limit is None else FALSE
+    if not rest >= FALSE and patterns and _is_declared(algebra, body, algebra.texts.unmatched(patterns)):
+        rest = FALSE
+    is_closed = not classes and rest >= FALSE
+
+    def demanded(name: str) -> Conj:
+        conj = FALSE if name in body.absent else value_demands(algebra, body.rules, name)
+        return FALSE if body.names and conj != FALSE and not accepts_name(algebra, body.names, name) else conj
+
+    properties = _properties(names, demanded, body.required, is_closed, refer)
+    if properties is None:
+        return None
+    return ObjectShape(
+        properties=properties,
+        classes=tuple(classes),
+        additional=None if rest >= FALSE else refer(rest),
+        required=body.required,
+        min_properties=body.min_properties if body.min_properties > len(body.required) else 0,
+        max_properties=body.max_properties,
+    )
+
+
+def _properties(
+    names: Iterable[str],
+    demanded: Callable[[str], Conj],
+    required: Container[str],
+    is_closed: bool,
+    refer: Callable[[Conj], int],
+) -> tuple[Property, ...] | None:
+    """What each name's value must meet; None where a required one can have none."""
+    found = []
+    for name in names:
+        conj = demanded(name)
+        if not conj >= FALSE:
+            found.append(Property(name, refer(conj)))
+        elif name in required:
+            return None
+        elif not is_closed:
+            found.append(Property(name, None))
+    return tuple(found)
+
+
+def _patterns(body: ObjectBody) -> frozenset[str]:
+    return frozenset(pattern for rule in body.rules for pattern, _ in rule.patterns)
+
+
+def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Conj]]:
+    """Disjoint languages that together are all names matched by some pattern and not all declared, with the demands on each."""
+    patterns = _patterns(body)
+    if not patterns:
+        return
+    pointer = algebra.location(_join(conj for rule in body.rules for _, conj in rule.patterns))
+    for language, matched in algebra.texts.regions(patterns, pointer):
+        if _is_declared(algebra, body, language):
+            continue
+        demands: set[int] = set()
+        for rule in body.rules:
+            own = [conj for pattern, conj in rule.patterns if pattern in matched]
+            demands.update(*own) if own else demands.update(rule.additional)
+        yield language, frozenset(demands)
+
+
+def _classes(
+    algebra: Algebra, body: ObjectBody, limit: _NameLimit | None, refer: Callable[[Conj], int]
+) -> list[KeyClass]:
+    allowed = None if limit is None else limit.language
+    if limit is not None and (allowed is None or _is_declared(algebra, body, allowed)):
+        return []
+    classes = []
+    patterns = _patterns(body)
+    rest = _join(rule.additional for rule in body.rules)
+    for names, conj in _regions(algebra, body):
+        if allowed is not None:
+            names = names.intersect(allowed)
+        if not names.is_empty(algebra.budget) and not (conj >= FALSE and rest >= FALSE):
+            classes.append(KeyClass(names, None if conj >= FALSE else refer(conj)))
+    if allowed is not None and not rest >= FALSE:
+        others = allowed
+        if patterns:
+            others = others.intersect(algebra.texts.unmatched(patterns))
+        if not others.is_empty(algebra.budget):
+            classes.append(KeyClass(others, refer(rest)))
+    return classes
+
+
+def _name_limit(algebra: Algebra, names: Conj) -> _NameLimit | None:
+    """What demands on names leave; None where they leave every name."""
+    listed: dict[str, None] = {}
+    languages: list[Language] = []
+    for facet in algebra.conjunction(names, JsonType.STRING):
+        if facet.literals is not None:
+            listed.update((text, None) for text in facet.literals.values() if isinstance(text, str))
+            continue
+        body = facet.body
+        assert isinstance(body, StringBody)
+        algebra.report_marks(facet.marks)
+        language = algebra.texts.body_language(body, facet.excluded)
+        if language is None and not body.min_length and body.max_length is None:
+            return None
+        if language is None:
+            language = Language.any_text()
+        if body.min_length or body.max_length is not None:
+            language = language.bounded(body.min_length, body.max_length)
+        languages.append(language)
+    language = algebra.texts.union(languages) if languages else None
+    return _NameLimit(tuple(listed), language)
+
+
+def _join(conjs: Iterable[Conj]) -> Conj:
+    return TRUE.union(*conjs)

@@ -1,0 +1,1 @@
+"""Foundation of the library: constraints, errors, limits, the vocabulary, and the protocols of backends and matchers."""

@@ -1,0 +1,93 @@
+"""Constraints as plain data: which texts are allowed, independent of how a backend enforces it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from rtlang_grammars.spec.errors import GrammarError
+
+
+class ConstraintKind(StrEnum):
+    """The input languages."""
+
+    JSON_SCHEMA = "json_schema"
+    REGEX = "regex"
+    CHOICE = "choice"
+    LARK = "lark"
+    GBNF = "gbnf"
+    EBNF = "ebnf"
+    STRUCTURE = "structure"
+
+
+class Whitespace(StrEnum):
+    """The blanks allowed between the tokens of JSON text."""
+
+    FREE = "free"  # none, one or two blanks, or a line break and up to 80 blanks: always finite
+    COMPACT = "compact"  # none
+
+
+class PropertyOrder(StrEnum):
+    """The order in which the properties of an object may come."""
+
+    ANY = "any"
+    DECLARED = (
+        "declared"  # declared properties in the order of the schema, optional ones may be left out; others anywhere
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """How the values of a schema are written. Which values are valid does not depend on it."""
+
+    whitespace: Whitespace = Whitespace.FREE
+    order: PropertyOrder = PropertyOrder.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Which texts are allowed.
+
+    Attributes:
+        kind: the language of `source`.
+        source: JSON text of a schema (JSON_SCHEMA), a pattern that the whole text must match (REGEX), a JSON array of strings (CHOICE), a
+            grammar in the notation of Lark (LARK), llama.cpp (GBNF) or the EBNF of the W3C (EBNF), or the JSON text of a structure as
+            described in `structures` (STRUCTURE).
+        style: for JSON_SCHEMA and STRUCTURE, how values of schemas are written.
+    """
+
+    kind: ConstraintKind
+    source: str
+    style: JsonStyle = JsonStyle()
+
+    def to_plain(self) -> dict[str, str]:
+        """As a map of texts; the style only where it differs from the default."""
+        plain = {"kind": str(self.kind), "source": self.source}
+        if self.style != JsonStyle():
+            plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: object) -> Constraint:
+        """The reverse of `to_plain`.
+
+        Raises:
+            GrammarError: a field is missing or not allowed; the location is the name of the field, empty for the whole.
+        """
+        if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
+            raise GrammarError("constraint: a map with kind and source (a string) is allowed", "")
+        style = JsonStyle(
+            _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
+            _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),
+        )
+        return cls(_member(ConstraintKind, plain.get("kind"), "kind"), plain["source"], style)
+
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+def _member(members: type[_Member], value: object, field: str) -> _Member:
+    if not isinstance(value, str) or value not in [str(each) for each in members]:
+        raise GrammarError(f"allowed are {', '.join(members)}", field)
+    return members(value)

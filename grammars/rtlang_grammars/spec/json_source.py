@@ -1,0 +1,42 @@
+"""Reads JSON sources; errors name the place."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from rtlang_grammars.spec.errors import GrammarError
+
+_LONG_NUMBER = re.compile(r"[0-9]{401}")
+
+
+def parsed(source: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        GrammarError: the text is not JSON, is nested too deeply, or holds a number that is not finite or too long; with `line:column` where
+            that is known, else with the pointer to the whole.
+    """
+    try:
+        return json.loads(source, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise GrammarError(f"not JSON: {error.msg}", f"{error.lineno}:{error.colno}") from error
+    except RecursionError as error:
+        raise GrammarError("nested too deeply", "#") from error
+    except GrammarError:
+        raise
+    except ValueError as error:  # of an integer with thousands of digits
+        found = _LONG_NUMBER.search(source)
+        raise GrammarError("numbers of more than 400 digits are not supported", _place(source, found)) from error
+
+
+def _place(source: str, found: re.Match[str] | None) -> str:
+    if found is None:
+        return "#"
+    begin = found.start()
+    return f"{source.count(chr(10), 0, begin) + 1}:{begin - source.rfind(chr(10), 0, begin)}"
+
+
+def _refuse(name: str) -> Any:
+    raise GrammarError(f"{name} is not a JSON number", "#")

@@ -1,0 +1,149 @@
+"""Limits of a compile, and the budget that enforces them.
+
+`Limits` are plain numbers, chosen once per process or request. A `Budget` meters one compile: every step that may take long spends what
+it makes and is stopped by a `GrammarError` when a limit is reached or the compile is cancelled. Nothing else bounds the work, so every
+loop over input must spend or check.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from rtlang_grammars.spec.errors import GrammarError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of one compile.
+
+    Attributes:
+        max_source_bytes: UTF-8 bytes of the source text.
+        max_states: states (of automata, of grammars) and syntax nodes together.
+        max_depth: nesting of groups, brackets, schemas.
+        max_seconds: time of one compile: of its thread on the CPU, and on a busy machine at most four times as much in all.
+        max_bytes: memory of the tables of one grammar, as estimated.
+    """
+
+    max_source_bytes: int = 1 << 20
+    max_states: int = 200_000
+    max_depth: int = 200
+    max_seconds: float = 2.0
+    max_bytes: int = 256 << 20
+
+
+_CHECK_EVERY = 64
+"""Spends between two checks of the clock; a spend stands for about 10 us of work."""
+_LATER_SECONDS = 1.0
+"""Wall time of one lazy step while a text is followed."""
+
+
+class Budget:
+    """Counts what one compile has used. Owned by that compile; the cancel flag may be set from any thread."""
+
+    __slots__ = (
+        "_cancelled",
+        "_cpu_deadline",
+        "_deadline",
+        "_max_seconds",
+        "_thread",
+        "_until_check",
+        "limits",
+        "num_bytes",
+        "num_states",
+    )
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        cancelled: threading.Event | None = None,
+        max_seconds: float | None = None,
+        *,
+        begins: bool = True,
+    ) -> None:
+        """Begin with nothing used.
+
+        Args:
+            max_seconds: replaces that of the limits.
+            begins: the time begins now; False: at the first check of the clock.
+        """
+        self.limits = limits or Limits()
+        self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
+        self.num_states = self.num_bytes = 0
+        self._cancelled = cancelled
+        self._until_check = _CHECK_EVERY
+        self._deadline = self._cpu_deadline = 0.0
+        self._thread = 0
+        if begins:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._deadline = time.monotonic() + self._max_seconds
+        self._cpu_deadline = time.thread_time() + self._max_seconds
+        self._thread = threading.get_ident()
+
+    def renewed(self) -> Budget:
+        """A fresh budget with the same cancel flag, for work done lazily while a text is followed.
+
+        Its time begins at the first check of the clock: most lazy work takes less time than reading a thread's clock.
+        """
+        return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS), begins=False)
+
+    def detach(self) -> None:
+        """Ignore the cancel flag from now on, also in budgets derived from this one: the compile is done and its result is shared."""
+        self._cancelled = None
+
+    def spend(self, states: int = 0, num_bytes: int = 0) -> None:
+        """Count states and bytes; check the clock from time to time.
+
+        Raises:
+            GrammarError: more states, bytes or time than allowed, or the compile was cancelled.
+        """
+        self.num_states += states
+        self.num_bytes += num_bytes
+        if self.num_states > self.limits.max_states:
+            raise GrammarError(f"too complex: more than {self.limits.max_states} states are needed")
+        if self.num_bytes > self.limits.max_bytes:
+            raise GrammarError(f"too large: the tables need more than {self.limits.max_bytes} bytes")
+        self._until_check -= 1
+        if self._until_check <= 0:
+            self.check()
+
+    def check(self) -> None:
+        """Check the clock and the cancel flag.
+
+        Raises:
+            GrammarError: the time is over, or the compile was cancelled.
+        """
+        self._until_check = _CHECK_EVERY
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise GrammarError("the compile was cancelled")
+        if not self._thread:
+            self._begin()
+        late = time.monotonic() - self._deadline
+        if late > 0 and (late > 3 * self._max_seconds or self._has_worked_as_long()):
+            raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")
+
+    def _has_worked_as_long(self) -> bool:
+        """Whether the thread has used its CPU time; on another thread than the first, wall time decides."""
+        return threading.get_ident() != self._thread or time.thread_time() > self._cpu_deadline
+
+    def check_source(self, source: str) -> None:
+        """Refuse a source text that is too long.
+
+        Raises:
+            GrammarError: more than `max_source_bytes`.
+        """
+        limit = self.limits.max_source_bytes
+        if len(source) > limit or (len(source) * 4 > limit and len(source.encode("utf-8", "surrogatepass")) > limit):
+            raise GrammarError(f"too long: the source has more than {limit} bytes")
+
+    def check_depth(self, depth: int, location: str | None = None) -> None:
+        """Refuse nesting that is too deep.
+
+        Raises:
+            GrammarError: deeper than `max_depth`.
+        """
+        if depth > self.limits.max_depth:
+            raise GrammarError(f"nested too deeply: more than {self.limits.max_depth} levels", location)

@@ -1,0 +1,78 @@
+"""Protocols of a grammar library: a backend compiles a constraint once per vocabulary, a matcher follows one sequence through it.
+
+Any class that implements these protocols can serve the runtime; no other module names a grammar library.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING, Protocol
+
+from rtlang_grammars.spec.constraint import Constraint
+
+if TYPE_CHECKING:  # clients describe constraints and need no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class GrammarMatcher(Protocol):
+    """Follows one sequence through a grammar. Owned by one request; not thread-safe, but matchers need no lock between them."""
+
+    @property
+    def is_accepting(self) -> bool:
+        """The text so far is complete: an end token is allowed here."""
+
+    @property
+    def is_terminated(self) -> bool:
+        """Complete, and nothing but an end token can follow."""
+
+    def accept_token(self, token_id: int) -> bool:
+        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
+
+    def rollback(self, num_tokens: int) -> None:
+        """Take back the last `num_tokens` accepted tokens."""
+
+    def fill_bitmask(self, row: NDArray[np.int32]) -> None:
+        """Write the allowed tokens: bit j % 32 of row[j // 32] set means token j is allowed.
+
+        `row` has ceil(vocab_size / 32) words and is wholly overwritten. End tokens are set exactly where `is_accepting`.
+        """
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens that must come next, in order; empty where there is a choice."""
+
+    def fork(self) -> GrammarMatcher:
+        """An independent matcher in the same state."""
+
+    def shortest_completion(self, limit: int) -> list[int] | None:
+        """Token ids of a short, not necessarily the shortest, completion, without the end token. Does not change the matcher.
+
+        None where no completion of at most `limit` tokens was found within the search budget.
+        """
+
+    def accepts(self, token_ids: list[int]) -> bool:
+        """Whether `token_ids` may follow in this order. Does not change the matcher."""
+
+
+class CompiledGrammar(Protocol):
+    """A constraint bound to one vocabulary. Immutable and shared between requests and threads."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimated memory in bytes, for caches bounded in bytes."""
+
+    def matcher(self) -> GrammarMatcher:
+        """A new matcher at the start of the text."""
+
+
+class GrammarBackend(Protocol):
+    """Compiles constraints for one vocabulary."""
+
+    def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> CompiledGrammar:
+        """Compile a constraint.
+
+        Args:
+            is_unwanted: may be set from any thread to stop the compile, where the backend supports it.
+        Raises:
+            GrammarError: the constraint is malformed, too large or not supported by this backend; or the compile was stopped.
+        """

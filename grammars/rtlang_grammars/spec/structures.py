@@ -1,0 +1,268 @@
+"""Structures: sequences, alternatives and repeats of constraints, and free text with tagged parts such as tool calls.
+
+The source of a constraint of kind STRUCTURE is the JSON text of a part. A part is a string (that text), a map with kind and source
+(a constraint), or a map with one of these shapes:
+
+- `{"sequence": [part, ...]}`: one after the other;
+- `{"any_of": [part, ...]}`: one of several;
+- `{"repeat": part, "min": 0, "max": null}`: again and again;
+- `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
+  free text in which a trigger only stands at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
+
+`sequence`, `any_of`, `repeat` and `tagged` make such constraints from texts and other constraints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.json_source import parsed
+
+MAX_NESTING = 32
+"""Maximum nesting of parts."""
+MAX_REPEATS = 10_000
+"""Maximum bound of a repeat."""
+MAX_COUNTED_TAGS = 64
+"""Maximum bound on the number of tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A fixed text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A constraint of another kind. It has the style of the whole."""
+
+    constraint: Constraint
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One after the other."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of several."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A part, `low` to `high` times; `high` None is unbounded."""
+
+    part: Part
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A part between two texts. The part and `end` are not both empty."""
+
+    begin: str
+    part: Part
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Free text with tags in it.
+
+    Attributes:
+        triggers: texts that begin a tag wherever they occur; every tag begins with exactly one of them, and none contains another.
+        low, high: bounds on the number of tags; `high` None is unbounded.
+        text_behind: text may follow the last of `high` tags.
+    """
+
+    tags: tuple[Tag, ...]
+    triggers: tuple[str, ...]
+    low: int
+    high: int | None
+    text_behind: bool
+
+
+Part: TypeAlias = Literal | Leaf | Sequence | AnyOf | Repeat | Tags
+
+
+def sequence(*parts: str | Constraint) -> Constraint:
+    """One part after the other; a string is that text.
+
+    Raises:
+        GrammarError: parts with schemas have different styles; this holds for all functions here.
+    """
+    return _constraint({"sequence": [_plain(part) for part in parts]}, parts)
+
+
+def any_of(*parts: str | Constraint) -> Constraint:
+    """One of several parts."""
+    return _constraint({"any_of": [_plain(part) for part in parts]}, parts)
+
+
+def repeat(part: str | Constraint, low: int = 0, high: int | None = None) -> Constraint:
+    """A part `low` to `high` times."""
+    return _constraint({"repeat": _plain(part), "min": low, "max": high}, [part])
+
+
+def tagged(
+    tags: Iterable[tuple[str, str | Constraint, str]],
+    *,
+    triggers: Iterable[str] = (),
+    low: int = 0,
+    high: int | None = None,
+    text_behind: bool = True,
+) -> Constraint:
+    """Free text with tags, each given as its beginning, its content and its end.
+
+    Args:
+        triggers: texts that only occur at the beginning of a tag; by default the beginnings of the tags.
+        low, high: bounds on the number of tags.
+        text_behind: False: the text ends with the last of `high` tags.
+    """
+    listed = list(tags)
+    plain: dict[str, Any] = {
+        "tags": [{"begin": begin, "part": _plain(part), "end": end} for begin, part, end in listed],
+        "min": low,
+        "max": high,
+        "text_behind": text_behind,
+    }
+    if given := list(triggers):
+        plain["triggers"] = given
+    return _constraint(plain, [part for _, part, _ in listed])
+
+
+def read_structure(source: str) -> Part:
+    """Read the source of a structure.
+
+    Raises:
+        GrammarError: malformed; the location is a JSON pointer.
+    """
+    return _part(parsed(source), "#", 0)
+
+
+def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
+    source = json.dumps(plain, ensure_ascii=False)
+    styles = {part.style for part in parts if isinstance(part, Constraint) and _has_schema(part)}
+    if len(styles) > 1:
+        raise GrammarError("parts with schemas have different styles; one style is allowed")
+    return Constraint(ConstraintKind.STRUCTURE, source, styles.pop() if styles else JsonStyle())
+
+
+def _has_schema(constraint: Constraint) -> bool:
+    if constraint.kind is not ConstraintKind.STRUCTURE:
+        return constraint.kind is ConstraintKind.JSON_SCHEMA
+    return f'"kind": "{ConstraintKind.JSON_SCHEMA}"' in constraint.source
+
+
+def _plain(part: str | Constraint) -> Any:
+    if isinstance(part, str):
+        return part
+    if part.kind is ConstraintKind.STRUCTURE:
+        return json.loads(part.source)
+    return {"kind": str(part.kind), "source": part.source}
+
+
+_KEYS = {
+    "kind": {"source"},
+    "sequence": set[str](),
+    "any_of": set[str](),
+    "repeat": {"min", "max"},
+    "tags": {"triggers", "min", "max", "text_behind"},
+}
+
+
+def _part(plain: Any, pointer: str, depth: int) -> Part:
+    if depth > MAX_NESTING:
+        raise GrammarError(f"nested too deeply: more than {MAX_NESTING} levels of parts", pointer)
+    if isinstance(plain, str):
+        return Literal(plain)
+    shapes = [key for key in _KEYS if isinstance(plain, dict) and key in plain]
+    if len(shapes) != 1:
+        raise GrammarError(f"a part is a string or a map with one of {', '.join(_KEYS)}", pointer)
+    shape = shapes[0]
+    unknown = plain.keys() - _KEYS[shape] - {shape}
+    if unknown:
+        raise GrammarError(f"unknown key {min(unknown, key=str)!r} beside {shape}", pointer)
+    match shape:
+        case "kind":
+            return _leaf(plain, pointer)
+        case "repeat":
+            low, high = _bounds(plain, pointer, MAX_REPEATS)
+            return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1), low, high)
+        case "tags":
+            return _tags(plain, pointer, depth)
+    parts = _list(plain[shape], f"{pointer}/{shape}")
+    if shape == "any_of" and not parts:
+        raise GrammarError("any_of = []: at least one part is needed", pointer)
+    read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1) for i, each in enumerate(parts))
+    return Sequence(read) if shape == "sequence" else AnyOf(read)
+
+
+def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
+    kinds = [kind for kind in ConstraintKind if kind is not ConstraintKind.STRUCTURE]
+    if plain["kind"] not in kinds or not isinstance(plain.get("source"), str):
+        raise GrammarError(f"a constraint has a kind ({', '.join(kinds)}) and a source, which is text", pointer)
+    return Leaf(Constraint(ConstraintKind(plain["kind"]), plain["source"]), pointer)
+
+
+def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
+    tags: list[Tag] = []
+    for i, each in enumerate(_list(plain["tags"], f"{pointer}/tags")):
+        here = f"{pointer}/tags/{i}"
+        if not isinstance(each, dict) or each.keys() != {"begin", "part", "end"}:
+            raise GrammarError("a tag is a map with begin, part and end", here)
+        part = _part(each["part"], f"{here}/part", depth + 1)
+        tags.append(Tag(_text(each["begin"], f"{here}/begin"), part, _text(each["end"], f"{here}/end")))
+    if not tags:
+        raise GrammarError("at least one tag is needed", pointer)
+    given = plain.get("triggers")
+    triggers = list(dict.fromkeys(tag.begin for tag in tags))
+    if given is not None:
+        triggers = [_text(each, f"{pointer}/triggers") for each in _list(given, f"{pointer}/triggers")]
+    for trigger in triggers:
+        if not trigger or any(trigger in other for other in triggers if other is not trigger):
+            raise GrammarError(f"the trigger {trigger!r} is empty or contained in another trigger", pointer)
+    for i, tag in enumerate(tags):
+        num = sum(tag.begin.startswith(trigger) for trigger in triggers)
+        if num != 1:
+            raise GrammarError(f"{tag.begin!r} begins with {num} of the triggers, not with one", f"{pointer}/tags/{i}")
+    low, high = _bounds(plain, pointer, MAX_COUNTED_TAGS)
+    text_behind = plain.get("text_behind", True)
+    if not isinstance(text_behind, bool):
+        raise GrammarError(f"text_behind = {text_behind!r}: true or false is allowed", pointer)
+    return Tags(tuple(tags), tuple(triggers), low, high, text_behind)
+
+
+def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | None]:
+    low, high = plain.get("min", 0), plain.get("max")
+    for value in (low, low if high is None else high):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise GrammarError(f"min and max: integers from 0 to {most} are allowed", pointer)
+    if high is not None and high < low:
+        raise GrammarError(f"max = {high}: at least min = {low} is allowed", pointer)
+    return low, high
+
+
+def _list(value: Any, pointer: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise GrammarError("a list is needed", pointer)
+    return value
+
+
+def _text(value: Any, pointer: str) -> str:
+    if not isinstance(value, str):
+        raise GrammarError("text is needed", pointer)
+    return value

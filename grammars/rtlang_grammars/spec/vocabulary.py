@@ -1,0 +1,65 @@
+"""A model's vocabulary: the bytes of every token, and which tokens are not text.
+
+Plain data without a tokenizer library, so that one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
+with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the model's output layer and never allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """Tokens by id.
+
+    Attributes:
+        token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
+        eos_token_ids: tokens that end a text; allowed exactly where a constraint is complete. May be empty.
+        special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
+        vocab_size: width of the model's logits, at least len(token_bytes).
+        tokenizer_json: the tokenizer in the format of the `tokenizers` library, set up to continue a text (no dummy prefix); used to spell
+            forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
+    Raises:
+        ValueError: an id lies outside the vocabulary; names the field.
+    """
+
+    token_bytes: tuple[bytes, ...]
+    eos_token_ids: frozenset[int]
+    special_token_ids: frozenset[int]
+    vocab_size: int
+    tokenizer_json: str | None = None
+    silent_ids: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.vocab_size < max(1, len(self.token_bytes)):
+            raise ValueError(f"vocab_size = {self.vocab_size}: at least {max(1, len(self.token_bytes))} is needed")
+        for name, ids in (("eos_token_ids", self.eos_token_ids), ("special_token_ids", self.special_token_ids)):
+            for token_id in ids:
+                if not 0 <= token_id < self.vocab_size:
+                    raise ValueError(f"{name} = {token_id}: ids from 0 to {self.vocab_size - 1} are allowed")
+        object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
+
+    @property
+    def num_mask_words(self) -> int:
+        """Words of one bitmask row: ceil(vocab_size / 32)."""
+        return (self.vocab_size + 31) // 32
+
+    def text_of(self, token_ids: Iterable[int]) -> bytes:
+        """The text of a sequence of tokens; end tokens and special tokens add nothing."""
+        silent = self.silent_ids
+        return b"".join(
+            self.token_bytes[token_id]
+            for token_id in token_ids
+            if token_id not in silent and token_id < len(self.token_bytes)
+        )
+
+    def ids_by_bytes(self) -> dict[bytes, int]:
+        """The lowest id that spells each byte string. Special and empty tokens are left out."""
+        silent = self.silent_ids
+        ids: dict[bytes, int] = {}
+        for token_id, text in enumerate(self.token_bytes):
+            if text and token_id not in silent:
+                ids.setdefault(text, token_id)
+        return ids

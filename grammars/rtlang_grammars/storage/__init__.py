@@ -1,0 +1,1 @@
+"""Compiled grammars and vocabulary indexes on disk."""

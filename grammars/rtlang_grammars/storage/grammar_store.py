@@ -1,0 +1,106 @@
+"""Compiled grammars on disk, for later processes.
+
+A grammar is stored if its compile took more than `min_seconds` (reading a file takes about as long as most compiles) and if all its rows
+can be made within bounds; see `serialize`. The key covers everything that the tables depend on: the canonical source, style, options and
+limits, the sources of this package, and the versions of its dependencies. The tables do not depend on a vocabulary. Errors are not
+stored, since some depend on the load of the machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import unicodedata
+from importlib import metadata
+from pathlib import Path
+
+from rtlang_grammars.lowering.compilation import Built, Compilation
+from rtlang_grammars.storage.disk_cache import KEY_BYTES, MAX_BYTES, CacheCounts, DiskCache, Entry
+from rtlang_grammars.storage.serialize import complete_rows, dump, load
+
+MIN_SECONDS = 0.002
+"""CPU time of a compile from which a file is written."""
+_MAX_UNFIT = 10_000
+
+
+class GrammarStore:
+    """Grammars in the files of one directory. Safe to use from several threads and processes. No method raises.
+
+    Attributes:
+        min_seconds: CPU time of a compile from which a file is written.
+    """
+
+    def __init__(self, directory: Path, max_bytes: int = MAX_BYTES, min_seconds: float = MIN_SECONDS) -> None:
+        revision()  # of the sources as they are when they are loaded
+        self._cache, self.min_seconds = DiskCache(directory, max_bytes), min_seconds
+        self._unfit: set[bytes] = set()  # keys of grammars that could not be stored; not tried again
+
+    @property
+    def counts(self) -> CacheCounts:
+        """Counts of lookups and writes in this process."""
+        return self._cache.counts
+
+    def find(self, compilation: Compilation) -> Built | None:
+        """Look up a compiled grammar; None where there is none."""
+        key = _key(compilation)
+        entry = self._cache.get(key)
+        if entry is None:
+            return None
+        try:
+            return _built(entry, compilation)
+        except Exception as error:  # an intact file that `_entry` did not write
+            self._cache.reject(key, f"{type(error).__name__}: {error}")
+            return None
+
+    def put(self, compilation: Compilation, built: Built) -> None:
+        """Store a compiled grammar, on a thread of the cache."""
+        key = _key(compilation)
+
+        def make() -> Entry | None:
+            self._unfit.add(key)
+            entry = _entry(compilation, built)
+            if entry is not None:
+                self._unfit.discard(key)
+            return entry
+
+        if key not in self._unfit and len(self._unfit) < _MAX_UNFIT:
+            self._cache.offer(key, make)
+
+    def flush(self) -> None:
+        """Wait until all pending grammars are written or given up."""
+        self._cache.flush()
+
+
+@functools.cache
+def revision() -> str:
+    """A digest of the code that makes tables and of its dependencies."""
+    digest = hashlib.blake2b(digest_size=16)
+    root = Path(__file__).parents[1]
+    for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".lark")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    versions = [sys.version, sys.byteorder, unicodedata.unidata_version]
+    versions += [metadata.version(name) for name in ("numpy", "numba", "regex", "idna", "jsonschema-specifications")]
+    digest.update("\n".join(versions).encode())
+    return digest.hexdigest()
+
+
+def _key(compilation: Compilation) -> bytes:
+    """A digest that differs wherever the tables may differ."""
+    text = f"{revision()}\n{compilation.identity}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
+
+
+def _entry(compilation: Compilation, built: Built) -> Entry | None:
+    """A grammar as plain data; None where not every row can be made within bounds."""
+    if not complete_rows(built.tables):
+        return None
+    dumped = dump(built.tables, compilation.base_tables)
+    return None if dumped is None else ({"tables": dumped[0], **built.to_plain()}, dumped[1])
+
+
+def _built(entry: Entry, compilation: Compilation) -> Built:
+    plain, arrays = entry
+    tables = compilation.new_tables()
+    load(plain["tables"], arrays, tables)
+    return compilation.from_plain(plain, tables)

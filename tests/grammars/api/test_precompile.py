@@ -1,0 +1,199 @@
+"""Code ahead of time: after a warm-up a process compiles nothing more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+
+from rtlang_grammars.api import precompile
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+
+ROOT = Path(__file__).parents[3]
+CODE = """
+import sys
+sys.path[:0] = [{paths}]
+from rtlang_grammars.api.precompile import precompile
+assert precompile() > 0
+from numba.core import event
+from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.vocabulary import Vocabulary
+import numpy as np
+vocabulary = Vocabulary((b"a", b"b", b'"', b"{{", b"}}", b":", b"ab", b""), frozenset((7,)), frozenset((7,)), 8)
+with event.install_recorder("numba:compile") as recorder:
+    backend = RtlangBackend.create(vocabulary)
+    row = np.zeros(1, dtype=np.int32)
+    for kind, source in [("regex", "a+b"), ("lark", 'start: "a" start "b" | "b"'), ("json_schema", '{{"type": "string", "minLength": 1}}')]:
+        matcher = backend.compile(Constraint(ConstraintKind(kind), source)).matcher()
+        for token in matcher.shortest_completion(50):
+            matcher.fill_bitmask(row)
+            matcher.forced_tokens()
+            assert matcher.accept_token(token)
+        assert matcher.is_accepting
+assert not recorder.buffer, [str(each) for _, each in recorder.buffer][:5]
+"""
+
+
+def test_nothing_is_compiled_after_a_warm_up(tmp_path: Path) -> None:
+    # From nothing: what an earlier run left on disk would hide what the warm-up leaves out.
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "RTLANG_CACHE_DIR": str(tmp_path / "tries")}
+    paths = ", ".join(repr(str(ROOT / part)) for part in ("", "kernels", "grammars", "grammars/benchmarks"))
+    found = subprocess.run(
+        [sys.executable, "-c", CODE.format(paths=paths)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert found.returncode == 0, found.stderr[-2000:]
+
+
+SMALL = Constraint(ConstraintKind.REGEX, "a+b")
+LARGE = Constraint(ConstraintKind.CHOICE, json.dumps(["x" * 50] * 100))
+AMBIGUOUS = Constraint(ConstraintKind.LARK, 'start: start start | "a"')
+
+
+class Process:
+    """What `begin` starts, at work until `is_done` is set."""
+
+    started: ClassVar[list[Process]] = []
+
+    def __init__(self, command: list[str], *, env: dict[str, str], start_new_session: bool, **_: object) -> None:
+        assert start_new_session
+        self.command = command
+        self.is_done = threading.Event()
+        Process.started.append(self)
+
+    def wait(self, timeout: float) -> None:
+        assert timeout > 0
+        assert self.is_done.wait(60)
+
+
+@pytest.fixture
+def nothing_on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(Process, "started", [])
+    monkeypatch.setattr(precompile, "_when_done", None)
+    monkeypatch.setattr(precompile.native_code, "is_any_missing_on_disk", lambda: True)
+    monkeypatch.setattr(precompile.subprocess, "Popen", Process)
+    yield
+    for process in Process.started:
+        process.is_done.set()
+    while_watched()
+    assert not precompile.native_code.is_interpreted()
+
+
+def never() -> None:
+    raise AssertionError("it was ready")
+
+
+def while_watched() -> None:
+    """Wait until what was started is over."""
+    for thread in threading.enumerate():
+        if thread.name == "rtlang-grammar-code":
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def test_what_is_on_disk_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    precompile.precompile()
+    assert not precompile.native_code.is_any_missing_on_disk()
+    monkeypatch.setattr(precompile, "_when_done", None)
+    assert not precompile.start_background_compile()
+    assert precompile.is_ready(100, SMALL, never)
+    assert not precompile.native_code.is_interpreted()
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_what_is_missing_is_compiled_by_one_process_at_a_time() -> None:
+    assert precompile.is_ready(100_000, SMALL, never)
+    for number in (1, 2):
+        assert precompile.start_background_compile(("a.module",))
+        assert not precompile.start_background_compile()
+        assert len(Process.started) == number
+        assert Process.started[-1].command[0] == sys.executable
+        assert "compile_all(('a.module',))" in Process.started[-1].command[-1]
+        Process.started[-1].is_done.set()
+        while_watched()  # the next is started where this one has failed
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_a_small_constraint_is_interpreted_until_the_code_is_there() -> None:
+    precompile.start_background_compile()
+    for _ in range(2):
+        assert precompile.is_ready(precompile.MAX_INTERPRETED_TOKENS, SMALL, never)
+        assert precompile.native_code.is_interpreted()
+    Process.started[0].is_done.set()
+    while_watched()
+    assert not precompile.native_code.is_interpreted()
+    assert precompile.is_ready(100, SMALL, never)
+    assert not precompile.native_code.is_interpreted()
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+@pytest.mark.parametrize(
+    ("vocab_size", "constraint"), [(precompile.MAX_INTERPRETED_TOKENS + 1, SMALL), (100, LARGE), (100, AMBIGUOUS)]
+)
+def test_what_takes_python_long_waits_for_the_code(vocab_size: int, constraint: Constraint) -> None:
+    precompile.start_background_compile()
+    assert precompile.is_ready(100, SMALL, never)
+    was_interpreted: list[bool] = []
+    for _ in range(2):
+        assert not precompile.is_ready(
+            vocab_size, constraint, lambda: was_interpreted.append(precompile.native_code.is_interpreted())
+        )
+    assert precompile.native_code.is_interpreted()
+    assert was_interpreted == []
+    Process.started[0].is_done.set()
+    while_watched()
+    assert was_interpreted == [False, False]
+    assert precompile.is_ready(vocab_size, constraint, never)
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_a_process_that_nobody_can_watch_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        assert precompile.start_background_compile()
+    assert precompile.is_ready(100_000, LARGE, never)
+
+
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_where_no_process_can_be_started_everyone_compiles_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError("sys.executable")
+
+    monkeypatch.setattr(precompile.subprocess, "Popen", fail)
+    assert not precompile.start_background_compile()
+    assert precompile.is_ready(100, SMALL, never)
+    assert not precompile.native_code.is_interpreted()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("nothing_on_disk")
+def test_a_fork_runs_compiled_code() -> None:
+    precompile.start_background_compile()
+    assert precompile.is_ready(100, SMALL, never)
+    child = os.fork()
+    if not child:
+        os._exit(int(precompile.native_code.is_interpreted() or precompile._when_done is not None))
+    assert os.waitpid(child, 0)[1] == 0
+    assert precompile.native_code.is_interpreted()
+
+
+def test_other_modules_are_compiled_first_and_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(precompile, "precompile", lambda: done.append("grammars"))
+    monkeypatch.setattr(precompile.gc, "disable", lambda: None)
+    monkeypatch.setitem(sys.modules, "ahead_of_time", SimpleNamespace(compile_ahead=lambda: done.append("kernels")))
+    precompile.compile_all(("no.such.module", "ahead_of_time"))
+    assert done == ["kernels", "grammars"]

@@ -1,0 +1,45 @@
+"""The benchmark command, on a tiny tokenizer and two schemas."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import tokenizers
+
+from rtlang_grammars_bench import speed
+
+
+def tiny_tokenizer(path: Path) -> Path:
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    model = tokenizers.models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[])
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    tokenizer.save(str(path))
+    return path
+
+
+def test_the_command_judges_and_measures_every_backend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"schema": {"type": "integer"}, "tests": [{"data": 12, "valid": True}, {"data": "x", "valid": False}]},
+        {"schema": {"enum": ["é", None]}, "tests": [{"data": "é", "valid": True}, {"data": 1, "valid": False}]},
+    ]
+    schemas = tmp_path / "schemas.jsonl.gz"
+    with gzip.open(schemas, "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    speed.main(["--tokenizer", str(tiny_tokenizer(tmp_path / "tokenizer.json")), "--schemas", str(schemas)])
+    printed = capsys.readouterr().out
+    for name in ("rtlang", "llguidance"):
+        assert f"{name}: 2 compiled, 2 invalid rejected, 2 valid accepted" in printed
+    assert "times over the 2 schemas that all compiled" in printed
+
+
+def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"▁日": 0}, merges=[]))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    with pytest.raises(ValueError, match="byte-level"):
+        speed.byte_level_vocabulary(tmp_path / "tokenizer.json")

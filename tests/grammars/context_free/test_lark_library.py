@@ -1,0 +1,195 @@
+"""Ready grammars against samples, the lark library, and the standard library's readers."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import csv
+import email.parser
+import email.policy
+import functools
+import io
+import json
+import random
+import xml.etree.ElementTree
+from collections.abc import Callable
+
+import lark
+import pytest
+
+from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.completion.search import CompletionSearch
+from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.context_free.cfg import Cfg, Token
+from rtlang_grammars.context_free.lark_library import LIBRARY, library_constraint, library_grammar
+from rtlang_grammars.context_free.lark_reader import read_lark
+from rtlang_grammars.context_free.left_recursion import left_recursive_rules
+from rtlang_grammars.regular.string_formats.formats import format_language
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
+from tests.support.cfg_membership import cfg_accepts
+from tests.support.library_samples import BAD, GOOD
+from tests.support.vocabularies import random_text, small_vocabulary, spell
+
+VOCABULARY = small_vocabulary()
+END = min(VOCABULARY.eos_token_ids)
+SEARCH = CompletionSearch(VOCABULARY)
+
+REFUSED = {"python_subset": "it tells names from keywords by a lookahead, which llguidance does not have"}
+"""Grammars that llguidance does not take."""
+
+TAKEN = [
+    (backend, name)
+    for backend in ("rtlang", "llguidance")
+    for name in LIBRARY
+    if backend == "rtlang" or name not in REFUSED
+]
+
+
+@functools.cache
+def backend_of(backend: str) -> GrammarBackend:
+    return create_backend(backend, VOCABULARY, SEARCH)
+
+
+@functools.cache
+def compiled(backend: str, name: str) -> CompiledGrammar:
+    return backend_of(backend).compile(library_constraint(name))
+
+
+@functools.cache
+def parser(name: str) -> lark.Lark:
+    return lark.Lark(library_grammar(name), parser="earley", lexer="dynamic_complete" if name != "json" else "dynamic")
+
+
+def matches(backend: str, name: str, text: str, rng: random.Random | None = None) -> bool:
+    return compiled(backend, name).matcher().accepts([*spell(VOCABULARY, text, rng), END])
+
+
+@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in GOOD[taken[1]]])
+def test_good_texts_match_however_they_are_spelled(backend: str, name: str, text: str) -> None:
+    assert matches(backend, name, text)
+    for seed in range(5):
+        assert matches(backend, name, text, random.Random(seed))
+    parser(name).parse(text)
+
+
+@pytest.mark.parametrize(("backend", "name", "text"), [(*taken, text) for taken in TAKEN for text in BAD[taken[1]]])
+def test_bad_texts_do_not_match(backend: str, name: str, text: str) -> None:
+    assert not matches(backend, name, text)
+    with pytest.raises(lark.exceptions.LarkError):
+        parser(name).parse(text)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_backend_lacks_is_refused(name: str) -> None:
+    with pytest.raises(GrammarError):
+        compiled("llguidance", name)
+
+
+@pytest.mark.parametrize(("backend", "name"), TAKEN)
+def test_generated_texts_parse(backend: str, name: str) -> None:
+    for seed in range(8):
+        rng = random.Random(seed)
+        matcher = compiled(backend, name).matcher()
+        path = SEARCH.find(matcher, 40)
+        assert path is not None
+        text = random_text(VOCABULARY, matcher, TokenBudget(SEARCH, path), 40, rng)
+        if name == "json":
+            json.loads(text)
+        elif name == "csv":
+            assert list(csv.reader(io.StringIO(text), strict=True)) or not text.strip("\n")
+        else:
+            parser(name).parse(text)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(KeyError, match="sql_select"):
+        library_grammar("nothing")
+
+
+@functools.cache
+def grammar(name: str) -> Cfg:
+    return read_lark(library_grammar(name))
+
+
+def samples(name: str, count: int) -> list[str]:
+    """Random texts of a grammar, by random choices that tend to the shorter alternative when they are deep."""
+    cfg, rng = grammar(name), random.Random(name)
+
+    def expand(rule: int, depth: int) -> str:
+        ways = cfg.rules[rule].alternatives
+        way = (
+            rng.choice(ways) if depth < 14 else min(ways, key=lambda each: sum(not isinstance(s, Token) for s in each))
+        )
+        parts = []
+        for symbol in way:
+            if isinstance(symbol, Token):
+                parts += cfg.terminals[symbol.terminal].language.samples(rng, 1)
+            else:
+                parts.append(expand(symbol.rule, depth + 1))
+        return "".join(parts)
+
+    texts: list[str] = []
+    while len(texts) < count:
+        try:
+            text = expand(cfg.start, 0)
+        except RecursionError:
+            continue
+        if len(text) < 250:
+            texts.append(text)
+    return texts
+
+
+def read_ini(text: str) -> None:
+    configparser.ConfigParser(strict=False, interpolation=None).read_string(text)
+
+
+def read_email(text: str) -> None:
+    message = email.parser.Parser(policy=email.policy.default).parsestr(text + "\n\n")
+    assert not message.defects
+    for name in ("From", "To", "Cc"):
+        for address in message[name].addresses if message[name] else ():
+            assert "@" in address.addr_spec
+
+
+def read_url(text: str) -> None:
+    language = format_language("uri")
+    assert language is not None
+    assert language.accepts(text)
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "python_subset": ast.parse,
+    "xml_subset": xml.etree.ElementTree.fromstring,
+    "ini": read_ini,
+    "email_header": read_email,
+    "url": read_url,
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in GOOD[name]])
+def test_good_texts_are_in_the_grammar_that_was_read(name: str, text: str) -> None:
+    assert cfg_accepts(grammar(name), text)
+    parser(name).parse(text)
+    if name in READERS:
+        READERS[name](text)
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in LIBRARY for text in BAD[name]])
+def test_bad_texts_are_not_in_the_grammar_that_was_read(name: str, text: str) -> None:
+    assert not cfg_accepts(grammar(name), text)
+    with pytest.raises(lark.exceptions.LarkError):
+        parser(name).parse(text)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_each_grammar_has_samples_enough_and_no_left_recursion(name: str) -> None:
+    assert len(GOOD[name]) >= 6
+    assert len(BAD[name]) >= 6
+    assert not left_recursive_rules(grammar(name))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_random_texts_are_what_the_standard_reader_takes(name: str) -> None:
+    for text in samples(name, 25):
+        READERS[name](text)

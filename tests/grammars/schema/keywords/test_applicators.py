@@ -1,0 +1,84 @@
+"""Disjunctions: how many cases they come to, and that the cases are right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from rtlang_grammars.schema.compiler import compile_shapes
+from rtlang_grammars.schema.reading.options import SchemaOptions
+from rtlang_grammars.schema.reading.report import KeywordStatus
+from rtlang_grammars.spec.errors import GrammarError
+from tests.support.shape_interpreter import shape_accepts
+
+KINDS = [f"k{index}" for index in range(14)]
+
+
+def _if(index: int, required: bool) -> dict[str, Any]:
+    condition: dict[str, Any] = {"properties": {"kind": {"const": KINDS[index]}}}
+    if required:
+        condition["required"] = ["kind"]
+    return {"if": condition, "then": {"required": [f"x{index}"]}, "else": {"properties": {f"x{index}": False}}}
+
+
+def _branch(index: int) -> dict[str, Any]:
+    return {
+        "properties": {"kind": {"const": KINDS[index]}, f"x{index}": {"type": "integer"}, "c": {"maxLength": index}}
+    }
+
+
+CHAINS: dict[str, Any] = {
+    "conditions": {
+        "properties": {"kind": {"enum": KINDS}},
+        "required": ["kind"],
+        "allOf": [_if(i, False) for i in range(14)],
+    },
+    "conditions on presence": {"properties": {"kind": {"enum": KINDS}}, "allOf": [_if(i, True) for i in range(14)]},
+    "branches in a context": {"required": ["kind"], "oneOf": [_branch(i) for i in range(14)]},
+    "branches below allOf": {"required": ["kind"], "allOf": [{"oneOf": [_branch(i) for i in range(14)]}]},
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_on_one_property_take_a_case_for_each_of_its_values(name: str) -> None:
+    schema = {"type": "object", **CHAINS[name]}
+    graph = compile_shapes(schema)
+    assert graph.report.is_exact
+    assert len(graph.shapes[graph.root].alternatives) <= len(KINDS) + 1
+    oracle = Draft202012Validator(schema)
+    values: list[dict[str, Any]] = [{}, {"x1": 1}, {"kind": "other"}]
+    for kind in ("k0", "k1", "k13"):
+        values += [
+            {"kind": kind},
+            {"kind": kind, "x1": 1},
+            {"kind": kind, "x13": "a"},
+            {"kind": kind, "c": "aa", "x0": 0},
+        ]
+    for value in values:
+        assert shape_accepts(graph, value) is oracle.is_valid(value), value
+
+
+def test_branches_that_are_too_many_to_tell_apart_are_reported_and_never_narrowed() -> None:
+    schema = {
+        "type": "object",
+        "oneOf": [{"properties": {f"x{i}": {"type": "integer"}, f"y{i}": {"minimum": i}}} for i in range(30)],
+    }
+    graph = compile_shapes(schema, options=SchemaOptions(max_alternatives=64))
+    assert [each.keyword for each in graph.report.with_status(KeywordStatus.CHECKED)] == ["oneOf"]
+    only_one = {f"x{i}": "no" for i in range(29)}
+    assert Draft202012Validator(schema).is_valid(only_one)
+    assert shape_accepts(graph, only_one)
+
+
+def test_conjunctions_of_too_many_cases_are_refused_with_their_place() -> None:
+    cases = [{"anyOf": [{"required": [f"a{index}"]}, {"required": [f"b{index}"]}]} for index in range(13)]
+    with pytest.raises(GrammarError, match="more than 4096 cases") as caught:
+        compile_shapes({"properties": {"p": {"type": "object", "allOf": cases}}})
+    assert caught.value.location == "#/properties/p"
+
+
+def test_a_thousand_constants_are_one_list() -> None:
+    graph = compile_shapes({"anyOf": [{"const": f"v{index}"} for index in range(1000)]})
+    assert len(graph.shapes[graph.root].alternatives) == 1
