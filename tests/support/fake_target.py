@@ -18,12 +18,12 @@ from typing import Self
 
 from rtlang.errors import AbortedError, DeadlineError, DependencyError, EngineDeadError, GraphError, RtlangError
 from rtlang.events import (
+    Completion,
     Event,
     GraphFailed,
     GraphFinished,
     NodeFailed,
     NodeFinished,
-    TableCompletion,
     TextDelta,
     Timing,
     TokenLogprob,
@@ -58,7 +58,7 @@ class Call:
         return self.node.name
 
 
-Script = Callable[[Call], "str | TableCompletion | RtlangError"]
+Script = Callable[[Call], "str | Completion | RtlangError"]
 
 
 def answer(prompt: str, name: str | None, choice: int = 0) -> str:
@@ -121,7 +121,7 @@ class FakeRun:
         self.ended = threading.Event()
         self._waiting: dict[int, Node] = dict(self.nodes)
         self._sequences: dict[int, str] = {}
-        self._texts: dict[int, tuple[TableCompletion, ...]] = {}
+        self._texts: dict[int, tuple[Completion, ...]] = {}
         self._errors: dict[int, RtlangError] = {}
         self._usage = Usage()
 
@@ -229,13 +229,13 @@ class FakeRun:
         )
 
     @staticmethod
-    def _complete(node: Node, reply: str | TableCompletion) -> TableCompletion:
-        if isinstance(reply, TableCompletion):
+    def _complete(node: Node, reply: str | Completion) -> Completion:
+        if isinstance(reply, Completion):
             return reply
         token_ids = tuple(map(ord, reply))
         wants = isinstance(node, Generate) and node.params.logprobs is not None
         logprobs = tuple(TokenLogprob(token_id, -0.5) for token_id in token_ids) if wants else None
-        return TableCompletion(reply, token_ids, FinishReason.STOP, None, logprobs)
+        return Completion(reply, token_ids, FinishReason.STOP, None, logprobs)
 
     def _render(self, node: Text) -> str:
         pieces = []

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from rtlang.errors import AbortedError, GraphError, RtlangError
-from rtlang.events import GraphFailed, GraphFinished, NodeFinished, TableCompletion, TextDelta, Timing
+from rtlang.events import Completion, GraphFailed, GraphFinished, NodeFinished, TextDelta, Timing
 from rtlang.lang.graph import Generate, Node, RequestGraph
 from rtlang.lang.target import Listener
 from rtlang.params import FinishReason, Usage
@@ -57,7 +57,7 @@ class ScriptedRun:
         elif not self.is_open:
             self.has_ended = True
             text, usage = "".join(self.pieces), Usage(1, 0, len(self.pieces))
-            done = TableCompletion(text, tuple(range(1, len(self.pieces) + 1)), FinishReason.LENGTH)
+            done = Completion(text, tuple(range(1, len(self.pieces) + 1)), FinishReason.LENGTH)
             name = node.name or "text"
             self.listener(NodeFinished(self._graph_id, node.node_id, node.name, (done,), usage, Timing()))
             self.listener(GraphFinished(self._graph_id, {name: text}, usage))

@@ -1,4 +1,4 @@
-"""Process settings under which masks are timed: those of a serving runtime (`rtlang.runtime.process_settings`).
+"""Process settings under which masks are timed: those of a serving runtime (`rtlang.runtime.process`).
 
 The library can be measured without rtlang, so the values are repeated here.
 """

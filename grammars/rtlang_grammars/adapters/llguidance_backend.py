@@ -154,7 +154,7 @@ class LLGuidanceMatcher:
             self._has_ended = False
             num_tokens -= 1
         if num_tokens and not self._matcher.rollback(num_tokens):
-            raise ValueError(f"num_tokens = {num_tokens}: {self._matcher.get_error()}")
+            raise ValueError(f"num_tokens = {num_tokens}: {self._matcher.get_error().splitlines()[0]}")
 
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous.

@@ -41,8 +41,8 @@ class TokenBudget:
             token_id: an allowed token, not an end token.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
-            `token_id`, or the first token of the current path. None where the text was complete and the token would have begun something that
-            cannot be completed in time: the text ends here, and the matcher is unchanged.
+            `token_id`, or the first token of the current path. None where the text was complete and the token would have begun something
+            that cannot be completed in time: the text ends here, and the matcher is unchanged.
         Raises:
             GrammarError: `token_id` is not allowed.
         """

@@ -10,7 +10,7 @@ import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
-from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_KEPT_BYTES, LongTextError, Room
+from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError, Room
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
@@ -57,7 +57,7 @@ def test_an_end_that_is_too_long_is_none_and_takes_no_memory(name: str) -> None:
         assert matcher.closing_bytes() is None
         assert matcher.shortest_completion(1 << 24) is None
         assert SEARCH.find(matcher, 4096) is None
-        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_KEPT_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_CACHED_BYTES
     finally:
         tracemalloc.stop()
 
