@@ -6,7 +6,7 @@ import os
 import signal
 from dataclasses import fields
 
-from rtlang_grammars import limits
+from rtlang_grammars.spec import limits
 
 # The kernels for a GPU run in triton's interpreter, which is chosen when triton is first imported, by whatever test file that is.
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.

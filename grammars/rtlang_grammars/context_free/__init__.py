@@ -1,1 +1,1 @@
-"""Context-free grammars over regular terminals: the data, what can be asked of them, and the readers of Lark and GBNF sources."""
+"""Context-free grammars over regular terminals: the data structure, its analyses, and readers for Lark, GBNF and W3C EBNF."""

@@ -1,8 +1,8 @@
-"""Context-free grammars as plain data, over terminals that are regular languages.
+"""Context-free grammars as plain data, with regular languages as terminals.
 
-A grammar is a tuple of rules, each with alternatives, each a tuple of symbols: a terminal by its index or a rule by its index. The
-language is that of all derivations; there is no lexer, no longest match and no precedence, and whatever may be ignored between tokens is in
-the rules. No terminal accepts the empty text. Everything here is a pure function and leaves its argument as it is.
+A grammar is a tuple of rules; a rule has alternatives, each a tuple of symbols that refer to a terminal or a rule by index. The language
+is the set of all derivations: there is no lexer, no longest match and no precedence, and ignored terminals are spelled out in the rules.
+No terminal matches the empty string. All functions are pure.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rtlang_grammars.spec.limits import Budget
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A symbol: a text of the terminal with this index."""
+    """A terminal symbol, by index."""
 
     terminal: int
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A symbol: a text of the rule with this index."""
+    """A nonterminal symbol, by the index of its rule."""
 
     rule: int
 
@@ -38,12 +38,12 @@ Alternative: TypeAlias = tuple[Symbol, ...]
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A regular language of non-empty texts.
+    """A regular language of nonempty strings.
 
     Attributes:
         name: for messages and reports.
-        language: its texts. Assertions in it see only the text of the terminal itself.
-        priority: as the source gives it; it does not change which texts are in the language.
+        language: its strings. Its assertions see only the terminal's own string.
+        priority: as given in the source; it does not affect the language.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A name, and the alternatives for it. Without alternatives it matches nothing; the empty alternative is the empty text."""
+    """A nonterminal and its alternatives. Without alternatives it is the empty language; the empty alternative is the empty string."""
 
     name: str
     alternatives: tuple[Alternative, ...]
@@ -64,8 +64,8 @@ class Cfg:
     """A context-free grammar.
 
     Attributes:
-        terminals, rules: what symbols refer to by index.
-        start: the index of the rule for a whole text.
+        terminals, rules: the targets of the indices in symbols.
+        start: the index of the start rule.
     """
 
     terminals: tuple[Terminal, ...]
@@ -74,23 +74,23 @@ class Cfg:
 
 
 def nullable_rules(cfg: Cfg) -> frozenset[int]:
-    """The rules that match the empty text."""
-    return _derived(cfg, lambda symbol: False)
+    """The rules that match the empty string."""
+    return _rules_deriving(cfg, lambda symbol: False)
 
 
 def productive_rules(cfg: Cfg, budget: Budget | None = None) -> frozenset[int]:
-    """The rules that match any text at all.
+    """The rules that match at least one string.
 
     Raises:
-        GrammarError: the budget ran out while terminals were looked at.
+        GrammarError: the budget ran out while testing terminals for emptiness.
     """
     budget = budget or Budget()
     alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
-    return _derived(cfg, lambda symbol: alive[symbol.terminal])
+    return _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
 
 
-def _derived(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
-    """The rules with an alternative all of whose tokens and rules hold."""
+def _rules_deriving(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
+    """The least set of rules with an alternative of tokens that satisfy `holds` and of rules in the set."""
     missing: list[int] = []
     owner: list[int] = []
     users: dict[int, list[int]] = {}
@@ -120,34 +120,34 @@ def _derived(cfg: Cfg, holds: Callable[[Token], bool]) -> frozenset[int]:
 
 
 def reachable_rules(cfg: Cfg) -> frozenset[int]:
-    """The rules that a text of the start rule may use, the start rule among them."""
+    """The rules that are reachable from the start rule, itself included."""
     found = {cfg.start}
-    waiting = [cfg.start]
-    while waiting:
-        for alternative in cfg.rules[waiting.pop()].alternatives:
+    worklist = [cfg.start]
+    while worklist:
+        for alternative in cfg.rules[worklist.pop()].alternatives:
             for symbol in alternative:
                 if isinstance(symbol, Call) and symbol.rule not in found:
                     found.add(symbol.rule)
-                    waiting.append(symbol.rule)
+                    worklist.append(symbol.rule)
     return frozenset(found)
 
 
-def pruned(cfg: Cfg, budget: Budget | None = None) -> Cfg:
-    """The same language without what cannot be part of any text, without repeated alternatives and without rules for themselves alone.
+def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
+    """Remove unproductive and unreachable symbols, duplicate alternatives and alternatives A -> A. The language is unchanged.
 
     Raises:
-        GrammarError: nothing can match, or the budget ran out.
+        GrammarError: the language is empty, or the budget ran out.
     """
     budget = budget or Budget()
     alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
-    productive = _derived(cfg, lambda symbol: alive[symbol.terminal])
+    productive = _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
     if cfg.start not in productive:
-        raise GrammarError("nothing can match this grammar: no text can be made of its start rule")
+        raise GrammarError("nothing can match this grammar: its start rule derives no string")
 
     def is_alive(symbol: Symbol) -> bool:
         return alive[symbol.terminal] if isinstance(symbol, Token) else symbol.rule in productive
 
-    kept = [
+    retained = [
         Rule(
             rule.name,
             tuple(
@@ -161,17 +161,17 @@ def pruned(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         for index, rule in enumerate(cfg.rules)
     ]
     budget.check()
-    return _renumbered(Cfg(cfg.terminals, tuple(kept), cfg.start))
+    return _renumber(Cfg(cfg.terminals, tuple(retained), cfg.start))
 
 
-def _renumbered(cfg: Cfg) -> Cfg:
-    """Only what can be reached, in the order of first use; the start rule is the first."""
+def _renumber(cfg: Cfg) -> Cfg:
+    """Keep what is reachable and number it by first use; the start rule becomes rule 0."""
     rules: dict[int, int] = {cfg.start: 0}
     terminals: dict[int, int] = {}
-    waiting = deque([cfg.start])
+    worklist = deque([cfg.start])
     made: list[Rule] = []
-    while waiting:
-        rule = cfg.rules[waiting.popleft()]
+    while worklist:
+        rule = cfg.rules[worklist.popleft()]
         alternatives: list[Alternative] = []
         for alternative in rule.alternatives:
             symbols: list[Symbol] = []
@@ -181,15 +181,20 @@ def _renumbered(cfg: Cfg) -> Cfg:
                     continue
                 if symbol.rule not in rules:
                     rules[symbol.rule] = len(rules)
-                    waiting.append(symbol.rule)
+                    worklist.append(symbol.rule)
                 symbols.append(Call(rules[symbol.rule]))
             alternatives.append(tuple(symbols))
         made.append(Rule(rule.name, tuple(alternatives)))
     return Cfg(tuple(cfg.terminals[index] for index in terminals), tuple(made), 0)
 
 
-def components(num_nodes: int, edges: Callable[[int], Iterable[int]]) -> list[list[int]]:
-    """Strongly connected components of a graph, each after those that it leads to. Source: Tarjan 1972, with an explicit stack."""
+def strongly_connected_components(num_nodes: int, edges: Callable[[int], Iterable[int]]) -> list[list[int]]:
+    """Return the strongly connected components of a graph in reverse topological order. Source: Tarjan 1972, with an explicit stack.
+
+    Args:
+        num_nodes: nodes are numbered from 0.
+        edges: the successors of a node.
+    """
     number = [-1] * num_nodes
     low = [0] * num_nodes
     is_open = [False] * num_nodes
@@ -230,27 +235,29 @@ def components(num_nodes: int, edges: Callable[[int], Iterable[int]]) -> list[li
 
 
 def shortest_lengths(cfg: Cfg, budget: Budget | None = None) -> tuple[int | None, ...]:
-    """The bytes of a shortest text of each rule; None where it has no text. Source: Knuth 1977.
+    """The number of bytes of a shortest string of each rule; None if it has no string. Source: Knuth 1977.
 
     Raises:
         GrammarError: the budget ran out.
     """
-    return tuple(None if way is None else way[0] for way in _shortest(cfg, _shortest_tokens(cfg, budget or Budget())))
+    return tuple(
+        None if way is None else way[0] for way in _shortest_derivations(cfg, _shortest_tokens(cfg, budget or Budget()))
+    )
 
 
 def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 << 16) -> tuple[bytes | None, ...]:
-    """A shortest text of each rule in UTF-8, with the fewest bytes; None where there is none of at most `max_bytes`.
+    """A string with the fewest UTF-8 bytes for each rule; None if there is none of at most `max_bytes`.
 
     Raises:
         GrammarError: the budget ran out.
     """
     budget = budget or Budget()
     tokens = _shortest_tokens(cfg, budget)
-    ways = _shortest(cfg, tokens)
+    alternatives = _shortest_derivations(cfg, tokens)
     words: list[bytes | None] = [None] * len(cfg.rules)
-    order = sorted((way[2], index) for index, way in enumerate(ways) if way is not None and way[0] <= max_bytes)
-    for _, index in order:  # what a shortest text is made of was settled before it
-        way = ways[index]
+    order = sorted((way[2], index) for index, way in enumerate(alternatives) if way is not None and way[0] <= max_bytes)
+    for _, index in order:  # by rank: the parts of a derivation come before it
+        way = alternatives[index]
         assert way is not None
         parts: list[bytes] = []
         for symbol in way[1]:
@@ -262,8 +269,8 @@ def shortest_words(cfg: Cfg, budget: Budget | None = None, max_bytes: int = 1 <<
     return tuple(words)
 
 
-def _shortest(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tuple[int, Alternative, int] | None]:
-    """For each rule: the length, the alternative that has it, and a rank that is higher than those of all rules in it."""
+def _shortest_derivations(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tuple[int, Alternative, int] | None]:
+    """For each rule: the least length, an alternative that attains it, and a rank above the ranks of all rules in that alternative."""
     missing: list[int] = []
     lengths: list[int] = []
     owner: list[tuple[int, Alternative]] = []
@@ -304,7 +311,7 @@ def _shortest_tokens(cfg: Cfg, budget: Budget) -> list[bytes | None]:
 
 
 def shortest_bytes(language: Language, budget: Budget) -> bytes | None:
-    """A text with the fewest bytes; None where the language is empty.
+    """A string with the fewest UTF-8 bytes; None if the language is empty.
 
     Raises:
         GrammarError: the budget ran out.
@@ -312,19 +319,19 @@ def shortest_bytes(language: Language, budget: Budget) -> bytes | None:
     if language.is_empty(budget):
         return None
     automaton = language.automaton(budget)
-    came_from: dict[int, tuple[int, int]] = {}
+    predecessors: dict[int, tuple[int, int]] = {}
     seen = {automaton.start}
-    waiting = deque([automaton.start])
-    while not automaton.is_accepting(waiting[0]):
-        state = waiting.popleft()
+    worklist = deque([automaton.start])
+    while not automaton.is_accepting(worklist[0]):
+        state = worklist.popleft()
         budget.spend()
         for byte, target in enumerate(automaton.row(state).tolist()):
             if target >= 0 and target not in seen:
                 seen.add(target)
-                came_from[target] = (state, byte)
-                waiting.append(target)
-    state, word = waiting[0], bytearray()
-    while state in came_from:
-        state, byte = came_from[state]
+                predecessors[target] = (state, byte)
+                worklist.append(target)
+    state, word = worklist[0], bytearray()
+    while state in predecessors:
+        state, byte = predecessors[state]
         word.append(byte)
     return bytes(reversed(word))

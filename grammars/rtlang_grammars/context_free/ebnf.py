@@ -1,7 +1,7 @@
-"""Expressions of extended BNF, and their lowering to a context-free grammar.
+"""EBNF expressions and their translation to a context-free grammar.
 
-The readers of sources make `Expression` trees; a `CfgBuilder` turns them into rules. Size stays linear in the expression (logarithmic in
-the counts of large repeats): a choice or a repeat within a sequence becomes a rule of its own, and nothing is multiplied out.
+Readers build `Expression` trees; a `CfgBuilder` turns them into rules. The size is linear in the expression, and logarithmic in the bounds
+of large repetitions: a nested alternation or repetition becomes a rule of its own, and nothing is multiplied out.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, pruned
+from rtlang_grammars.context_free.cfg import Alternative, Call, Cfg, Rule, Symbol, Terminal, Token, prune
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 MAX_NESTING = 80
-"""Brackets within one another in one expression."""
+"""The maximal depth of nested brackets in an expression."""
 MAX_COUNT = 1 << 30
-"""The largest count of a repeat."""
+"""The largest bound of a repetition."""
 _MAX_UNROLLED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A reference to a rule or a terminal, with arguments where it is a template."""
+    """A reference to a rule or a terminal, with arguments if it is a template."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -32,7 +32,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A terminal without a name. What `source` means is known to the reader that made it."""
+    """An anonymous terminal. Only the reader that created it interprets `source`."""
 
     source: str
     location: str
@@ -40,21 +40,21 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other; without items, the empty text."""
+    """A concatenation; the empty string if there are no items."""
 
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Any of several."""
+    """An alternation."""
 
-    ways: tuple[Expression, ...]
+    alternatives: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`low` to `high` times; `high` None is without bound."""
+    """`low` to `high` repetitions; `high` None means unbounded."""
 
     item: Expression
     low: int
@@ -63,35 +63,35 @@ class Repeat:
 
 Expression: TypeAlias = Name | Pattern | Sequence | Choice | Repeat
 Resolve: TypeAlias = "Callable[[Name | Pattern], Symbol]"
-"""The symbol of a reference or of a pattern."""
+"""Maps a reference or a pattern to its symbol."""
 
 
 def sequence(items: list[Expression]) -> Expression:
-    """One after the other."""
+    """The concatenation of the items."""
     return items[0] if len(items) == 1 else Sequence(tuple(items))
 
 
-def choice(ways: list[Expression]) -> Expression:
-    """Any of several."""
-    return ways[0] if len(ways) == 1 else Choice(tuple(ways))
+def choice(alternatives: list[Expression]) -> Expression:
+    """The alternation of the alternatives."""
+    return alternatives[0] if len(alternatives) == 1 else Choice(tuple(alternatives))
 
 
 def names_in(expression: Expression) -> list[Name]:
-    """The references in an expression, in order."""
+    """The references in an expression, in source order."""
     found: list[Name] = []
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
+    worklist = [expression]
+    while worklist:
+        part = worklist.pop()
         match part:
             case Name():
                 found.append(part)
-                waiting.extend(reversed(part.arguments))
+                worklist.extend(reversed(part.arguments))
             case Sequence():
-                waiting.extend(reversed(part.items))
+                worklist.extend(reversed(part.items))
             case Choice():
-                waiting.extend(reversed(part.ways))
+                worklist.extend(reversed(part.alternatives))
             case Repeat():
-                waiting.append(part.item)
+                worklist.append(part.item)
             case Pattern():
                 pass
     return found
@@ -101,7 +101,7 @@ class CfgBuilder:
     """Collects rules and terminals. Owned by one reader.
 
     Attributes:
-        budget: what rules, symbols and questions about terminals are charged to.
+        budget: charged for rules, symbols and tests of terminals.
     """
 
     def __init__(self, budget: Budget) -> None:
@@ -112,17 +112,17 @@ class CfgBuilder:
         self._ignored: Call | None = None
 
     def new_rule(self, name: str) -> Call:
-        """A rule that matches nothing until it is defined."""
+        """Add a rule without alternatives."""
         self.budget.spend(states=1)
         self._rules.append((name, []))
         return Call(len(self._rules) - 1)
 
     def define(self, rule: Call, expression: Expression, resolve: Resolve) -> None:
-        """Give a rule the alternatives of an expression, besides those that it has."""
+        """Add the alternatives of an expression to a rule."""
         self._rules[rule.rule][1].extend(self._alternatives(expression, resolve))
 
     def ignore(self, terminals: list[Terminal]) -> None:
-        """Let any number of texts of these stand before every terminal that is made from here on, and at the end."""
+        """Allow any number of these terminals before every terminal created from now on, and at the end."""
         assert self._ignored is None
         rule = self.new_rule("ignored")
         for terminal in terminals:
@@ -133,30 +133,30 @@ class CfgBuilder:
         self._ignored = rule
 
     def terminal(self, key: Hashable, make: Callable[[], Terminal]) -> Symbol:
-        """The symbol of a terminal, made at most once for a key. It may match the empty text, and nothing at all.
+        """The symbol of a terminal, created once per key. The terminal may match the empty string, or nothing.
 
         Raises:
-            GrammarError: whatever `make` raises, or the budget ran out.
+            GrammarError: raised by `make`, or the budget ran out.
         """
         if key not in self._by_key:
             self._by_key[key] = self._terminal_symbol(make())
         return self._by_key[key]
 
     def build(self, start: Symbol) -> Cfg:
-        """The grammar, pruned.
+        """Return the grammar, pruned.
 
         Raises:
-            GrammarError: nothing can match, or the budget ran out.
+            GrammarError: the language is empty, or the budget ran out.
         """
         root = self.new_rule("start")
         self._rules[root.rule][1].append((start,) if self._ignored is None else (start, self._ignored))
         if self._ignored is None and isinstance(start, Call):
             root = start
         rules = tuple(Rule(name, tuple(alternatives)) for name, alternatives in self._rules)
-        return pruned(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
+        return prune(Cfg(tuple(self._terminals), rules, root.rule), self.budget)
 
     def _token(self, terminal: Terminal, *, is_plain: bool) -> Token | None:
-        """A terminal without its empty text; None where there is nothing else in it."""
+        """The symbol of a terminal without the empty string; None if nothing is left."""
         self.budget.spend(states=1)
         language = terminal.language
         if not is_plain or language.accepts("", self.budget):
@@ -172,16 +172,16 @@ class CfgBuilder:
         if token is not None and not is_nullable and self._ignored is None:
             return token
         rule = self.new_rule(terminal.name)
-        ways = self._rules[rule.rule][1]
+        alternatives = self._rules[rule.rule][1]
         if token is not None:
-            ways.append((token,) if self._ignored is None else (self._ignored, token))
+            alternatives.append((token,) if self._ignored is None else (self._ignored, token))
         if is_nullable:
-            ways.append(())
+            alternatives.append(())
         return rule
 
     def _alternatives(self, expression: Expression, resolve: Resolve) -> list[Alternative]:
         if isinstance(expression, Choice):
-            return [each for way in expression.ways for each in self._alternatives(way, resolve)]
+            return [each for way in expression.alternatives for each in self._alternatives(way, resolve)]
         if isinstance(expression, Repeat) and (expression.low, expression.high) == (0, 1):
             return [*self._alternatives(expression.item, resolve), ()]
         items = expression.items if isinstance(expression, Sequence) else (expression,)
@@ -197,12 +197,12 @@ class CfgBuilder:
         if isinstance(expression, Sequence):
             return self._alternatives(expression, resolve)[0]
         if isinstance(expression, Repeat) and (expression.low, expression.high) != (0, 1):
-            return self._repeated(expression, resolve)
+            return self._repeat(expression, resolve)
         rule = self.new_rule("choice")
         self.define(rule, expression, resolve)
         return (rule,)
 
-    def _repeated(self, repeat: Repeat, resolve: Resolve) -> Alternative:
+    def _repeat(self, repeat: Repeat, resolve: Resolve) -> Alternative:
         low, high = repeat.low, repeat.high
         if high == 0:
             return ()
@@ -213,21 +213,21 @@ class CfgBuilder:
             symbols = (item,)
         symbol = symbols[0]
         if isinstance(symbol, Token):
-            return self._repeated_token(symbol, low, high)
-        return self._repeated_symbol(symbol, low, high)
+            return self._repeat_token(symbol, low, high)
+        return self._repeat_symbol(symbol, low, high)
 
-    def _repeated_token(self, token: Token, low: int, high: int | None) -> Alternative:
-        """A repeat of one terminal is regular, and counted there."""
+    def _repeat_token(self, token: Token, low: int, high: int | None) -> Alternative:
+        """The repetition of a terminal is regular, so its counting is left to the terminal's automaton."""
         terminal = self._terminals[token.terminal]
         try:
-            language = terminal.language.starred(low, high)
-        except GrammarError:  # it looks behind, so it cannot be repeated in one text
-            return self._repeated_symbol(token, low, high)
+            language = terminal.language.repeat(low, high)
+        except GrammarError:  # it has a lookbehind, so it cannot be repeated within one string
+            return self._repeat_symbol(token, low, high)
         return (
             self.terminal(("repeat", token, low, high), lambda: Terminal(terminal.name, language, terminal.priority)),
         )
 
-    def _repeated_symbol(self, symbol: Symbol, low: int, high: int | None) -> Alternative:
+    def _repeat_symbol(self, symbol: Symbol, low: int, high: int | None) -> Alternative:
         powers: list[Symbol] = [symbol]
         required = self._exactly(powers, low)
         if high is None:
@@ -237,7 +237,7 @@ class CfgBuilder:
         return (*required, *self._at_most(powers, high - low, {}))
 
     def _exactly(self, powers: list[Symbol], count: int) -> Alternative:
-        """`count` times the symbol powers[0]."""
+        """Exactly `count` times the symbol powers[0]."""
         if count <= _MAX_UNROLLED:
             self.budget.spend(states=count)
             return (powers[0],) * count
@@ -252,17 +252,17 @@ class CfgBuilder:
         return powers[exponent]
 
     def _at_most(self, powers: list[Symbol], count: int, made: dict[int, Call]) -> Alternative:
-        """0 to `count` times the symbol powers[0], each count in one way only."""
+        """0 to `count` times the symbol powers[0], unambiguously."""
         if count == 0:
             return ()
         if count in made:
             return (made[count],)
         rule = made[count] = self.new_rule("repeat")
-        ways = self._rules[rule.rule][1]
+        alternatives = self._rules[rule.rule][1]
         if count <= _MAX_UNROLLED:
-            ways += [(powers[0], *self._at_most(powers, count - 1, made)), ()]
+            alternatives += [(powers[0], *self._at_most(powers, count - 1, made)), ()]
         else:
             bit = count.bit_length() - 1
-            ways.append(self._at_most(powers, (1 << bit) - 1, made))
-            ways.append((self._power(powers, bit), *self._at_most(powers, count - (1 << bit), made)))
+            alternatives.append(self._at_most(powers, (1 << bit) - 1, made))
+            alternatives.append((self._power(powers, bit), *self._at_most(powers, count - (1 << bit), made)))
         return (rule,)

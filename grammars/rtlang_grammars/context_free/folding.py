@@ -1,9 +1,8 @@
-"""Regular parts of a grammar, each turned into one terminal.
+"""Replaces the regular parts of a grammar by terminals.
 
-Rules that do not call themselves, and rules that call one another only at their ends (or only at their beginnings), describe regular
-languages. Their equations are solved by substitution and by X = aX | b having the solution a*b. What does not fit in the size allowed, or
-holds a terminal that looks behind (which must not move within a text), stays as it is.
-Source: Arden 1961.
+Rules that are not recursive, and sets of rules that are only right-recursive or only left-recursive, are regular. Their equations are
+solved by substitution and Arden's lemma: X = aX | b has the solution a*b. Parts that exceed the size limit stay as they are, and so do
+those with a terminal that has a lookbehind, because it must not move within a string. Source: Arden 1961.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from rtlang_grammars.context_free.cfg import (
     Symbol,
     Terminal,
     Token,
-    components,
-    pruned,
+    prune,
+    strongly_connected_components,
 )
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
@@ -32,7 +31,7 @@ _MAX_DEPTH = 60
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A language that was put together; `size` symbols and at most `depth` operations above one another."""
+    """A language under construction, with the number of its symbols and a bound on its operator depth."""
 
     language: Language
     size: int
@@ -41,26 +40,28 @@ class _Part:
 
 _EMPTY = _Part(Language.literal(""), 0, 0)
 _Equation = dict[int, _Part]
-"""One rule as a sum: the languages before (or behind) each rule of its component; under -1 the one without a call."""
+"""The equation of a rule: the coefficient of each rule of its component, and under -1 the constant part."""
 _NO_CALL = -1
 
 
 def regular_languages(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> dict[int, Language]:
-    """The languages of the rules that are wholly regular.
+    """The languages of the rules that are found to be regular.
 
     Args:
-        max_size: symbols in one language; a rule that needs more is left out, and so are those that use it.
+        cfg: the grammar.
+        budget: charged for the construction.
+        max_size: the maximal number of symbols of a language; larger rules and the rules that use them are left out.
     Raises:
         GrammarError: the budget ran out.
     """
     return {index: part.language for index, part in _Folding(cfg, budget or Budget(), max_size).parts.items()}
 
 
-def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
-    """The same language with each call of a regular rule from a rule that is none replaced by one terminal.
+def fold_regular_rules(cfg: Cfg, budget: Budget | None = None, *, max_size: int = 2000) -> Cfg:
+    """The same language with each reference from a non-regular to a regular rule replaced by a terminal.
 
     Raises:
-        GrammarError: nothing can match, or the budget ran out.
+        GrammarError: the language is empty, or the budget ran out.
     """
     budget = budget or Budget()
     languages = regular_languages(cfg, budget, max_size=max_size)
@@ -71,8 +72,8 @@ def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_siz
         nonempty = language.bounded(1, None) if language.accepts("", budget) else language
         token = Token(len(terminals))
         terminals.append(Terminal(cfg.rules[index].name, nonempty))
-        ways: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
-        rules[index] = Rule(cfg.rules[index].name, ways)
+        alternatives: tuple[Alternative, ...] = ((token,),) if nonempty is language else ((token,), ())
+        rules[index] = Rule(cfg.rules[index].name, alternatives)
         if nonempty is language:
             replaced[index] = token
     for index, rule in enumerate(rules):
@@ -84,11 +85,11 @@ def with_regular_rules_folded(cfg: Cfg, budget: Budget | None = None, *, max_siz
                     for alternative in rule.alternatives
                 ),
             )
-    return pruned(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
+    return prune(Cfg(tuple(terminals), tuple(rules), cfg.start), budget)
 
 
 class _Folding:
-    """Owned by one call of `regular_languages`."""
+    """The state of one call of `regular_languages`."""
 
     def __init__(self, cfg: Cfg, budget: Budget, max_size: int) -> None:
         self.cfg, self.budget, self.max_size = cfg, budget, max_size
@@ -97,7 +98,7 @@ class _Folding:
             list(dict.fromkeys(each.rule for way in rule.alternatives for each in way if isinstance(each, Call)))
             for rule in cfg.rules
         ]
-        for component in components(len(cfg.rules), lambda index: calls[index]):
+        for component in strongly_connected_components(len(cfg.rules), lambda index: calls[index]):
             if len(component) <= _MAX_LINEAR_RULES:
                 self._fold(component)
 
@@ -110,7 +111,7 @@ class _Folding:
                 return
 
     def _equation(self, index: int, members: set[int], at_end: bool) -> _Equation | None:
-        """The rule as a sum; None where it is not linear on this side, or too large."""
+        """The equation of a rule; None if it is not linear on this side, or too large."""
         equation: _Equation = {}
         for alternative in self.cfg.rules[index].alternatives:
             self.budget.spend(states=1)
@@ -120,11 +121,11 @@ class _Folding:
                 rest, target = (alternative[:-1] if at_end else alternative[1:]), edge.rule
             part: _Part | None = _EMPTY
             for symbol in rest:
-                part = self._then(part, self._symbol(symbol, members))
+                part = self._concatenate(part, self._symbol(symbol, members))
             if part is None:
                 return None
             if target in equation:
-                joined = self._either(equation[target], part)
+                joined = self._union(equation[target], part)
                 if joined is None:
                     return None
                 part = joined
@@ -137,15 +138,15 @@ class _Folding:
         return None if symbol.rule in members else self.parts.get(symbol.rule)
 
     def _solve(self, equations: dict[int, _Equation], at_end: bool) -> None:
-        """Eliminate the rules one by one, then put the solutions back."""
+        """Eliminate the rules in turn, then substitute back."""
         order = list(equations)
         for at, index in enumerate(order):
-            solved = self._loop_solved(equations[index], index, at_end)
+            solved = self._solve_loop(equations[index], index, at_end)
             if solved is None:
                 return
             equations[index] = solved
             for other in order[at + 1 :]:
-                substituted = self._substituted(equations[other], index, solved, at_end)
+                substituted = self._substitute(equations[other], index, solved, at_end)
                 if substituted is None:
                     return
                 equations[other] = substituted
@@ -157,9 +158,9 @@ class _Folding:
                     after = self.parts.get(target)
                     if after is None:
                         return
-                    whole = self._then(part, after) if at_end else self._then(after, part)
+                    whole = self._concatenate(part, after) if at_end else self._concatenate(after, part)
                 if whole is not None and total is not None:
-                    whole = self._either(total, whole)
+                    whole = self._union(total, whole)
                 if whole is None:
                     return
                 total = whole
@@ -167,56 +168,56 @@ class _Folding:
                 return
             self.parts[index] = total
 
-    def _loop_solved(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
-        """X = aX | b as X = a*b."""
+    def _solve_loop(self, equation: _Equation, index: int, at_end: bool) -> _Equation | None:
+        """Solve X = aX | b as X = a*b."""
         loop = equation.get(index)
         if loop is None:
             return equation
-        star = self._made(lambda: loop.language.starred(), loop.size + 1, loop.depth + 1)
+        star = self._build(lambda: loop.language.repeat(), loop.size + 1, loop.depth + 1)
         solved: _Equation = {}
         for target, part in equation.items():
             if target != index:
-                joined = self._then(star, part) if at_end else self._then(part, star)
+                joined = self._concatenate(star, part) if at_end else self._concatenate(part, star)
                 if joined is None:
                     return None
                 solved[target] = joined
         return solved
 
-    def _substituted(self, equation: _Equation, index: int, solved: _Equation, at_end: bool) -> _Equation | None:
+    def _substitute(self, equation: _Equation, index: int, solved: _Equation, at_end: bool) -> _Equation | None:
         before = equation.get(index)
         if before is None:
             return equation
         result = {target: part for target, part in equation.items() if target != index}
         for target, part in solved.items():
-            joined = self._then(before, part) if at_end else self._then(part, before)
+            joined = self._concatenate(before, part) if at_end else self._concatenate(part, before)
             if joined is not None and target in result:
-                joined = self._either(result[target], joined)
+                joined = self._union(result[target], joined)
             if joined is None:
                 return None
             result[target] = joined
         return result
 
-    def _then(self, one: _Part | None, other: _Part | None) -> _Part | None:
+    def _concatenate(self, one: _Part | None, other: _Part | None) -> _Part | None:
         if one is None or other is None:
             return None
         if one is _EMPTY or other is _EMPTY:
             return other if one is _EMPTY else one
-        return self._made(
+        return self._build(
             lambda: one.language.concat(other.language), one.size + other.size, max(one.depth, other.depth + 1)
         )
 
-    def _either(self, one: _Part, other: _Part) -> _Part | None:
-        return self._made(
+    def _union(self, one: _Part, other: _Part) -> _Part | None:
+        return self._build(
             lambda: one.language.union(other.language), one.size + other.size, max(one.depth, other.depth) + 1
         )
 
-    def _made(self, make: Callable[[], Language], size: int, depth: int) -> _Part | None:
+    def _build(self, make: Callable[[], Language], size: int, depth: int) -> _Part | None:
         self.budget.spend(states=1)
         if size > self.max_size or depth > _MAX_DEPTH:
             return None
         try:
             language = make()
         except GrammarError:
-            self.budget.check()  # it looks behind, so it can only stand first
+            self.budget.check()  # raises if this was the budget; otherwise it is a lookbehind, which cannot move
             return None
         return _Part(language, size, depth)

@@ -1,9 +1,9 @@
-r"""GBNF, as clients of llama.cpp's server send it, and the EBNF of the W3C, to context-free grammars.
+r"""Readers of GBNF, as in llama.cpp, and of the EBNF of the W3C XML recommendation.
 
-GBNF: `name ::= alternatives`, the start rule is `root`; "literals" and [classes] with the escapes \n \r \t \\ \" \[ \] \- \^ \xHH
-\uHHHH \UHHHHHHHH, `.` for any character, groups, `* + ? {m} {m,} {m,n} {,n}`, comments from # to the end of the line. A rule ends where
-the next one begins, so that line ends mean nothing. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */, and
-a start rule that may have any name. A character is a Unicode code point. References to tokens of a vocabulary are refused.
+GBNF: `name ::= alternatives`; the start rule is `root`; "literals" and [classes] with the escapes \n \r \t \\ \" \[ \] \- \^ \xHH
+\uHHHH \UHHHHHHHH; `.` for any character; groups; `* + ? {m} {m,} {m,n} {,n}`; comments from # to the end of the line. A rule ends where
+the next one begins, so line breaks are not significant. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */,
+and any name for the start rule. A character is a Unicode code point. Token references of llama.cpp are not supported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rtlang_grammars.spec.limits import Budget
 
 
 class Notation(StrEnum):
-    """The two spellings."""
+    """A grammar notation."""
 
     GBNF = "gbnf"
     W3C = "w3c"
@@ -57,14 +57,17 @@ def read_gbnf(
     start: str = "root",
     budget: Budget | None = None,
 ) -> Cfg:
-    """The grammar of a GBNF (or W3C EBNF) source.
+    """Read a GBNF or W3C EBNF grammar.
 
     Args:
-        start: the rule for a whole text; in W3C notation the first rule, where there is none of this name.
+        source: the text of the grammar.
+        notation: its notation.
+        start: the start rule; in W3C notation the first rule if there is none of this name.
+        budget: the limits of the reader.
     Returns:
-        A grammar without rules that nothing uses or matches. Left recursion stays: see `left_recursion`.
+        A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
-        GrammarError: malformed, with `line:column`; nothing can match; or it is too large.
+        GrammarError: a syntax error, with `line:column`; the language is empty; or the grammar is too large.
     """
     budget = budget or Budget()
     budget.check_source(source)
@@ -72,7 +75,7 @@ def read_gbnf(
 
 
 class _Reader:
-    """Owned by one call of `read_gbnf`."""
+    """The state of one call of `read_gbnf`."""
 
     def __init__(self, source: str, notation: Notation, budget: Budget) -> None:
         self.source, self.budget = source, budget
@@ -89,23 +92,25 @@ class _Reader:
             begin = self.at
             name = self.defined_name()
             if name is None:
-                raise self.error("the name of a rule and ::= are expected here")
+                raise self.error("expected a rule name and ::=")
             if name in definitions:
-                raise self.error(f"the rule {name} is defined twice", begin)
+                raise self.error(f"rule {name} is defined twice", begin)
             definitions[name] = self.expression()
         if start not in definitions:
             if not definitions or not self.is_w3c:
-                raise GrammarError(f"{self.title}: there is no rule{'' if self.is_w3c else f' called {start}'}")
+                raise GrammarError(
+                    f"{self.title}: " + ("no rule is defined" if self.is_w3c else f"start rule {start} is not defined")
+                )
             start = next(iter(definitions))
-        return self.lowered(definitions, start)
+        return self.lower(definitions, start)
 
-    def lowered(self, definitions: dict[str, Expression], start: str) -> Cfg:
+    def lower(self, definitions: dict[str, Expression], start: str) -> Cfg:
         builder = CfgBuilder(self.budget)
         rules: dict[str, Call] = {}
         for name, expression in definitions.items():
             for used in names_in(expression):
                 if used.name not in definitions:
-                    raise GrammarError(f"{self.title}: {used.name} is not defined", used.location)
+                    raise GrammarError(f"{self.title}: rule {used.name} is not defined", used.location)
             rules[name] = builder.new_rule(name)
 
         def resolve(part: Name | Pattern) -> Symbol:
@@ -129,7 +134,7 @@ class _Reader:
         self.at = match.end()
 
     def defined_name(self) -> str | None:
-        """Read `name ::=`; None, and nothing read, where it is not here."""
+        """Read `name ::=`; return None and read nothing if it does not come next."""
         begin = self.at
         name = _NAME.match(self.source, begin)
         if name is not None:
@@ -142,28 +147,28 @@ class _Reader:
         return None
 
     def expression(self) -> Expression:
-        """Read up to the next rule. Brackets are kept on a stack, so that nesting costs no recursion."""
-        ways: list[list[list[Expression]]] = [[[]]]
+        """Read up to the next rule. Brackets are kept on a stack, so nesting costs no recursion."""
+        alternatives: list[list[list[Expression]]] = [[[]]]
         opened: list[int] = []
         while True:
             self.skip()
             self.budget.spend(states=1)
             letter = self.source[self.at : self.at + 1]
-            items = ways[-1][-1]
+            items = alternatives[-1][-1]
             if letter == "(":
                 if len(opened) >= MAX_NESTING:
                     raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
                 opened.append(self.at)
                 self.at += 1
-                ways.append([[]])
+                alternatives.append([[]])
             elif letter == ")" and opened:
                 self.at += 1
                 opened.pop()
-                whole = choice([sequence(way) for way in ways.pop()])
-                ways[-1][-1].append(self.repeated(whole))
+                whole = choice([sequence(way) for way in alternatives.pop()])
+                alternatives[-1][-1].append(self.apply_quantifiers(whole))
             elif letter == "|":
                 self.at += 1
-                ways[-1].append([])
+                alternatives[-1].append([])
             elif not letter:
                 break
             elif letter.isascii() and (letter.isalnum() or letter == "_"):
@@ -174,12 +179,12 @@ class _Reader:
                 name = _NAME.match(self.source, begin)
                 assert name is not None
                 self.at = name.end()
-                items.append(self.repeated(Name(name[0], (), self.location(begin))))
+                items.append(self.apply_quantifiers(Name(name[0], (), self.location(begin))))
             else:
-                items.append(self.repeated(self.terminal(letter)))
+                items.append(self.apply_quantifiers(self.terminal(letter)))
         if opened:
-            raise self.error("the bracket that opens here is not closed", opened[-1])
-        return choice([sequence(way) for way in ways[0]])
+            raise self.error("this bracket is not closed", opened[-1])
+        return choice([sequence(way) for way in alternatives[0]])
 
     def terminal(self, letter: str) -> Expression:
         begin = self.at
@@ -194,9 +199,9 @@ class _Reader:
             character = self.character("")
             language = Language.code_points([(character, character)])
         elif letter == "<":
-            raise self.error("tokens of a vocabulary are not allowed in a constraint")
+            raise self.error("token references are not supported in a constraint")
         else:
-            raise self.error(f"{letter!r} is not expected here")
+            raise self.error(f"unexpected {letter!r}")
         text = self.source[begin : self.at]
         self.languages.setdefault(text, language)
         return Pattern(text, self.location(begin))
@@ -208,7 +213,7 @@ class _Reader:
         while True:
             letter = self.source[self.at : self.at + 1]
             if not letter or (letter == "\n" and not self.is_w3c):
-                raise self.error("the literal that begins here has no end", begin)
+                raise self.error("this literal is not terminated", begin)
             if letter == quote:
                 self.at += 1
                 return Language.literal("".join(letters))
@@ -228,50 +233,52 @@ class _Reader:
         while not self.source.startswith("]", self.at):
             self.budget.spend()
             if self.at >= len(self.source):
-                raise self.error("the class that begins here has no end", begin)
+                raise self.error("this character class is not terminated", begin)
             first = last = self.character("in a class")
             if self.source.startswith("-", self.at) and not self.source.startswith("]", self.at + 1):
                 self.at += 1
                 if self.at >= len(self.source):
-                    raise self.error("the class that begins here has no end", begin)
+                    raise self.error("this character class is not terminated", begin)
                 last = self.character("in a class")
                 if first > last:
-                    raise self.error("the range is out of order")
+                    raise self.error(
+                        "character range out of order: the first character must not be greater than the last"
+                    )
             ranges.append((first, last))
         self.at += 1
-        points = code_points.normalised(ranges)
+        points = code_points.normalize(ranges)
         return Language.code_points(code_points.complement(points) if is_negated else points)
 
     def character(self, where: str) -> int:
-        """Read one character, as itself or as an escape."""
+        """Read one literal or escaped character."""
         begin = self.at
         if self.is_w3c:
             match = _W3C_CHARACTER.match(self.source, begin)
             if match is None and where == "":
-                raise self.error("#x and hexadecimal digits are expected here")
+                raise self.error("expected #x and hexadecimal digits")
             self.at = match.end() if match else begin + 1
-            return self.checked(int(match[1], 16) if match else ord(self.source[begin]), begin)
+            return self.check_code_point(int(match[1], 16) if match else ord(self.source[begin]), begin)
         escape = _ESCAPE.match(self.source, begin)
         if escape is None:
             if self.source[begin] == "\\":
-                raise self.error("a backslash must escape something")
+                raise self.error("incomplete escape: a character must follow the backslash")
             self.at = begin + 1
-            return self.checked(ord(self.source[begin]), begin)
+            return self.check_code_point(ord(self.source[begin]), begin)
         self.at = escape.end()
         digits = escape[1] or escape[2] or escape[3]
         if digits:
-            return self.checked(int(digits, 16), begin)
+            return self.check_code_point(int(digits, 16), begin)
         if escape[4] not in _SIMPLE:
-            raise self.error(f"\\{escape[4]} is not an escape {where}", begin)
+            raise self.error(f"unknown escape \\{escape[4]} {where}", begin)
         return ord(_SIMPLE[escape[4]])
 
-    def checked(self, character: int, begin: int) -> int:
+    def check_code_point(self, character: int, begin: int) -> int:
         if character > code_points.MAX_CODE_POINT or not code_points.contains(code_points.ALL, character):
-            raise self.error("this is not a Unicode character", begin)
+            raise self.error("not a Unicode character: surrogates and code points above 10FFFF are not allowed", begin)
         return character
 
-    def repeated(self, item: Expression) -> Expression:
-        for _ in range(MAX_NESTING):  # llama.cpp takes one repeat after another
+    def apply_quantifiers(self, item: Expression) -> Expression:
+        for _ in range(MAX_NESTING):  # llama.cpp accepts consecutive quantifiers
             self.skip()
             letter = self.source[self.at : self.at + 1]
             if letter and letter in "*+?":
@@ -280,13 +287,13 @@ class _Reader:
             elif letter == "{":
                 counts = _COUNTS.match(self.source, self.at)
                 if counts is None or not (counts[1] or counts[3]):
-                    raise self.error("counts are written {m}, {m,}, {m,n} or {,n}")
+                    raise self.error("expected bounds of the form {m}, {m,}, {m,n} or {,n}")
                 low = int(counts[1] or "0")
                 high = low if not counts[2] else int(counts[3]) if counts[3] else None
                 if max(low, high or 0) > MAX_COUNT or (high is not None and low > high):
-                    raise self.error(f"the counts of a repeat must ascend, up to at most {MAX_COUNT}")
+                    raise self.error(f"the bounds of a repetition must be in ascending order and at most {MAX_COUNT}")
                 self.at = counts.end()
                 item = Repeat(item, low, high)
             else:
                 return item
-        raise self.error(f"more than {MAX_NESTING} repeats after one another")
+        raise self.error(f"too many quantifiers: at most {MAX_NESTING} may follow one another")

@@ -1,7 +1,7 @@
-"""Definitions of a Lark grammar, with those that it imports.
+"""Loads the definitions of a Lark grammar and of its imports.
 
-What is imported keeps its own name where it was asked for and gets the name of its grammar in front otherwise, as lark has it. Only
-grammars that travel with this package or with lark can be imported: no file of the machine is opened on a grammar's word.
+As in lark, an imported name keeps its name if it is imported explicitly and is otherwise prefixed with the name of its grammar. Only
+grammars that ship with this package or with lark can be imported; a grammar never causes any other file to be opened.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LARK_GRAMMARS = ("common",)
 
 @dataclass(eq=False, slots=True)
 class Definition:
-    """A rule, a template or a terminal. Changed by `%extend` only, while it is loaded.
+    """A rule, a template or a terminal. Only changed while loading, by `%extend`.
 
     Attributes:
-        scope: what the names in it refer to, where it is a terminal. Names in rules refer to the definitions of the whole grammar.
+        scope: resolves the names in a terminal. The names in a rule are resolved in the whole grammar.
     """
 
     name: str
@@ -42,7 +42,8 @@ class Module:
     """A grammar with its imports.
 
     Attributes:
-        ignored: what `%ignore` names, with its location.
+        definitions: rules and terminals by name.
+        ignored: the expressions of `%ignore` and their locations.
     """
 
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -50,10 +51,10 @@ class Module:
 
 
 def load_module(source: str, budget: Budget) -> Module:
-    """The definitions of a grammar, every name in them defined.
+    """Load the definitions of a grammar and check that every name in them is defined.
 
     Raises:
-        GrammarError: malformed, an import that is not there, a name that is not defined or is defined twice; with `line:column`.
+        GrammarError: a syntax error, an unknown import, or an undefined or duplicate name; with `line:column`.
     """
     module = _Loader(budget).load(source, "", str, 0)
     for definition in module.definitions.values():
@@ -62,7 +63,7 @@ def load_module(source: str, budget: Budget) -> Module:
         for parameter in definition.parameters:
             if parameter in module.definitions:
                 raise GrammarError(
-                    f"Lark grammar: the parameter {parameter} has the name of a rule", definition.location
+                    f"Lark grammar: template parameter {parameter} has the name of a rule", definition.location
                 )
     for expression, _ in module.ignored:
         _check_names(expression, module.definitions, (), budget)
@@ -79,7 +80,7 @@ def _check_names(
 
 
 class _Loader:
-    """Owned by one call of `load_module`."""
+    """The state of one call of `load_module`."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -97,10 +98,8 @@ class _Loader:
             elif isinstance(statement, Ignore):
                 module.ignored.append((statement.expression, statement.location))
         scope.update(module.definitions)
-        for (
-            definition,
-            added,
-        ) in self.extended:  # the terminal of another grammar, with names of here added to those of there
+        # The extension of an imported terminal may use names of this grammar and of the imported one.
+        for definition, added in self.extended:
             definition.scope = {**added, **definition.scope}
         self.extended.clear()
         return module
@@ -109,16 +108,18 @@ class _Loader:
         before = module.definitions.get(statement.name)
         what = "terminal" if statement.is_terminal else "rule"
         if statement.mode is Mode.DEFINE and before is not None:
-            raise GrammarError(f"Lark grammar: the {what} {statement.name} is defined twice", statement.location)
+            raise GrammarError(f"Lark grammar: {what} {statement.name} is defined twice", statement.location)
         if statement.mode is not Mode.DEFINE and before is None:
             raise GrammarError(
-                f"Lark grammar: there is no {what} {statement.name} to override or extend", statement.location
+                f"Lark grammar: %override and %extend require a definition of the {what} {statement.name}",
+                statement.location,
             )
         if statement.mode is Mode.EXTEND:
             assert before is not None
             if before.parameters != statement.parameters:
                 raise GrammarError(
-                    f"Lark grammar: {statement.name} is extended with other parameters", statement.location
+                    f"Lark grammar: %extend of {statement.name} must repeat the parameters of its definition",
+                    statement.location,
                 )
             before.expression = Choice((statement.expression, before.expression))
             if before.scope is not scope:
@@ -140,23 +141,28 @@ class _Loader:
             by_path.setdefault(each.path, []).append(each)
         for path, statements in by_path.items():
             if depth >= _MAX_IMPORT_DEPTH:
-                raise GrammarError("Lark grammar: too many imports within imports", statements[0].location)
+                raise GrammarError(
+                    f"Lark grammar: imports are nested too deeply: more than {_MAX_IMPORT_DEPTH} levels",
+                    statements[0].location,
+                )
             aliases = {name: alias for each in statements for name, alias in each.names}
-            mangle = _mangling("__".join(path), aliases, rename)
+            mangle = _mangler("__".join(path), aliases, rename)
             text = _library_text(path, statements[0].location)
             imported = self.load(text, f"{'.'.join(path)}.lark ", mangle, depth + 1)
             for each in statements:
                 for name, _ in each.names:
                     if mangle(name) not in imported.definitions:
-                        raise GrammarError(f"Lark grammar: {'.'.join(path)} has no {name}", each.location)
-            for name in _used(imported, [mangle(name) for name in aliases]):
+                        raise GrammarError(
+                            f"Lark grammar: the grammar {'.'.join(path)} does not define {name}", each.location
+                        )
+            for name in _dependencies(imported, [mangle(name) for name in aliases]):
                 if name in module.definitions:
                     raise GrammarError(f"Lark grammar: {name} is imported twice", statements[0].location)
                 module.definitions[name] = imported.definitions[name]
 
 
-def _mangling(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]) -> Callable[[str], str]:
-    """The names that a grammar's names get where it is imported."""
+def _mangler(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]) -> Callable[[str], str]:
+    """Return the function that renames the definitions of an imported grammar."""
 
     def mangle(name: str) -> str:
         if name in aliases:
@@ -166,21 +172,21 @@ def _mangling(prefix: str, aliases: dict[str, str], rename: Callable[[str], str]
     return mangle
 
 
-def _used(module: Module, names: list[str]) -> list[str]:
-    """The names of a module that some of its names need, themselves among them."""
+def _dependencies(module: Module, names: list[str]) -> list[str]:
+    """The names of a module on which some names depend, themselves included."""
     found = dict.fromkeys(names)
-    waiting = list(names)
-    while waiting:
-        definition = module.definitions[waiting.pop()]
+    worklist = list(names)
+    while worklist:
+        definition = module.definitions[worklist.pop()]
         for name in names_in(definition.expression):
             if name.name not in found and name.name in module.definitions:
                 found[name.name] = None
-                waiting.append(name.name)
+                worklist.append(name.name)
     return list(found)
 
 
 def _library_text(path: tuple[str, ...], location: str) -> str:
-    """The text of a grammar that travels with this package or with lark."""
+    """The source of a grammar that ships with this package or with lark."""
     library = resources.files("rtlang_grammars.context_free") / "library"
     file = library / f"{path[0]}.lark"
     if path[0] in _LARK_GRAMMARS:
@@ -188,7 +194,7 @@ def _library_text(path: tuple[str, ...], location: str) -> str:
     if len(path) > 1 or not file.is_file():
         known = sorted(each.name.removesuffix(".lark") for each in library.iterdir() if each.name.endswith(".lark"))
         raise GrammarError(
-            f"Lark grammar: there is no grammar {'.'.join(path)} to import; there are {', '.join([*_LARK_GRAMMARS, *known])}",
+            f"Lark grammar: unknown grammar {'.'.join(path)} in %import; available are {', '.join([*_LARK_GRAMMARS, *known])}",
             location,
         )
     return file.read_text(encoding="utf-8")

@@ -1,16 +1,17 @@
-r"""Lark grammars to context-free grammars.
+r"""Reader of Lark grammars.
 
-The language is that of lark's Earley parser with the dynamic_complete lexer: a text belongs to it if it can be cut into tokens in any way
-that the rules allow. So a keyword and a name that look alike are told apart by the rules alone: the priorities and longest matches of
-lark's standard lexer, which decide such collisions there, are not modelled (a lookahead in the name's terminal excludes keywords). A
-terminal is the set of texts that its pattern matches as a whole, which differs from lark in this:
+The language is that of lark's Earley parser with the dynamic_complete lexer: a string is accepted if some division into tokens satisfies
+the rules. The priorities and the longest match of lark's standard lexer, which decide between a keyword and a name, are not modelled; use
+a lookahead in the terminal of the name to exclude keywords. A terminal is the set of strings that its pattern matches in full, which
+differs from lark as follows:
 
-- an alternative that Python's `re` prefers does not hide a longer one (`a|ab` matches `ab`); lazy repeats end early (`lazy_repeats`),
-- assertions see only the text of their own token, and what is ignored may be any text of the ignored terminals,
-- a backslash in a regular expression means what it says (`\\"` is a backslash and a quote),
-- a terminal may match the empty text, which makes it optional.
+- all alternatives count, not only the first that Python's `re` finds (`a|ab` matches `ab`); for lazy quantifiers see `lazy_repeats`,
+- assertions see only the string of their own token, and any strings of the ignored terminals may be ignored,
+- a backslash in a regular expression is read literally (`\\"` is a backslash and a quote),
+- a terminal may match the empty string, which makes it optional.
 
-Aliases, `?`, `!` and priorities change trees, not texts, and are read over. `%import` knows lark's `common` and this package's library.
+Aliases, `?`, `!` and priorities affect parse trees, not the language; they are parsed and dropped. `%import` finds lark's `common` and the
+grammars of this package's library.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rtlang_grammars.spec.limits import Budget
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A template that is an argument of another one."""
+    """A template passed as an argument to another template."""
 
     definition: Definition
 
@@ -39,14 +40,16 @@ _Environment = dict[str, _Argument]
 
 
 def read_lark(source: str, *, start: str = "start", budget: Budget | None = None) -> Cfg:
-    """The grammar of a Lark source.
+    """Read a Lark grammar.
 
     Args:
-        start: the rule for a whole text.
+        source: the text of the grammar.
+        start: the start rule.
+        budget: the limits of the reader.
     Returns:
-        A grammar without rules that nothing uses or matches. Left recursion stays: see `left_recursion`.
+        A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
-        GrammarError: not a Lark grammar, or it uses what is not supported, with `line:column`; nothing can match; or it is too large.
+        GrammarError: a syntax error or an unsupported feature, with `line:column`; the language is empty; or the grammar is too large.
     """
     budget = budget or Budget()
     module = load_module(source, budget)
@@ -54,19 +57,19 @@ def read_lark(source: str, *, start: str = "start", budget: Budget | None = None
 
 
 class _Reader:
-    """Owned by one call of `read_lark`."""
+    """The state of one call of `read_lark`."""
 
     def __init__(self, module: Module, budget: Budget) -> None:
         self.module, self.budget = module, budget
         self.builder = CfgBuilder(budget)
         self.patterns = TerminalPatterns(budget)
         self.rules: dict[tuple[object, ...], Call] = {}
-        self.waiting: list[tuple[Call, Definition, _Environment]] = []
+        self.worklist: list[tuple[Call, Definition, _Environment]] = []
 
     def read(self, start: str) -> Cfg:
         definition = self.module.definitions.get(start)
         if definition is None or definition.is_terminal or definition.parameters:
-            raise GrammarError(f"Lark grammar: there is no rule called {start}")
+            raise GrammarError(f"Lark grammar: start rule {start} is not defined")
         if self.module.ignored:
             self.builder.ignore(
                 [
@@ -77,22 +80,22 @@ class _Reader:
                 ]
             )
         root = self._rule(definition, ())
-        while self.waiting:
-            rule, definition, environment = self.waiting.pop()
+        while self.worklist:
+            rule, definition, environment = self.worklist.pop()
             self.builder.define(rule, definition.expression, self._resolver(environment))
         return self.builder.build(root)
 
     def _resolver(self, environment: _Environment) -> Callable[[Name | Pattern], Symbol]:
         def resolve(part: Name | Pattern) -> Symbol:
-            found = self._resolved(part, environment)
+            found = self._resolve(part, environment)
             if isinstance(found, _Template):
                 assert isinstance(part, Name)
-                raise GrammarError(f"Lark grammar: the template {part.name} needs arguments", part.location)
+                raise GrammarError(f"Lark grammar: template {part.name} requires arguments", part.location)
             return found
 
         return resolve
 
-    def _resolved(self, part: Name | Pattern, environment: _Environment) -> _Argument:
+    def _resolve(self, part: Name | Pattern, environment: _Environment) -> _Argument:
         self.budget.spend(states=1)
         if isinstance(part, Pattern):
             return self.builder.terminal(
@@ -115,13 +118,13 @@ class _Reader:
             return _Template(definition)
         if len(definition.parameters) != len(part.arguments):
             raise GrammarError(
-                f"Lark grammar: {part.name} takes {len(definition.parameters)} arguments, {len(part.arguments)} are given",
+                f"Lark grammar: {part.name} takes {len(definition.parameters)} arguments, but {len(part.arguments)} were given",
                 part.location,
             )
         arguments: list[_Argument] = []
         for argument in part.arguments:
             assert isinstance(argument, Name | Pattern)
-            arguments.append(self._resolved(argument, environment))
+            arguments.append(self._resolve(argument, environment))
         return self._rule(definition, tuple(arguments))
 
     def _rule(self, definition: Definition, arguments: tuple[_Argument, ...]) -> Call:
@@ -132,7 +135,7 @@ class _Reader:
         rule = self.rules.get(key)
         if rule is None:
             rule = self.rules[key] = self.builder.new_rule(definition.name)
-            self.waiting.append((rule, definition, dict(zip(definition.parameters, arguments, strict=True))))
+            self.worklist.append((rule, definition, dict(zip(definition.parameters, arguments, strict=True))))
         return rule
 
     def _terminal(self, name: str, priority: int, pattern: str, location: str) -> Terminal:
@@ -140,8 +143,8 @@ class _Reader:
             language = terminal_language(pattern, self.budget)
             language.is_empty(self.budget)
         except RecursionError:
-            raise GrammarError(f"Lark grammar: the terminal {name[:80]} is too complex", location) from None
+            raise GrammarError(f"Lark grammar: terminal {name[:80]} is too complex", location) from None
         except GrammarError as error:
             self.budget.check()
-            raise GrammarError(f"Lark grammar: in the terminal {name[:80]}: {error.reason}", location) from None
+            raise GrammarError(f"Lark grammar: terminal {name[:80]}: {error.reason}", location) from None
         return Terminal(name, language, priority)

@@ -1,8 +1,7 @@
-r"""The text of a Lark grammar as statements.
+"""Parser of the Lark grammar language.
 
-A parser of our own, linear in the source and with a place for every mistake: the loader of the lark library backtracks without bound on
-some sources and is quadratic in the number of definitions, so it cannot be given what a stranger sent. The syntax is lark's. Patterns come
-out as regular expressions of Python's dialect.
+It is linear in the source and reports the location of every error. lark's own loader cannot be used on untrusted grammars: it backtracks
+without bound on some sources and is quadratic in the number of definitions. Patterns become regular expressions of the python dialect.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rtlang_grammars.context_free.ebnf import (
     choice,
     sequence,
 )
-from rtlang_grammars.context_free.lark_tokens import LarkToken, SourceText, unescaped
+from rtlang_grammars.context_free.lark_tokens import LarkToken, SourceText, unescape
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -31,7 +30,7 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 class Mode(Enum):
-    """How a definition joins those before it."""
+    """How a definition combines with earlier definitions of its name."""
 
     DEFINE = auto()
     OVERRIDE = auto()
@@ -40,7 +39,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A rule or a terminal as it is written."""
+    """A rule or a terminal as written."""
 
     name: str
     is_terminal: bool
@@ -53,7 +52,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Names out of another grammar, with the names that they get here."""
+    """Names imported from another grammar, as (name, alias) pairs."""
 
     path: tuple[str, ...]
     names: tuple[tuple[str, str], ...]
@@ -62,7 +61,7 @@ class Import:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """A terminal that may stand between all others."""
+    """A terminal that may occur between all others."""
 
     expression: Expression
     location: str
@@ -73,29 +72,31 @@ Statement = Definition | Import | Ignore
 
 @dataclass(slots=True)
 class _Frame:
-    """A bracket that is open, or the whole expression."""
+    """An open bracket, or the whole expression."""
 
     bracket: str
     position: int
-    ways: list[Expression] = field(default_factory=list)
+    alternatives: list[Expression] = field(default_factory=list)
     items: list[Expression] = field(default_factory=list)
 
 
 def parse_lark(source: str, budget: Budget, *, origin: str = "", rename: Callable[[str], str] = str) -> list[Statement]:
-    """The statements of a grammar.
+    """Parse a grammar to statements.
 
     Args:
-        origin: what locations begin with, for a grammar that another one imports.
+        source: the text of the grammar.
+        budget: the limits of the parser.
+        origin: a prefix of all locations, for imported grammars.
         rename: applied to every name that is defined or used, except in imports.
     Raises:
-        GrammarError: not a Lark grammar, with `line:column`; or it is too large.
+        GrammarError: a syntax error, with `line:column`; or the source is too large.
     """
     budget.check_source(source)
     return _Parser(source, budget, origin, rename).parse()
 
 
 class _Parser:
-    """Owned by one call of `parse_lark`."""
+    """The state of one call of `parse_lark`."""
 
     def __init__(self, source: str, budget: Budget, origin: str, rename: Callable[[str], str]) -> None:
         self.text, self.budget, self.rename = SourceText(source, origin), budget, rename
@@ -111,7 +112,7 @@ class _Parser:
             else:
                 statements.append(self._statement())
                 if self.peek().kind not in ("newline", "end"):
-                    raise self.error("the end of the line, or |, is expected here")
+                    raise self.error("expected the end of the line or |")
         return statements
 
     def error(self, reason: str, position: int | None = None) -> GrammarError:
@@ -131,21 +132,21 @@ class _Parser:
 
     def expect(self, text: str) -> None:
         if not self.take(text):
-            raise self.error(f"{text} is expected here")
+            raise self.error(f"expected {text}")
 
     def name(self, *kinds: str) -> str:
         token = self.peek()
         if token.kind not in kinds:
-            raise self.error(f"the name of a {' or '.join(kinds)} is expected here")
+            raise self.error(f"expected the name of a {' or '.join(kinds)}")
         self.at += 1
         return token.text
 
     def number(self) -> int:
         token = self.peek()
         if token.kind != "number":
-            raise self.error("a number is expected here")
+            raise self.error("expected a number")
         if len(token.text) > 12:
-            raise self.error("the number is too large")
+            raise self.error("number too large: at most 12 characters are allowed")
         self.at += 1
         return int(token.text)
 
@@ -164,14 +165,14 @@ class _Parser:
             case "%import":
                 return self._import(token.position)
             case "%declare":
-                raise self.error(
-                    "%declare is not supported: what a declared terminal matches is unknown", token.position
-                )
+                raise self.error("%declare is not supported: every terminal must be defined", token.position)
         raise self.error(f"{token.text} is not supported", token.position)
 
     def _import(self, position: int) -> Import:
         if self.take("."):
-            raise self.error("relative imports are not supported: import from common or from the library", position)
+            raise self.error(
+                "relative imports are not supported: only common and the library grammars can be imported", position
+            )
         path = [self.name("rule", "terminal")]
         while self.take("."):
             path.append(self.name("rule", "terminal"))
@@ -183,11 +184,11 @@ class _Parser:
             self.expect(")")
             return Import(tuple(path), tuple((name, name) for name in names), location)
         if len(path) < 2:
-            raise self.error("%import needs a grammar and a name in it, as in %import common.WS", position)
+            raise self.error("%import requires a grammar and a name, as in %import common.WS", position)
         alias = self.name("rule", "terminal") if self.take("->") else path[-1]
         if alias.isupper() != path[-1].isupper():
             raise self.error(
-                "a rule is imported under a name of a rule, a terminal under a name of a terminal", position
+                "the alias of a rule must be in lower case, the alias of a terminal in upper case", position
             )
         return Import(tuple(path[:-1]), ((path[-1], alias),), location)
 
@@ -205,7 +206,7 @@ class _Parser:
                 parameters.append(self.rename(self.name("rule")))
             self.expect("}")
             if len(set(parameters)) < len(parameters):
-                raise self.error("two parameters of a template have the same name", token.position)
+                raise self.error("the parameters of a template must have different names", token.position)
         priority = self.number() if self.take(".") else 0
         self.expect(":")
         expression = self._expression(is_terminal=is_terminal)
@@ -225,7 +226,7 @@ class _Parser:
             elif token.kind == "end":
                 break
             elif token.kind != "mark":
-                frame.items.append(self._repeated(self._value()))
+                frame.items.append(self._apply_quantifier(self._value()))
             elif token.text in _CLOSING:
                 if len(frames) > MAX_NESTING:
                     raise self.error(f"nested too deeply: more than {MAX_NESTING} brackets")
@@ -233,31 +234,31 @@ class _Parser:
                 frames.append(_Frame(token.text, token.position))
             elif token.text == "|":
                 self.at += 1
-                frame.ways.append(sequence(frame.items))
+                frame.alternatives.append(sequence(frame.items))
                 frame.items = []
             elif token.text == "->":
                 if is_terminal:
-                    raise self.error("an alias cannot stand in a terminal")
+                    raise self.error("aliases are not allowed in terminals")
                 self.at += 1
                 self.name("rule")
                 if self.peek().text not in ("|", ")", "]") and self.peek().kind not in ("newline", "end"):
-                    raise self.error("an alias ends its alternative")
+                    raise self.error("an alias must be at the end of its alternative")
             elif frame.bracket and token.text == _CLOSING[frame.bracket]:
                 self.at += 1
                 frames.pop()
-                whole = choice([*frame.ways, sequence(frame.items)])
+                whole = choice([*frame.alternatives, sequence(frame.items)])
                 if frame.bracket == "[":
                     frames[-1].items.append(Repeat(whole, 0, 1))
                 else:
-                    frames[-1].items.append(self._repeated(whole))
+                    frames[-1].items.append(self._apply_quantifier(whole))
             else:
-                raise self.error(f"{token.text} is not expected here")
+                raise self.error(f"unexpected {token.text}")
         if len(frames) > 1:
-            raise self.error("the bracket that opens here is not closed", frames[-1].position)
-        return choice([*frames[0].ways, sequence(frames[0].items)])
+            raise self.error("this bracket is not closed", frames[-1].position)
+        return choice([*frames[0].alternatives, sequence(frames[0].items)])
 
     def _continues(self) -> bool:
-        """Whether the next line that is not empty goes on with the expression."""
+        """Whether the next nonblank line continues the expression."""
         ahead = 0
         while self.peek(ahead).kind == "newline":
             ahead += 1
@@ -280,7 +281,7 @@ class _Parser:
         if token.kind == "regexp":
             self.at += 1
             return self._regexp(token, location)
-        raise self.error(f"{token.text or 'the end'} is not expected here")
+        raise self.error(f"unexpected {token.text or 'end of the grammar'}")
 
     def _arguments(self, depth: int) -> list[Expression]:
         if depth > MAX_NESTING:
@@ -302,10 +303,10 @@ class _Parser:
         text, ignores_case = self._literal()
         if self.take(".."):
             if self.peek().kind != "string":
-                raise self.error("a string is expected here")
+                raise self.error("expected a string")
             last, last_ignores_case = self._literal()
             if len(text) != 1 or len(last) != 1 or ignores_case or last_ignores_case or text > last:
-                raise GrammarError("Lark grammar: a range goes from one character to a later one", location)
+                raise GrammarError("Lark grammar: a range requires two single characters in ascending order", location)
             return Pattern(f"[\\U{ord(text):08x}-\\U{ord(last):08x}]", location)
         if not text:
             return Sequence(())
@@ -316,10 +317,10 @@ class _Parser:
         token = self.peek()
         ignores_case = token.text.endswith("i")
         try:
-            text = unescaped(token.text[1 : -2 if ignores_case else -1])
+            text = unescape(token.text[1 : -2 if ignores_case else -1])
             text.encode()
         except (ValueError, OverflowError) as error:
-            reason = "half of a surrogate pair is no character" if isinstance(error, UnicodeError) else str(error)
+            reason = "surrogates are not allowed in strings" if isinstance(error, UnicodeError) else str(error)
             raise self.error(reason) from None
         self.at += 1
         return text, ignores_case
@@ -328,14 +329,16 @@ class _Parser:
         end = token.text.rfind("/")
         pattern, flags = token.text[1:end], token.text[end + 1 :]
         if set(flags) - set("imsxu"):
-            raise GrammarError(f"Lark grammar: of the flags {flags}, only i, m, s, u and x are supported", location)
+            raise GrammarError(
+                f"Lark grammar: unsupported flags {flags}: only i, m, s, u and x are supported", location
+            )
         if "\n" in pattern and "x" not in flags:
-            raise GrammarError("Lark grammar: a regular expression over several lines needs the flag x", location)
+            raise GrammarError("Lark grammar: a regular expression with line breaks requires the flag x", location)
         pattern = re.sub(r"\\(.)", lambda match: match[1] if match[1] in '"/' else match[0], pattern, flags=re.DOTALL)
-        kept = "".join(sorted(set(flags) - {"u"}))
-        return Pattern(f"(?{kept}:{pattern}\n)" if "x" in kept else f"(?{kept}:{pattern})", location)
+        retained = "".join(sorted(set(flags) - {"u"}))
+        return Pattern(f"(?{retained}:{pattern}\n)" if "x" in retained else f"(?{retained}:{pattern})", location)
 
-    def _repeated(self, item: Expression) -> Expression:
+    def _apply_quantifier(self, item: Expression) -> Expression:
         token = self.peek()
         if token.kind != "mark" or token.text not in "?*+~":
             return item
@@ -344,6 +347,9 @@ class _Parser:
             low = self.number()
             high = self.number() if self.take("..") else low
             if not 0 <= low <= high <= MAX_COUNT:
-                raise self.error(f"the counts of a repeat must ascend, from 0 to at most {MAX_COUNT}", token.position)
+                raise self.error(
+                    f"the bounds of a repetition must be in ascending order, from 0 to at most {MAX_COUNT}",
+                    token.position,
+                )
             return Repeat(item, low, high)
         return Repeat(item, int(token.text == "+"), 1 if token.text == "?" else None)

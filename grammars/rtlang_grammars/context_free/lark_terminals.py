@@ -1,7 +1,7 @@
-"""Terminals of a Lark grammar as regular expressions.
+"""Translates the terminals of a Lark grammar to regular expressions.
 
-A terminal may use others, so that its pattern is put together as text, which is what lark does: an assertion in one part sees into the
-next. Text that many terminals share is charged to the budget as often as it is written out.
+As in lark, the pattern of a terminal is assembled as text from the patterns of the terminals it uses, so an assertion in one part sees the
+next part. Text is charged to the budget each time it is copied into another pattern.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from rtlang_grammars.spec.limits import Budget
 
 
 class TerminalPatterns:
-    """The patterns of terminals, each written once. Owned by one reader."""
+    """The patterns of terminals, each assembled once. Owned by one reader."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._patterns: dict[int, str] = {}
 
     def of(self, definition: Definition) -> str:
-        """The pattern of a terminal, in Python's dialect.
+        """The pattern of a terminal, in the python dialect.
 
         Raises:
-            GrammarError: it uses itself, or a rule; or it is too long.
+            GrammarError: the terminal is recursive, uses a rule, or is too long.
         """
         is_open: set[int] = set()
         stack = [definition]
@@ -38,10 +38,12 @@ class TerminalPatterns:
                 if id(each := _terminal(name, top.scope)) not in self._patterns
             ]
             if not used:
-                self._patterns[id(top)] = self._written(top.expression, top.scope)
+                self._patterns[id(top)] = self._render(top.expression, top.scope)
                 continue
             if id(top) in is_open or any(each is top for each in used):
-                raise GrammarError(f"Lark grammar: the terminal {top.name} uses itself; only rules may", top.location)
+                raise GrammarError(
+                    f"Lark grammar: terminal {top.name} is recursive; only rules may be recursive", top.location
+                )
             is_open.add(id(top))
             stack.extend(used)
         return self._patterns[id(definition)]
@@ -54,23 +56,25 @@ class TerminalPatterns:
         """
         for name in names_in(expression):
             self.of(_terminal(name, module.definitions))
-        return self._written(expression, module.definitions)
+        return self._render(expression, module.definitions)
 
-    def _written(self, expression: Expression, scope: dict[str, Definition]) -> str:
+    def _render(self, expression: Expression, scope: dict[str, Definition]) -> str:
         match expression:
             case Pattern():
                 text = expression.source
             case Name():
                 text = f"(?:{self._patterns[id(_terminal(expression, scope))]})"
             case Sequence():
-                text = "".join(self._written(item, scope) for item in expression.items)
+                text = "".join(self._render(item, scope) for item in expression.items)
             case Choice():
-                text = f"(?:{'|'.join(self._written(way, scope) for way in expression.ways)})"
+                text = f"(?:{'|'.join(self._render(way, scope) for way in expression.alternatives)})"
             case Repeat():
                 high = "" if expression.high is None else expression.high
-                text = f"(?:{self._written(expression.item, scope)}){{{expression.low},{high}}}"
+                text = f"(?:{self._render(expression.item, scope)}){{{expression.low},{high}}}"
         if len(text) > self._budget.limits.max_source_bytes:
-            raise GrammarError("too long: a terminal has too much text with all the terminals that it uses")
+            raise GrammarError(
+                f"too long: a terminal with the terminals it uses may have {self._budget.limits.max_source_bytes} bytes at most"
+            )
         self._budget.spend(num_bytes=len(text))
         return text
 
@@ -80,5 +84,5 @@ def _terminal(name: Name, scope: dict[str, Definition]) -> Definition:
     if definition is None:
         raise GrammarError(f"Lark grammar: {name.name} is not defined", name.location)
     if not definition.is_terminal:
-        raise GrammarError(f"Lark grammar: a terminal cannot use a rule, as {name.name} is", name.location)
+        raise GrammarError(f"Lark grammar: a terminal cannot use the rule {name.name}", name.location)
     return definition

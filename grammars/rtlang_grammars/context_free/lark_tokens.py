@@ -1,4 +1,4 @@
-r"""The words of a Lark source, and where they are."""
+"""Tokens of the Lark grammar language, and their locations."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _NUM_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 @dataclass(frozen=True, slots=True)
 class LarkToken:
-    """A word of the source; `kind` is the name of its group in the pattern of tokens, or "end"."""
+    """A token of the source; `kind` is the name of its group in `_TOKEN`, or "end"."""
 
     kind: str
     text: str
     position: int
 
 
-def unescaped(literal: str) -> str:
-    """The text between the quotes of a string literal; None of the escapes that lark does not know is changed.
+def unescape(literal: str) -> str:
+    r"""Decode the escapes in a string literal (without its quotes). Escapes that lark does not know are kept.
 
     Raises:
-        ValueError: an escape that is no character.
+        ValueError: an incomplete \x, \u or \U escape, or one beyond U+10FFFF.
     """
 
     def replaced(match: re.Match[str]) -> str:
@@ -50,40 +50,40 @@ def unescaped(literal: str) -> str:
         if digits:
             return chr(int(digits, 16))
         if match[4] in "xuU":
-            raise ValueError(f"\\{match[4]} needs {_NUM_DIGITS[match[4]]} hexadecimal digits")
+            raise ValueError(f"\\{match[4]} requires {_NUM_DIGITS[match[4]]} hexadecimal digits")
         return _SIMPLE_ESCAPES.get(match[4], match[0])
 
     return _STRING_ESCAPE.sub(replaced, literal)
 
 
 class SourceText:
-    """A source with its lines. Owned by one parser."""
+    """A source and the offsets of its lines. Owned by one parser."""
 
     def __init__(self, source: str, origin: str) -> None:
         self._source, self._origin = source, origin
         self._lines = [0, *(match.end() for match in re.finditer("\n", source))]
 
     def error(self, reason: str, position: int) -> GrammarError:
-        """A mistake at a position."""
+        """An error at a position."""
         return GrammarError(f"Lark grammar: {reason}", self.location(position))
 
     def location(self, position: int) -> str:
-        """`line:column` of a position, with the origin in front."""
+        """The `line:column` of a position, prefixed with the origin."""
         line = bisect_right(self._lines, position)
         return f"{self._origin}{line}:{position - self._lines[line - 1] + 1}"
 
     def tokens(self, budget: Budget) -> list[LarkToken]:
-        """The words in order, without spaces and comments, with one of kind "end" behind them.
+        """The tokens in order, without whitespace and comments, followed by one of kind "end".
 
         Raises:
-            GrammarError: something is no word, or the budget ran out.
+            GrammarError: an invalid token, or the budget ran out.
         """
         tokens: list[LarkToken] = []
         position = 0
         while position < len(self._source):
             match = _TOKEN.match(self._source, position)
             if match is None:
-                raise self.error(self._what_is_wrong(position), position)
+                raise self.error(self._reason_for(position), position)
             kind = match.lastgroup
             assert kind is not None
             budget.spend(num_bytes=100)
@@ -93,14 +93,14 @@ class SourceText:
         tokens.append(LarkToken("end", "", len(self._source)))
         return tokens
 
-    def _what_is_wrong(self, position: int) -> str:
+    def _reason_for(self, position: int) -> str:
         letter = self._source[position]
         if letter == '"':
-            return "the string that begins here has no end in its line"
+            return "this string is not terminated on its line"
         if letter == "/":
-            return "the regular expression that begins here has no end"
+            return "this regular expression is not terminated"
         if letter == "<":
             return "special tokens and token ids are not allowed in a constraint"
         if letter == "=":
             return "attributes of rules (name=value) are not allowed in a constraint"
-        return f"{letter!r} is not expected here"
+        return f"unexpected {letter!r}"

@@ -1,10 +1,10 @@
-"""Lazy repeats, for those who meant the first place where the rest can match.
+"""Lazy quantifiers in terminals, read as "up to the first match of what follows".
 
-As a set of texts, `".*?"` is the same as `".*"`. A lexer that runs it stops at the first quote, and that is what its writer meant. In a
-terminal, therefore, `x*?` followed by K repeats x only while no text of K begins there: `(?:(?!K)x)*K`, which is a regular language. Inside
-a group that is itself repeated, what follows is not known, and a lazy repeat there stays an ordinary one. A pattern that also looks behind
-would look behind from within a lookahead; there the texts are those of which no beginning matches too, which is the same wherever what
-follows the repeat cannot go on once it has matched (an ending quote).
+As languages, `".*?"` and `".*"` are equal, but a lexer stops at the first quote, and that is what the author of a lazy quantifier expects.
+In a terminal, `x*?` followed by K therefore repeats x only where K does not match: `(?:(?!K)x)*K`, which is regular. In a group that is
+itself repeated K is unknown, and a lazy quantifier stays an ordinary one. If the pattern also has a lookbehind, it must not be copied into
+a lookahead; the language is then the strings without a matching proper prefix, which is equal if nothing can follow a match of K (for
+instance a closing quote).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_CHARS = 1 << 16
-_PIECE = re.compile(
+_TOKEN = re.compile(
     r"""(?P<opening>\((?:\?(?:[aiLmsux]*(?:-[imsx]+)?:|P<\w+>|<?[=!]))?)
       | (?P<closing>\))
       | (?P<bar>\|)
@@ -33,25 +33,25 @@ _COUNTS = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}\?$")
 
 @dataclass(slots=True)
 class _Group:
-    """A group and what it holds: ways, each a list of items."""
+    """A group and its alternatives, each a list of items."""
 
     opening: str
-    ways: list[list[_Item]] = field(default_factory=lambda: [[]])
+    alternatives: list[list[_Item]] = field(default_factory=lambda: [[]])
 
 
 @dataclass(slots=True)
 class _Item:
-    """A piece or a group, and how it is repeated."""
+    """An atom or a group, with its quantifier."""
 
-    piece: str | _Group
+    body: str | _Group
     repeat: str = ""
 
 
 def terminal_language(pattern: str, budget: Budget) -> Language:
-    """The texts of a terminal, as far as lazy repeats decide them.
+    """Compile the pattern of a terminal, with lazy quantifiers as described above.
 
     Raises:
-        GrammarError: not a pattern of Python's dialect, or it has what no regular language has; or it is too large.
+        GrammarError: a syntax error or an unsupported construct; or the pattern is too large.
     """
     if "(?<" not in pattern or not _LAZY.search(pattern) or without_lazy_repeats(pattern) == pattern:
         return compile_regex(without_lazy_repeats(pattern), dialect="lark", budget=budget)
@@ -60,18 +60,18 @@ def terminal_language(pattern: str, budget: Budget) -> Language:
 
 
 def without_lazy_repeats(pattern: str) -> str:
-    """A pattern of Python's dialect that matches what this one prefers to match, as far as its lazy repeats decide.
+    """Rewrite a pattern of the python dialect such that its language respects the lazy quantifiers.
 
     Raises:
-        GrammarError: too many lazy repeats after one another, or lazy repeats in a verbose pattern.
+        GrammarError: too many lazy quantifiers in sequence, or lazy quantifiers in a verbose pattern.
     """
     if not _LAZY.search(pattern):
         return pattern
     root = _Group("")
     groups = [root]
     has_lazy = False
-    for match in _PIECE.finditer(pattern):
-        items = groups[-1].ways[-1]
+    for match in _TOKEN.finditer(pattern):
+        items = groups[-1].alternatives[-1]
         kind, text = match.lastgroup, match[0]
         if kind == "opening":
             group = _Group(text)
@@ -80,7 +80,7 @@ def without_lazy_repeats(pattern: str) -> str:
         elif kind == "closing" and len(groups) > 1:
             groups.pop()
         elif kind == "bar":
-            groups[-1].ways.append([])
+            groups[-1].alternatives.append([])
         elif kind == "repeat" and items and not items[-1].repeat:
             items[-1].repeat = text
             has_lazy = has_lazy or (len(text) > 1 and text.endswith("?"))
@@ -89,58 +89,58 @@ def without_lazy_repeats(pattern: str) -> str:
     if not has_lazy:
         return pattern
     if re.search(r"\(\?[aiLmsu]*[xaL]", pattern):
-        raise GrammarError("a lazy repeat is not supported together with the flags x, a and L")
-    return _written(root, "")
+        raise GrammarError("a lazy quantifier is not supported together with the flags x, a and L")
+    return _rewrite(root, "")
 
 
-def _written(group: _Group, rest: str | None) -> str:
-    """The group as a pattern, where `rest` follows it up to the end; None where that is not known."""
+def _rewrite(group: _Group, rest: str | None) -> str:
+    """Render a group. `rest` is the pattern from its end to the end of the terminal; None if unknown."""
     flags = re.match(r"\(\?([ims]*)(?:-([ims]+))?:", group.opening)
     if flags and rest:
         turned_back = f"-{flags[1]}" if flags[1] else ""
         if flags[1] or flags[2]:
             rest = f"(?{flags[2] or ''}{turned_back}:{rest})"
-    ways = "|".join(_written_way(way, rest) for way in group.ways)
-    if len(ways) > _MAX_CHARS:
-        raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
-    return f"{group.opening}{ways})" if group.opening else ways
+    alternatives = "|".join(_rewrite_alternative(alternative, rest) for alternative in group.alternatives)
+    if len(alternatives) > _MAX_CHARS:
+        raise GrammarError("too complex: the pattern has too many consecutive lazy quantifiers")
+    return f"{group.opening}{alternatives})" if group.opening else alternatives
 
 
-def _written_way(way: list[_Item], rest: str | None) -> str:
+def _rewrite_alternative(alternative: list[_Item], rest: str | None) -> str:
     written: list[str] = []
-    behind = rest
-    for item in reversed(way):
+    following = rest
+    for item in reversed(alternative):
         is_lazy = len(item.repeat) > 1 and item.repeat.endswith("?")
-        if isinstance(item.piece, str):
-            piece = item.piece
+        if isinstance(item.body, str):
+            body = item.body
         else:
-            sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.piece.opening)
-            piece = _written(item.piece, behind if sees_rest else None)
-        if is_lazy and behind is not None:
-            text = _stopping(piece, item.repeat, behind)
+            sees_rest = not item.repeat and not re.match(r"\(\?<?[=!]", item.body.opening)
+            body = _rewrite(item.body, following if sees_rest else None)
+        if is_lazy and following is not None:
+            text = _rewrite_lazy(body, item.repeat, following)
         else:
-            text = piece + (item.repeat[:-1] if is_lazy else item.repeat)
+            text = body + (item.repeat[:-1] if is_lazy else item.repeat)
         written.append(text)
-        if behind is not None:
-            behind = text + behind
-            if len(behind) > _MAX_CHARS:
-                raise GrammarError("too complex: the pattern has too many lazy repeats after one another")
+        if following is not None:
+            following = text + following
+            if len(following) > _MAX_CHARS:
+                raise GrammarError("too complex: the pattern has too many consecutive lazy quantifiers")
     return "".join(reversed(written))
 
 
-def _stopping(piece: str, repeat: str, rest: str) -> str:
-    """The lazy repeat of a piece that ends where `rest` can begin."""
-    once = f"(?:(?!{rest}){piece})"
+def _rewrite_lazy(body: str, repeat: str, rest: str) -> str:
+    """A lazy quantifier that stops where `rest` matches."""
+    once = f"(?:(?!{rest}){body})"
     if repeat == "*?":
         return f"{once}*"
     if repeat == "+?":
-        return f"{piece}{once}*"
+        return f"{body}{once}*"
     if repeat == "??":
         return f"{once}?"
     counts = _COUNTS.match(repeat)
     assert counts is not None
     low, high = int(counts[1] or "0"), counts[3]
-    required = f"{piece}{{{low}}}"
+    required = f"{body}{{{low}}}"
     if not counts[2]:
         return required
     return f"{required}{once}{{0,{max(int(high) - low, 0)}}}" if high else f"{required}{once}*"

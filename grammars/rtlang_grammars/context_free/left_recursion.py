@@ -1,10 +1,10 @@
-r"""Left recursion: where it is, and an equal grammar without it.
+r"""Left recursion: detection, and elimination by the left-corner transform.
 
-A machine that walks rules from the top would call a left-recursive rule for ever. Rules that can call one another at their very beginning
-(directly, through other rules, or behind rules that match the empty text) are replaced by the left-corner transform: a text of A begins
-with what is no such rule, and `A\B` is what may follow a B at the start of an A. Before that, rules are split into their non-empty texts,
-so that the beginning of every alternative is in view. Every step keeps the language exactly, and the size at most squares.
-Source: Rosenkrantz and Lewis 1970; Moore 2000 for keeping it to the rules that need it.
+A top-down recognizer would call a left-recursive rule forever. For a set of rules that can call one another before reading any byte
+(directly, through other rules, or after nullable rules), the left-corner transform replaces A by a start of A that is not such a rule,
+followed by `A\B`: the continuations of an A that begins with a B. Nullable rules are first split into the empty string and the rest, so
+that the left corner of every alternative is explicit. The language is unchanged, and the size grows at most quadratically.
+Sources: Rosenkrantz and Lewis 1970; Moore 2000 for applying it only to left-recursive rules.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from rtlang_grammars.context_free.cfg import (
     Rule,
     Symbol,
     Token,
-    components,
     nullable_rules,
-    pruned,
+    prune,
+    strongly_connected_components,
 )
 from rtlang_grammars.spec.limits import Budget
 
 
 def left_recursive_rules(cfg: Cfg) -> frozenset[int]:
-    """The rules that can come to call themselves before any byte was read."""
+    """The rules that can call themselves before reading any byte."""
     return frozenset(index for component in _recursive_components(cfg) for index in component)
 
 
 def without_left_recursion(cfg: Cfg, budget: Budget | None = None) -> Cfg:
-    """A grammar with the same language in which no rule is left-recursive; `cfg` itself where none is.
+    """Return a grammar with the same language and no left-recursive rule; `cfg` itself if it has none.
 
     Raises:
-        GrammarError: nothing can match, or the result is larger than the budget.
+        GrammarError: the language is empty, or the result exceeds the budget.
     """
     budget = budget or Budget()
     if not _recursive_components(cfg):
         return cfg
-    cfg = pruned(cfg, budget)
+    cfg = prune(cfg, budget)
     found = _recursive_components(cfg)
     if not found:
         return cfg
-    result = pruned(_Transform(cfg, found, budget).result(), budget)
+    result = prune(_Transform(cfg, found, budget).result(), budget)
     assert not left_recursive_rules(result)
     return result
 
@@ -63,20 +63,20 @@ def _recursive_components(cfg: Cfg) -> list[list[int]]:
         corners.append(list(first))
     return [
         component
-        for component in components(len(cfg.rules), lambda index: corners[index])
+        for component in strongly_connected_components(len(cfg.rules), lambda index: corners[index])
         if len(component) > 1 or component[0] in corners[component[0]]
     ]
 
 
 class _Transform:
-    """Owned by one call of `without_left_recursion`."""
+    """The state of one call of `without_left_recursion`."""
 
     def __init__(self, cfg: Cfg, recursive: Sequence[Sequence[int]], budget: Budget) -> None:
         self.cfg, self.recursive, self.budget = cfg, recursive, budget
         self.nullable = nullable_rules(cfg)
         self.rules: list[Rule | None] = []
         self.nonempty_of: dict[int, int] = {}
-        self.waiting: list[int] = []
+        self.worklist: list[int] = []
 
     def result(self) -> Cfg:
         cfg = self.cfg
@@ -96,9 +96,9 @@ class _Transform:
         return self.cfg.rules[index].name + ("+" if index in self.nullable else "")
 
     def _nonempty(self, index: int) -> int:
-        """The rule of the non-empty texts of a rule: itself, where it has no empty one."""
+        """The rule of the nonempty strings of a rule; the rule itself if it is not nullable."""
         if index not in self.nonempty_of:
-            self.waiting.append(index)
+            self.worklist.append(index)
             self.nonempty_of[index] = index
             if index in self.nullable:
                 self.nonempty_of[index] = self._new()
@@ -109,27 +109,27 @@ class _Transform:
         self.rules.append(None)
         return len(self.rules) - 1
 
-    def _nonempty_ways(self, symbols: Sequence[Symbol]) -> list[Alternative]:
-        """Alternatives for the non-empty texts of a sequence, each beginning with a symbol that is never empty."""
-        ways: list[Alternative] = []
+    def _nonempty_alternatives(self, symbols: Sequence[Symbol]) -> list[Alternative]:
+        """Alternatives for the nonempty strings of a sequence; the first symbol of each is not nullable."""
+        alternatives: list[Alternative] = []
         for at, symbol in enumerate(symbols):
             self.budget.spend(states=1 + (len(symbols) - at) // 8)
             if isinstance(symbol, Call) and symbol.rule in self.nullable:
-                ways.append((Call(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
+                alternatives.append((Call(self._nonempty(symbol.rule)), *symbols[at + 1 :]))
                 continue
-            ways.append(tuple(symbols[at:]))
+            alternatives.append(tuple(symbols[at:]))
             break
-        return ways
+        return alternatives
 
     def _is_nullable(self, symbols: Sequence[Symbol]) -> bool:
         return all(isinstance(symbol, Call) and symbol.rule in self.nullable for symbol in symbols)
 
     def _replace(self, group: Sequence[int]) -> None:
-        """The left-corner transform of rules that begin with one another."""
+        """Apply the left-corner transform to a strongly connected set of rules."""
         members = set(group)
         starts: dict[int, list[Alternative]] = {index: [] for index in group}
-        steps: dict[int, list[tuple[Alternative, int]]] = {index: [] for index in group}  # behind B: (rest, D)
-        wholes: dict[int, list[int]] = {index: [] for index in group}  # a B that is a whole D
+        steps: dict[int, list[tuple[Alternative, int]]] = {index: [] for index in group}  # D -> B rest, by B
+        unit_parents: dict[int, list[int]] = {index: [] for index in group}  # D -> B, by B
         for index in group:
             rule = self.rules[index]
             assert rule is not None
@@ -139,11 +139,11 @@ class _Transform:
                     starts[index].append(alternative)
                     continue
                 rest = alternative[1:]
-                steps[first.rule] += [(way, index) for way in self._nonempty_ways(rest)]
+                steps[first.rule] += [(way, index) for way in self._nonempty_alternatives(rest)]
                 if self._is_nullable(rest):
-                    wholes[first.rule].append(index)
+                    unit_parents[first.rule].append(index)
         self._close_nonempty()
-        above = {index: _closure(index, wholes) for index in group}
+        above = {index: _closure(index, unit_parents) for index in group}
         names = {index: rule.name for index in group if (rule := self.rules[index]) is not None}
         for whole in group:
             rests = {part: self._new() for part in group}
@@ -152,27 +152,29 @@ class _Transform:
                 tuple((*start, Call(rests[part])) for part in group for start in starts[part]),
             )
             for part in group:
-                ways: list[Alternative] = [()] if whole in above[part] else []
+                alternatives: list[Alternative] = [()] if whole in above[part] else []
                 for each in above[part]:
                     for way, owner in steps[each]:
                         self.budget.spend(states=1 + len(way) // 8)
-                        ways.append((*way, Call(rests[owner])))
-                self.rules[rests[part]] = Rule(f"{names[whole]}\\{names[part]}", tuple(ways))
+                        alternatives.append((*way, Call(rests[owner])))
+                self.rules[rests[part]] = Rule(f"{names[whole]}\\{names[part]}", tuple(alternatives))
 
     def _close_nonempty(self) -> None:
-        """Make the rules that `_nonempty` promised."""
-        while self.waiting:
-            index = self.waiting.pop()
-            ways = [way for each in self.cfg.rules[index].alternatives for way in self._nonempty_ways(each)]
-            self.rules[self.nonempty_of[index]] = Rule(self._name(index), tuple(ways))
+        """Define the rules that `_nonempty` has reserved."""
+        while self.worklist:
+            index = self.worklist.pop()
+            alternatives = [
+                way for each in self.cfg.rules[index].alternatives for way in self._nonempty_alternatives(each)
+            ]
+            self.rules[self.nonempty_of[index]] = Rule(self._name(index), tuple(alternatives))
 
 
-def _closure(start: int, wholes: dict[int, list[int]]) -> list[int]:
+def _closure(start: int, unit_parents: dict[int, list[int]]) -> list[int]:
     found = {start: None}
-    waiting = [start]
-    while waiting:
-        for target in wholes[waiting.pop()]:
+    worklist = [start]
+    while worklist:
+        for target in unit_parents[worklist.pop()]:
             if target not in found:
                 found[target] = None
-                waiting.append(target)
+                worklist.append(target)
     return list(found)

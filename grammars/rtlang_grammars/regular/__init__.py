@@ -1,1 +1,1 @@
-"""Regular languages over text: patterns, formats and numbers, as lazily made automata over bytes."""
+"""Regular languages: regex patterns, string formats and JSON numbers, compiled to lazily built byte automata."""

@@ -1,7 +1,7 @@
-"""Languages of texts as values: made from patterns, combined, asked, and turned into automata over bytes.
+"""Regular languages as immutable values: built from patterns, combined, queried and compiled to byte automata.
 
-A `Language` is a syntax tree and, once something is asked of it, the automaton of that tree, made lazily and kept. Operations only build
-trees, so they cost nothing and nothing is unrolled; what is expensive is bounded by the budget that it is given.
+A `Language` is a syntax tree and, after the first query, its lazily built automaton. Operations only build trees, so they are cheap and
+nothing is unrolled; queries are bounded by the budget they are given.
 """
 
 from __future__ import annotations
@@ -11,60 +11,60 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from rtlang_grammars.regular.automata.branching import branchings_of
+from rtlang_grammars.regular.automata.branching import decoder_for
 from rtlang_grammars.regular.automata.byte_automaton import ByteAutomaton, NamesAutomaton
 from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE, CodePointAutomaton, sets_of
-from rtlang_grammars.regular.automata.sorted_names import SortedNames
+from rtlang_grammars.regular.automata.sorted_names import NameClassifier
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.patterns import syntactic_checks, syntax
 from rtlang_grammars.regular.patterns.escapes import Dialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.regular.patterns.syntax import Node, ZeroWidth
-from rtlang_grammars.regular.patterns.zero_width import resolved
+from rtlang_grammars.regular.patterns.zero_width import resolve_anchors
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _PRINTABLE = (0x20, 0x7E)
 _MAX_BOUNDED = 8
 _SAMPLE_LENGTH = 40
-"""Characters after which a random walk heads for the nearest end."""
+"""Characters after which a random walk takes the shortest path to acceptance."""
 
 
 class Language:
-    """A set of texts, each a sequence of Unicode scalar values written in UTF-8. Immutable; safe to share between threads."""
+    """A set of strings of Unicode scalar values, encoded in UTF-8. Immutable; safe to share between threads."""
 
     __slots__ = ("_automaton", "_bounded", "_prefix", "_tree")
 
     def __init__(self, tree: Node) -> None:
-        """The language of a tree without anchors. Callers use `compile_regex` and the class methods."""
+        """Wrap a tree without anchors. Callers use `compile_regex` and the class methods."""
         self._tree = tree
         self._automaton: CodePointAutomaton | None = None
         self._prefix: list[CodePoints] | None = None
         self._bounded: dict[tuple[int, int | None], Language] = {}
 
-    # Making
+    # Constructors
 
     @classmethod
     def literal(cls, text: str | bytes) -> Language:
-        """Exactly one text.
+        """The language of one string.
 
         Raises:
-            GrammarError: bytes that are not UTF-8, or a lone surrogate.
+            GrammarError: the bytes are not UTF-8, or the string has a lone surrogate.
         """
         try:
             decoded = text.decode("utf-8") if isinstance(text, bytes) else text
             decoded.encode("utf-8")
         except UnicodeError:
-            raise GrammarError("a literal must be text that can be written in UTF-8") from None
+            raise GrammarError("a literal must be valid UTF-8 without lone surrogates") from None
         return cls(syntax.text(decoded))
 
     @classmethod
     def literals(cls, texts: Iterable[str]) -> Language:
-        """Any of some texts.
+        """The language of the given strings.
 
         Raises:
-            GrammarError: a lone surrogate is in one of them.
+            GrammarError: a string has a lone surrogate.
         """
         words = list(texts)
         cls.literal("".join(words))
@@ -72,109 +72,109 @@ class Language:
 
     @classmethod
     def any_text(cls) -> Language:
-        """All texts."""
+        """The language of all strings."""
         return cls(syntax.ANY_TEXT)
 
     @classmethod
     def nothing(cls) -> Language:
-        """No text, not even the empty one."""
+        """The empty language."""
         return cls(syntax.NOTHING)
 
     @classmethod
     def code_points(cls, ranges: Iterable[tuple[int, int]]) -> Language:
-        """One character out of ranges (first, last)."""
-        return cls(syntax.characters(code_points.normalised(ranges)))
+        """The strings of one character in the given (first, last) ranges."""
+        return cls(syntax.characters(code_points.normalize(ranges)))
 
-    # Combining
+    # Operations
 
     def union(self, *others: Language) -> Language:
-        """Texts of any of the languages."""
+        """The union with other languages."""
         return Language(syntax.alternation([self._tree, *[other._tree for other in others]]))
 
     def intersect(self, *others: Language) -> Language:
-        """Texts of all the languages."""
-        return Language(syntax.both([self._tree, *[other._tree for other in others]]))
+        """The intersection with other languages."""
+        return Language(syntax.intersection([self._tree, *[other._tree for other in others]]))
 
     def complement(self) -> Language:
-        """All other texts."""
-        return Language(syntax.negation(self._tree))
+        """All strings that are not in this language."""
+        return Language(syntax.complement(self._tree))
 
     def minus(self, other: Language) -> Language:
-        """Texts of this language that are not in the other."""
+        """The strings of this language that are not in the other."""
         return self.intersect(other.complement())
 
     def concat(self, *others: Language) -> Language:
-        """A text of this language and then one of each of the others.
+        """The concatenation with other languages, in order.
 
         Raises:
-            GrammarError: one of the others looks behind, which would look into what comes before it.
+            GrammarError: one of the others has a lookbehind, which would see the strings before it.
         """
         return Language(syntax.concatenation([self._confined(), *[other._movable() for other in others]]))
 
-    def starred(self, low: int = 0, high: int | None = None) -> Language:
-        """`low` to `high` texts of this language, one after the other; `high` None is without bound.
+    def repeat(self, low: int = 0, high: int | None = None) -> Language:
+        """`low` to `high` strings of this language in sequence; `high` None means unbounded.
 
         Raises:
-            GrammarError: this language looks behind.
+            GrammarError: this language has a lookbehind.
         """
         return Language(syntax.repetition(self._movable(), low, high))
 
     def bounded(self, min_code_points: int, max_code_points: int | None) -> Language:
-        """Texts with so many code points; `max_code_points` None is without bound. Counted, never unrolled. Remembered for some bounds."""
+        """The strings with a number of code points within bounds; `max_code_points` None means unbounded. Counted, not unrolled."""
         key = (min_code_points, max_code_points)
         found = self._bounded.get(key)
         if found is None:
             if len(self._bounded) >= _MAX_BOUNDED:
                 self._bounded.clear()
-            found = self._bounded[key] = Language(syntax.both([self._tree], min_code_points, max_code_points))
+            found = self._bounded[key] = Language(syntax.intersection([self._tree], min_code_points, max_code_points))
         return found
 
     def _confined(self) -> Node:
-        """A tree that sees nothing of what follows it."""
+        """A tree that does not depend on what follows it."""
         sees_ahead = self._tree.zero_width & ZeroWidth.AHEAD
-        return syntax.Both((self._tree,), 0, None) if sees_ahead else self._tree
+        return syntax.Intersection((self._tree,), 0, None) if sees_ahead else self._tree
 
     def _movable(self) -> Node:
-        """A tree that may stand anywhere in a text."""
+        """A tree that may be preceded and followed by other strings."""
         if self._tree.zero_width & ZeroWidth.BEHIND:
-            raise GrammarError("what looks behind (a lookbehind or \\b) can only stand at the start of a text")
+            raise GrammarError("a lookbehind or \\b is allowed only at the start of a concatenation")
         return self._confined()
 
     # Lengths
 
     @property
     def min_length(self) -> int:
-        """The lower bound on code points that `bounded` set, 0 without one."""
-        return self._tree.low if isinstance(self._tree, syntax.Both) else 0
+        """The lower bound set by `bounded`, in code points; 0 if there is none."""
+        return self._tree.low if isinstance(self._tree, syntax.Intersection) else 0
 
     @property
     def max_length(self) -> int | None:
-        """The upper bound on code points that `bounded` set, None without one."""
-        return self._tree.high if isinstance(self._tree, syntax.Both) else None
+        """The upper bound set by `bounded`, in code points; None if there is none."""
+        return self._tree.high if isinstance(self._tree, syntax.Intersection) else None
 
     def as_counted_characters(self) -> tuple[Language, int, int | None] | None:
-        """Where it was made as `low` to `high` characters of one set: the language of any number of them, and the two counts."""
+        """If this is `low` to `high` characters of one set by construction: the language of any number of them, `low` and `high`."""
         tree = self._tree
         if not isinstance(tree, syntax.Repetition) or not isinstance(tree.item, syntax.Characters):
             return None
         return Language(syntax.repetition(tree.item, 0, None)), tree.low, tree.high
 
     def unbounded(self) -> Language:
-        """The same language without the bounds that `bounded` set; for callers that count themselves."""
-        return Language(syntax.both(self._tree.items)) if isinstance(self._tree, syntax.Both) else self
+        """The language without the bounds set by `bounded`, for callers that count characters themselves."""
+        return Language(syntax.intersection(self._tree.items)) if isinstance(self._tree, syntax.Intersection) else self
 
     @property
     def is_any_text(self) -> bool:
-        """Whether it was made as the language of all texts; False says nothing."""
+        """Whether this is the language of all strings by construction; False may mean unknown."""
         return syntax.is_any_text(self._tree)
 
-    # Asking
+    # Queries
 
     def accepts(self, text: str | bytes, budget: Budget | None = None) -> bool:
-        """Whether a text is in the language; bytes that are not UTF-8 are not.
+        """Whether a string is in the language; False for bytes that are not UTF-8.
 
         Raises:
-            GrammarError: the budget ran out; so may it in all that follow.
+            GrammarError: the budget ran out. All queries below may raise it, too.
         """
         budget = budget or Budget()
         try:
@@ -194,7 +194,7 @@ class Language:
         return state != NO_STATE and automaton.is_accepting(state)
 
     def _may_begin(self, text: str) -> bool:
-        """Whether a text is long enough and begins as texts of the language do, as far as that is seen at a glance."""
+        """Whether a string is long enough and begins with characters that the prefix sets allow."""
         sets = self._prefix
         if sets is None:
             sets = self._prefix = syntactic_checks.prefix(self._tree)
@@ -204,41 +204,41 @@ class Language:
         return begins and len(text) >= len(sets)
 
     def is_empty(self, budget: Budget | None = None) -> bool:
-        """Whether no text is in the language."""
-        if self._automaton is None and syntactic_checks.has_text(self._tree):
+        """Whether the language has no string."""
+        if self._automaton is None and syntactic_checks.has_string(self._tree):
             return False
         return self._code_point_automaton(budget or Budget()).start == NO_STATE
 
     def is_disjoint(self, other: Language, budget: Budget | None = None) -> bool:
-        """Whether no text is in both languages."""
+        """Whether the languages have no string in common."""
         if syntactic_checks.are_disjoint(self._tree, other._tree):
             return True
         return self.intersect(other).is_empty(budget)
 
     def includes(self, other: Language, budget: Budget | None = None) -> bool:
-        """Whether every text of the other language is in this one."""
+        """Whether the other language is a subset of this one."""
         return other.minus(self).is_empty(budget)
 
     def is_equivalent(self, other: Language, budget: Budget | None = None) -> bool:
-        """Whether both languages have the same texts."""
+        """Whether the languages are equal."""
         budget = budget or Budget()
         return self.includes(other, budget) and other.includes(self, budget)
 
     def shortest(self, budget: Budget | None = None) -> str | None:
-        """A text with the fewest code points; None where the language is empty."""
+        """A string with the fewest code points; None if the language is empty."""
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
         return None if automaton.start == NO_STATE else self._nearest_end(automaton, automaton.start, budget)
 
     def finite_words(self, limit: int, budget: Budget | None = None) -> list[str] | None:
-        """All texts, shortest first, where there are at most `limit`; None where there are more."""
-        if syntactic_checks.has_more_texts(self._tree, limit):
+        """All strings, shortest first, if there are at most `limit`; else None."""
+        if syntactic_checks.has_more_strings_than(self._tree, limit):
             return None
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
         words: list[str] = []
         prefixes = [] if automaton.start == NO_STATE else [("", automaton.start)]
-        while prefixes:  # different prefixes of one length are of different words, so there are at least that many
+        while prefixes:  # distinct live prefixes of one length extend to distinct words
             following: list[tuple[str, int]] = []
             for prefix, state in prefixes:
                 if automaton.is_accepting(state):
@@ -257,7 +257,7 @@ class Language:
         return words
 
     def samples(self, rng: random.Random, count: int, budget: Budget | None = None) -> list[str]:
-        """Random texts, printable ASCII where there is a choice; empty where the language is."""
+        """Return `count` random strings, of printable ASCII where possible; none if the language is empty."""
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
         if automaton.start == NO_STATE:
@@ -267,92 +267,94 @@ class Language:
     # Automata
 
     def explore(self, num_states: int, budget: Budget | None = None) -> None:
-        """Work out what follows in the states that are nearest to the start, once for all automata of this language.
+        """Compute the transitions of the `num_states` states nearest to the start; all automata of this language share them.
 
         Raises:
             GrammarError: the budget ran out.
         """
         budget = budget or Budget()
         automaton = self._code_point_automaton(budget)
-        waiting = [] if automaton.start == NO_STATE else [automaton.start]
-        seen = set(waiting)
-        for state in waiting:  # grows while it is walked
-            if len(waiting) > num_states:
+        worklist = [] if automaton.start == NO_STATE else [automaton.start]
+        seen = set(worklist)
+        for state in worklist:  # grows during iteration
+            if len(worklist) > num_states:
                 return
             for target in automaton.moves(state, budget):
                 if target != NO_STATE and target not in seen:
                     seen.add(target)
-                    waiting.append(target)
+                    worklist.append(target)
 
     def automaton(self, budget: Budget | None = None) -> ByteAutomaton:
-        """The texts in UTF-8.
+        """The automaton over UTF-8.
 
         Raises:
-            GrammarError: no text matches, or the budget ran out.
+            GrammarError: the language is empty, or the budget ran out.
         """
         budget = budget or Budget()
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=False, budget=budget)
 
     def json_string_body(self, budget: Budget | None = None) -> ByteAutomaton:
-        """What may stand between the quotes of a JSON string whose value is in the language, every escape included.
+        """The automaton over the bodies of JSON strings (without the quotes) whose value is in the language, with every escape.
 
         Raises:
-            GrammarError: no text matches, or the budget ran out.
+            GrammarError: the language is empty, or the budget ran out.
         """
         budget = budget or Budget()
         return ByteAutomaton(self._code_point_automaton(budget), is_json_string=True, budget=budget)
 
     @staticmethod
     def json_string_bodies(languages: Sequence[Language], budget: Budget) -> list[ByteAutomaton]:
-        """`json_string_body` of some languages that are followed side by side. Those that the last was made of share its work.
+        """The `json_string_body` of languages that are followed in parallel. Operands of the last one share its work.
 
         Raises:
-            GrammarError: as there.
+            GrammarError: as `json_string_body`.
         """
         last = languages[-1]._code_point_automaton(budget)
-        automata = [last.beside(each._tree, budget) or each._code_point_automaton(budget) for each in languages[:-1]]
+        automata = [last.sibling(each._tree, budget) or each._code_point_automaton(budget) for each in languages[:-1]]
         return [ByteAutomaton(each, is_json_string=True, budget=budget) for each in (*automata, last)]
 
     @staticmethod
     def names_body(listed: Sequence[str], classes: Sequence[Language], budget: Budget) -> NamesAutomaton:
-        """What may stand between the quotes of a JSON string that is any name but the listed ones, and of which class it is.
+        """The automaton over the bodies of JSON strings that are not a listed name, which classifies each name.
 
         Args:
-            classes: languages that share no name but listed ones.
+            listed: the names to reject.
+            classes: languages that are disjoint except for listed names.
+            budget: the limits of the automaton.
         Raises:
-            GrammarError: a lone surrogate is in a listed name, or the budget ran out.
+            GrammarError: a listed name has a lone surrogate, or the budget ran out.
         """
         letters = "".join(listed)
         Language.literal(letters)
         sets = {code_points.ALL, *map(code_points.single, map(ord, letters))}
-        branchings = branchings_of(frozenset(sets.union(*(sets_of(each._tree) for each in classes))))
+        decoder = decoder_for(frozenset(sets.union(*(sets_of(each._tree) for each in classes))))
         automata: list[CodePointAutomaton] = []
         for each in classes:
-            beside = automata[0].beside(each._tree, budget) if automata else None
-            automata.append(beside or CodePointAutomaton(each._tree, budget, branchings))
-        return NamesAutomaton(SortedNames(listed, automata, branchings), budget)
+            sibling = automata[0].sibling(each._tree, budget) if automata else None
+            automata.append(sibling or CodePointAutomaton(each._tree, budget, decoder))
+        return NamesAutomaton(NameClassifier(listed, automata, decoder), budget)
 
     def _code_point_automaton(self, budget: Budget) -> CodePointAutomaton:
         automaton = self._automaton
-        if automaton is None:  # made twice in a race, both right
+        if automaton is None:  # a race builds it twice, which is harmless
             automaton = self._automaton = CodePointAutomaton(self._tree, budget)
         return automaton
 
     def _nearest_end(self, automaton: CodePointAutomaton, start: int, budget: Budget) -> str:
-        came_from: dict[int, tuple[int, int] | None] = {start: None}
-        waiting = deque([start])
-        while not automaton.is_accepting(waiting[0]):
-            state = waiting.popleft()
+        predecessors: dict[int, tuple[int, int] | None] = {start: None}
+        worklist = deque([start])
+        while not automaton.is_accepting(worklist[0]):
+            state = worklist.popleft()
             budget.spend()
             for number, target in enumerate(automaton.moves(state, budget)):
-                if target != NO_STATE and target not in came_from:
-                    came_from[target] = (state, number)
-                    waiting.append(target)
+                if target != NO_STATE and target not in predecessors:
+                    predecessors[target] = (state, number)
+                    worklist.append(target)
         path = []
-        step = came_from[waiting[0]]
+        step = predecessors[worklist[0]]
         while step is not None:
             path.append(chr(automaton.partition.representatives[step[1]]))
-            step = came_from[step[0]]
+            step = predecessors[step[0]]
         return "".join(reversed(path))
 
     def _random_walk(self, automaton: CodePointAutomaton, rng: random.Random, budget: Budget) -> str:
@@ -380,20 +382,22 @@ def compile_regex(
     mode: Literal["full", "search"] = "full",
     budget: Budget | None = None,
 ) -> Language:
-    """The texts that a pattern matches.
+    """Compile a pattern to the language of the strings that it matches.
 
     Args:
-        pattern: in ECMA-262 as JSON Schema's `pattern` has it, or in Python's `re`, which is Lark's too.
-        mode: "full", the pattern must match the whole text; "search", a part of it, as `pattern` in JSON Schema means it.
+        pattern: the pattern.
+        dialect: "ecma", ECMA-262 as in JSON Schema's `pattern`; "python" or "lark", Python's `re`.
+        mode: "full", the pattern must match the whole string; "search", a part of it, as `pattern` in JSON Schema does.
+        budget: the limits of the compilation; default: those of `Limits`.
     Returns:
-        The language, possibly empty: then `is_empty` says so and the automata are refused.
+        The language, possibly empty: then `is_empty` is true and it has no automata.
     Raises:
-        GrammarError: not a pattern of the dialect, or it uses what no regular language has, with `line:column`; or it is too large.
+        GrammarError: a syntax error or an unsupported construct, with `line:column`; or the pattern is too large.
     """
     budget = budget or Budget()
     tree = parse_pattern(pattern, Dialect(dialect), budget)
     if mode == "search":
         tree = syntax.concatenation([syntax.ANY_TEXT, tree, syntax.ANY_TEXT])
-    tree = resolved(tree, budget)
+    tree = resolve_anchors(tree, budget)
     budget.check_depth(tree.depth)
     return Language(tree)

@@ -1,4 +1,4 @@
-"""Grammars as data: what is nullable, productive, reachable and shortest, against listing all words."""
+"""Analyses of context-free grammars, checked against enumeration of all words."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rtlang_grammars.context_free.cfg import (
     Rule,
     Terminal,
     Token,
-    components,
     nullable_rules,
     productive_rules,
-    pruned,
+    prune,
     reachable_rules,
     shortest_bytes,
     shortest_lengths,
     shortest_words,
+    strongly_connected_components,
 )
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.regular.language import Language, compile_regex
@@ -37,7 +37,7 @@ X, Y, NEVER = (
 
 
 def grammar(*rules: tuple[tuple[Token | Call, ...], ...]) -> Cfg:
-    return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", ways) for index, ways in enumerate(rules)), 0)
+    return Cfg((X, Y, NEVER), tuple(Rule(f"r{index}", alternatives) for index, alternatives in enumerate(rules)), 0)
 
 
 def test_nullable_productive_and_reachable_rules() -> None:
@@ -54,23 +54,23 @@ def test_nullable_productive_and_reachable_rules() -> None:
     assert reachable_rules(cfg) == {0, 1, 2, 3}
 
 
-def test_pruning_keeps_only_what_can_be_part_of_a_text() -> None:
-    cfg = pruned(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
+def test_pruning_removes_unproductive_and_unreachable_symbols() -> None:
+    cfg = prune(grammar(((Call(1),), (Call(0),), (Call(1),), (Call(2),), (Token(2),)), ((Token(1),),), ((Call(2),),)))
     assert [rule.alternatives for rule in cfg.rules] == [((Call(1),),), ((Token(0),),)]
     assert cfg.terminals == (Y,)
     assert cfg.start == 0
 
 
-def test_a_grammar_of_nothing_is_refused() -> None:
+def test_pruning_an_empty_language_is_an_error() -> None:
     with pytest.raises(GrammarError, match="nothing can match"):
-        pruned(grammar(((Call(0), Token(0)),)))
+        prune(grammar(((Call(0), Token(0)),)))
     with pytest.raises(GrammarError, match="nothing can match"):
-        pruned(grammar(((Token(2),),)))
+        prune(grammar(((Token(2),),)))
 
 
-def test_components_come_after_those_that_they_lead_to() -> None:
+def test_components_are_in_reverse_topological_order() -> None:
     edges = {0: [1], 1: [2, 3], 2: [1], 3: [4], 4: [], 5: [5, 0]}
-    found = [frozenset(each) for each in components(6, lambda node: edges[node])]
+    found = [frozenset(each) for each in strongly_connected_components(6, lambda node: edges[node])]
     assert set(found) == {frozenset({1, 2}), frozenset({0}), frozenset({3}), frozenset({4}), frozenset({5})}
     assert (
         found.index(frozenset({4}))
@@ -80,18 +80,18 @@ def test_components_come_after_those_that_they_lead_to() -> None:
     )
 
 
-def test_long_chains_need_no_deep_stack() -> None:
+def test_long_chains_of_rules_do_not_recurse() -> None:
     size = 20_000
-    assert len(components(size, lambda node: [node + 1] if node + 1 < size else [])) == size
+    assert len(strongly_connected_components(size, lambda node: [node + 1] if node + 1 < size else [])) == size
 
 
-def test_shortest_words_count_bytes_and_not_characters() -> None:
+def test_shortest_words_are_measured_in_bytes() -> None:
     assert shortest_bytes(compile_regex("é|ab|abc"), Budget()) in (b"ab", "é".encode())
     assert shortest_bytes(compile_regex("日|ab"), Budget()) == b"ab"
     assert shortest_bytes(Language.nothing(), Budget()) is None
 
 
-def test_a_shortest_word_that_is_too_long_has_its_length_only() -> None:
+def test_a_too_long_shortest_word_has_only_a_length() -> None:
     cfg = read_lark("start: a0\n" + "".join(f"a{i}: a{i + 1} a{i + 1}\n" for i in range(60)) + 'a60: "z"\n')
     assert shortest_lengths(cfg)[cfg.start] == 2**60
     words = shortest_words(cfg)
@@ -101,7 +101,7 @@ def test_a_shortest_word_that_is_too_long_has_its_length_only() -> None:
 
 @given(lark_grammars())
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_the_shortest_word_is_the_first_that_matches(source: str) -> None:
+def test_shortest_words_agree_with_enumeration(source: str) -> None:
     if lark_parser(source) is None:
         return
     try:

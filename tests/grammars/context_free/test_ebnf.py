@@ -1,4 +1,4 @@
-"""Lowering of expressions: repeats with exact counts, and sizes that stay small."""
+"""Translation of EBNF to rules: exact repetition counts and small grammars."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lowered(expression: Expression, *, ignored: str | None = None) -> Cfg:
     "item", [X, Sequence((X, Choice((X, X)))), Choice((X, Pattern("xx", "")))], ids=["token", "pair", "1 or 2"]
 )
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 0), (0, None), (1, None), (2, 2), (3, 5), (2, None), (0, 4)])
-def test_repeats_count(item: Expression, low: int, high: int | None) -> None:
+def test_repetitions_match_exactly_their_counts(item: Expression, low: int, high: int | None) -> None:
     cfg = lowered(Repeat(item, low, high))
     sizes = {X: {1}}.get(item, {2} if isinstance(item, Sequence) else {1, 2})  # type: ignore[arg-type]
     expected = {0} if low == 0 else set()
@@ -45,8 +45,10 @@ def test_repeats_count(item: Expression, low: int, high: int | None) -> None:
 
 @pytest.mark.parametrize("low", [0, 65, 100])
 @pytest.mark.parametrize("more", [0, 1, 70])
-def test_large_counts_are_exact_and_small(low: int, more: int) -> None:
-    cfg = lowered(Repeat(Sequence((X,)), low, low + more), ignored="z")  # with ignored text, no repeat is a terminal's
+def test_large_counts_are_exact_and_need_few_rules(low: int, more: int) -> None:
+    cfg = lowered(
+        Repeat(Sequence((X,)), low, low + more), ignored="z"
+    )  # with ignored terminals, repetitions stay rules
     assert len(cfg.rules) < 90
     for length in {max(low - 1, 0), low, low + more // 2, low + more, low + more + 1}:
         assert cfg_accepts(cfg, "x" * length) == (low <= length <= low + more), length
@@ -56,14 +58,14 @@ def test_a_count_of_a_billion_needs_few_rules() -> None:
     assert len(lowered(Repeat(X, 10**9, 10**9 + 10**8), ignored="z").rules) < 300
 
 
-def test_a_terminal_that_may_be_empty_is_optional() -> None:
+def test_a_nullable_terminal_is_optional() -> None:
     cfg = lowered(Sequence((X, Y, X)))
     assert cfg_accepts(cfg, "xx")
     assert cfg_accepts(cfg, "xyx")
     assert not any(terminal.language.accepts("") for terminal in cfg.terminals)
 
 
-def test_ignored_text_stands_between_and_around_tokens_only() -> None:
+def test_ignored_terminals_are_allowed_only_around_tokens() -> None:
     cfg = lowered(Sequence((X, Y, Pattern("ab", ""))), ignored="z+")
     for text in ("xab", "zxzzyzabzz", "xyabz"):
         assert cfg_accepts(cfg, text)
@@ -71,7 +73,7 @@ def test_ignored_text_stands_between_and_around_tokens_only() -> None:
         assert not cfg_accepts(cfg, text)
 
 
-def test_names_are_found_in_order() -> None:
+def test_names_in_returns_references_in_order() -> None:
     inner = Name("b", (Name("c", (), ""),), "")
     expression = Sequence((Name("a", (), ""), Repeat(Choice((inner, X)), 0, None)))
     assert [name.name for name in names_in(expression)] == ["a", "b", "c"]

@@ -1,4 +1,4 @@
-"""Regular rules folded into terminals: the same words, and as much folded as can be."""
+"""Folding of regular rules: the language is unchanged, and every regular rule is folded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rtlang_grammars.context_free.folding import regular_languages, with_regular_rules_folded
+from rtlang_grammars.context_free.folding import fold_regular_rules, regular_languages
 from rtlang_grammars.context_free.lark_library import library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.regular.language import compile_regex
@@ -24,41 +24,41 @@ REGULAR = {
 
 
 @pytest.mark.parametrize(("source", "pattern"), REGULAR.values(), ids=REGULAR)
-def test_a_regular_grammar_becomes_one_language(source: str, pattern: str) -> None:
+def test_a_regular_grammar_becomes_one_terminal(source: str, pattern: str) -> None:
     cfg = read_lark(source)
     assert regular_languages(cfg)[cfg.start].is_equivalent(compile_regex(pattern))
-    folded = with_regular_rules_folded(cfg)
+    folded = fold_regular_rules(cfg)
     assert len(folded.rules) == 1
     assert len(folded.terminals) == 1
 
 
-def test_rules_that_nest_stay() -> None:
+def test_self_embedding_rules_are_not_folded() -> None:
     cfg = read_lark('start: "(" start ")" | word\nword: "a" word | "b"')
     names = {cfg.rules[index].name for index in regular_languages(cfg)}
     assert names == {"word"}
-    assert len(with_regular_rules_folded(cfg).rules) == 1
+    assert len(fold_regular_rules(cfg).rules) == 1
 
 
-def test_what_is_too_large_stays() -> None:
+def test_rules_above_the_size_limit_are_not_folded() -> None:
     cfg = read_lark(library_grammar("csv"))
-    assert len(with_regular_rules_folded(cfg).rules) == 1
-    assert len(with_regular_rules_folded(cfg, max_size=3).rules) > 1
+    assert len(fold_regular_rules(cfg).rules) == 1
+    assert len(fold_regular_rules(cfg, max_size=3).rules) > 1
 
 
-def test_what_looks_behind_stands_first_or_stays() -> None:
+def test_a_terminal_with_a_lookbehind_is_folded_only_at_the_start() -> None:
     cfg = read_lark(r'start: "x" T' + "\n" + r"T: /a(?<!b)c/")
-    folded = with_regular_rules_folded(cfg)
+    folded = fold_regular_rules(cfg)
     assert cfg_accepts(folded, "xac")
     assert not cfg_accepts(folded, "xc")
 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
 @settings(max_examples=120, deadline=None, derandomize=True)
-def test_random_grammars_keep_their_words(source: str, texts: list[str]) -> None:
+def test_folding_preserves_the_words_of_random_grammars(source: str, texts: list[str]) -> None:
     try:
         cfg = read_lark(source)
     except GrammarError:
         return
-    folded = with_regular_rules_folded(cfg)
+    folded = fold_regular_rules(cfg)
     for text in texts:
         assert cfg_accepts(folded, text) == cfg_accepts(cfg, text), text

@@ -1,4 +1,4 @@
-"""GBNF and W3C EBNF, judged by regular expressions and by Lark grammars that say the same."""
+"""GBNF and W3C EBNF, checked against regular expressions and equivalent Lark grammars."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_regular_grammars_agree_with_patterns(source: str, pattern: str) -> None
     assert num_good
 
 
-def test_a_grammar_for_json_as_clients_send_it() -> None:
+def test_the_json_grammar_of_llama_cpp_accepts_json() -> None:
     cfg = read_gbnf(
         r"""
 root   ::= object
@@ -59,14 +59,14 @@ ws ::= | " " | "\n" [ \t]{0,20}
         assert not cfg_accepts(cfg, text), text
 
 
-def test_left_recursion_and_nesting_are_read() -> None:
+def test_left_recursion_and_nesting_are_supported() -> None:
     cfg = read_gbnf('root ::= root "+" t | t\nt ::= "(" root ")" | "1"')
     assert cfg_accepts(cfg, "1+(1+1)+1")
     assert not cfg_accepts(cfg, "1+(1")
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=8))
-def test_every_text_can_be_spelled(text: str) -> None:
+def test_any_string_can_be_written_as_a_literal(text: str) -> None:
     spelled = "".join(
         f"\\U{ord(each):08x}" if ord(each) % 3 == 0 else f"\\x{ord(each):02X}" if ord(each) < 256 else each
         for each in text
@@ -76,7 +76,7 @@ def test_every_text_can_be_spelled(text: str) -> None:
     assert not cfg_accepts(cfg, text + "x")
 
 
-def test_w3c_notation() -> None:
+def test_w3c_notation_is_supported() -> None:
     source = """
 /* a date, of a kind */
 Date ::= Year '-' ('0' [1-9] | "1" [0-2]) #x2E [#x30-#x31]? /* dot */
@@ -91,28 +91,28 @@ Year ::= [0-9] [0-9] '\\'
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ("", "no rule called root", None),
-        ('x ::= "a"', "no rule called root", None),
-        ("root ::= x", "x is not defined", "1:10"),
+        ("", "start rule root is not defined", None),
+        ('x ::= "a"', "start rule root is not defined", None),
+        ("root ::= x", "rule x is not defined", "1:10"),
         ('root ::= "a"\nroot ::= "b"', "defined twice", "2:1"),
-        ('root ::= "a', "no end", "1:10"),
-        ('root ::= "a\n"', "no end", "1:10"),
-        ("root ::= [a", "no end", "1:10"),
+        ('root ::= "a', "not terminated", "1:10"),
+        ('root ::= "a\n"', "not terminated", "1:10"),
+        ("root ::= [a", "not terminated", "1:10"),
         ("root ::= [b-a]", "out of order", "1:14"),
         ('root ::= ("a"', "not closed", "1:10"),
-        ('root ::= "a")', "not expected", "1:13"),
-        (r'root ::= "\q"', "not an escape", "1:11"),
+        ('root ::= "a")', "unexpected '\\)'", "1:13"),
+        (r'root ::= "\q"', "unknown escape", "1:11"),
         (r'root ::= "\ud800"', "not a Unicode character", "1:11"),
-        ('root ::= "a"{3,2}', "ascend", "1:13"),
-        ('root ::= "a"{x}', "counts are written", "1:13"),
-        ("root ::= <think>", "tokens of a vocabulary", "1:10"),
-        ("root = x", "::= are expected", "1:1"),
+        ('root ::= "a"{3,2}', "ascending", "1:13"),
+        ('root ::= "a"{x}', "expected bounds of the form", "1:13"),
+        ("root ::= <think>", "token references", "1:10"),
+        ("root = x", "expected a rule name and ::=", "1:1"),
         ("root ::= root", "nothing can match", None),
         ("root ::= " + "(" * 90, "nested too deeply", "1:90"),
-        ('root ::= "a"' + "*" * 90, "repeats after one another", "1:93"),
+        ('root ::= "a"' + "*" * 90, "too many quantifiers", "1:93"),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+def test_syntax_errors_are_located(source: str, reason: str, location: str | None) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         read_gbnf(source)
     assert caught.value.location == location
@@ -121,18 +121,18 @@ def test_mistakes_are_refused_at_their_place(source: str, reason: str, location:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("", "EBNF grammar: there is no rule"),
-        ("s ::= 'a", "EBNF grammar: the literal that begins here has no end (at 1:7)"),
-        ("s ::= t", "EBNF grammar: t is not defined (at 1:7)"),
-        ("s ::= 'a'\ns ::= 'b'", "EBNF grammar: the rule s is defined twice (at 2:1)"),
+        ("", "EBNF grammar: no rule is defined"),
+        ("s ::= 'a", "EBNF grammar: this literal is not terminated (at 1:7)"),
+        ("s ::= t", "EBNF grammar: rule t is not defined (at 1:7)"),
+        ("s ::= 'a'\ns ::= 'b'", "EBNF grammar: rule s is defined twice (at 2:1)"),
     ],
 )
-def test_mistakes_in_ebnf_are_called_so(source: str, message: str) -> None:
+def test_errors_name_the_w3c_notation(source: str, message: str) -> None:
     with pytest.raises(GrammarError) as caught:
         read_gbnf(source, notation="w3c")
     assert str(caught.value) == message
 
 
-def test_everything_ends_within_the_budget() -> None:
+def test_hostile_grammars_stop_within_the_budget() -> None:
     with pytest.raises(GrammarError, match="too complex"):
         read_gbnf('root ::= "a"' + ' | "b" "c"' * 3000, budget=Budget(Limits(max_states=2000)))

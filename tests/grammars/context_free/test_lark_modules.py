@@ -1,4 +1,4 @@
-"""Imports, overrides and extensions, judged by lark."""
+"""Imports, overrides and extensions, checked against lark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_parser
 
-JUDGED = {
+GRAMMARS = {
     "import": ("%import common.INT\nstart: INT", ["12", "", "x", "1 2"]),
     "alias": ("%import common.SIGNED_NUMBER -> N\nstart: N+", ["-1", "+1.5e3", "1", "-", "1e"]),
     "several": ("%import common (CNAME, WS)\n%ignore WS\nstart: CNAME CNAME", ["a b", "ab", "a  b ", "a"]),
@@ -27,8 +27,8 @@ JUDGED = {
 }
 
 
-@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
-def test_modules_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+@pytest.mark.parametrize(("source", "texts"), GRAMMARS.values(), ids=GRAMMARS)
+def test_modules_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     assert parser is not None
     cfg = read_lark(source)
@@ -38,7 +38,7 @@ def test_modules_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> N
     assert not all(verdicts)
 
 
-def test_rules_of_the_library_can_be_imported() -> None:
+def test_library_rules_can_be_imported() -> None:
     cfg = read_lark('%import json.value -> value\n%import dates (date)\nstart: value | "@" date')
     for text in ('{"a": [1]}', "@2026-11-21"):
         assert cfg_accepts(cfg, text)
@@ -46,7 +46,7 @@ def test_rules_of_the_library_can_be_imported() -> None:
         assert not cfg_accepts(cfg, text)
 
 
-def test_only_what_is_needed_is_imported() -> None:
+def test_only_needed_definitions_are_imported() -> None:
     module = load_module("%import common.INT\nstart: INT", Budget())
     assert sorted(module.definitions) == ["INT", "common__DIGIT", "start"]
 
@@ -57,17 +57,17 @@ def test_only_what_is_needed_is_imported() -> None:
         ("start: a b\na: start", "b is not defined", "1:10"),
         ("start: T\nT: U", "U is not defined", "2:4"),
         ('start: "x"\nstart: "y"', "defined twice", "2:1"),
-        ('start: "x"\n%override a: "y"', "no rule a", "2:11"),
-        ('start: "x"\n%extend A: "y"', "no terminal A", "2:9"),
-        ('start{a}: "x"\n%extend start: "y"', "other parameters", "2:9"),
-        ("start: X\n%import common.X", "common has no X", "2:1"),
-        ("start: X\n%import nothing.X", "no grammar nothing to import; there are common, arithmetic", "2:1"),
-        ("start: X\n%import a.b.X", "no grammar a.b", "2:1"),
+        ('start: "x"\n%override a: "y"', "require a definition of the rule a", "2:11"),
+        ('start: "x"\n%extend A: "y"', "require a definition of the terminal A", "2:9"),
+        ('start{a}: "x"\n%extend start: "y"', "must repeat the parameters", "2:9"),
+        ("start: X\n%import common.X", "common does not define X", "2:1"),
+        ("start: X\n%import nothing.X", "unknown grammar nothing in %import; available are common, arithmetic", "2:1"),
+        ("start: X\n%import a.b.X", "unknown grammar a.b", "2:1"),
         ('start: a\na{start}: "x"', "name of a rule", "2:1"),
         ('start: "x"\n%ignore WS', "WS is not defined", "2:9"),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str) -> None:
+def test_errors_are_located(source: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         load_module(source, Budget())
     assert caught.value.location == location

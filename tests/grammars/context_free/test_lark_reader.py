@@ -1,4 +1,4 @@
-"""Lark grammars read, judged by lark's Earley parser with all tokenisations."""
+"""Lark grammars, checked against lark's Earley parser with the dynamic_complete lexer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_grammars, lark_parser, words
 
-JUDGED = {
+GRAMMARS = {
     "templates": (
         'start: list{item, ","}\nlist{x, y}: "[" (x (y x)*)? "]"\nitem: "a" | list{item, ";"}',
         ["[]", "[a,a]", "[a;a]", "[[a;a],a]", "[[a,a]]"],
@@ -39,8 +39,8 @@ JUDGED = {
 }
 
 
-@pytest.mark.parametrize(("source", "texts"), JUDGED.values(), ids=JUDGED)
-def test_grammars_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+@pytest.mark.parametrize(("source", "texts"), GRAMMARS.values(), ids=GRAMMARS)
+def test_grammars_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     assert parser is not None
     cfg = read_lark(source)
@@ -52,7 +52,7 @@ def test_grammars_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> 
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
 @settings(max_examples=150, deadline=None, derandomize=True)
-def test_random_grammars_mean_what_they_mean_to_lark(source: str, texts: list[str]) -> None:
+def test_random_grammars_agree_with_lark(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     if parser is None:
         return
@@ -75,19 +75,19 @@ def test_random_grammars_mean_what_they_mean_to_lark(source: str, texts: list[st
     ],
     ids=["no alternative hides another", "backslashes", "empty terminals", "empty literals"],
 )
-def test_where_the_reading_differs_from_lark_it_is_as_documented(source: str, good: list[str], bad: list[str]) -> None:
+def test_differences_from_lark_are_as_documented(source: str, good: list[str], bad: list[str]) -> None:
     cfg = read_lark(source)
     assert all(cfg_accepts(cfg, text) for text in good)
     assert not any(cfg_accepts(cfg, text) for text in bad)
 
 
-def test_another_start_rule_can_be_asked_for() -> None:
+def test_the_start_rule_can_be_chosen() -> None:
     cfg = read_lark('start: "a"\nother: "b" start', start="other")
     assert cfg_accepts(cfg, "ba")
     assert not cfg_accepts(cfg, "a")
 
 
-def test_names_and_priorities_of_terminals_are_kept() -> None:
+def test_terminals_have_their_names_and_priorities() -> None:
     cfg = read_lark('start: KEY NAME\nKEY.3: "if"\nNAME: /[a-z]+/')
     assert [(terminal.name, terminal.priority) for terminal in cfg.terminals] == [("KEY", 3), ("NAME", 0)]
 
@@ -95,18 +95,18 @@ def test_names_and_priorities_of_terminals_are_kept() -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ("", "no rule called start", None),
-        ('start{x}: x "a"', "no rule called start", None),
+        ("", "start rule start is not defined", None),
+        ('start{x}: x "a"', "start rule start is not defined", None),
         ("start: start", "nothing can match", None),
         ("start: /(?!)a/", "nothing can match", None),
         (r"start: /(a)\1/", "backreferences", "1:8"),
         ("start: T\nT: /a(/", "no closing parenthesis", "2:1"),
-        ('start: t\nt{x}: x "a"', "needs arguments", "1:8"),
-        ('start: t{"a", "b"}\nt{x}: x', "takes 1 arguments, 2 are given", "1:8"),
+        ('start: t\nt{x}: x "a"', "template t requires arguments", "1:8"),
+        ('start: t{"a", "b"}\nt{x}: x', "takes 1 arguments, but 2 were given", "1:8"),
         ('start: u{"a"}\nu{x}: x{"b"}', "not a template", "2:7"),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+def test_errors_are_located(source: str, reason: str, location: str | None) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         read_lark(source)
     assert caught.value.location == location
@@ -122,7 +122,7 @@ def test_mistakes_are_refused_at_their_place(source: str, reason: str, location:
     ],
     ids=["endless templates", "many words", "doubling terminals", "empty lines"],
 )
-def test_everything_ends_within_the_budget(source: str) -> None:
+def test_hostile_grammars_stop_within_the_budget(source: str) -> None:
     budget = Budget(Limits(max_states=3000, max_bytes=400_000))
     with pytest.raises(GrammarError, match=r"too (complex|large|long)"):
         read_lark(source, budget=budget)

@@ -1,4 +1,4 @@
-"""Statements of Lark sources."""
+"""The parser of Lark grammars: statements and syntax errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 
 
-def test_definitions_imports_and_ignores() -> None:
+def test_definitions_imports_and_ignores_are_parsed() -> None:
     source = """
 // a comment
 ?start{p, q}.3: "a" p -> first
@@ -53,39 +53,39 @@ def test_definitions_imports_and_ignores() -> None:
     ("source", "reason", "location"),
     [
         ("a: (b", "not closed", "1:4"),
-        ("a: b)", "not expected", "1:5"),
-        ("a: (b]", "not expected", "1:6"),
-        ("a: b??", "not expected", "1:6"),
-        ("a: *", "not expected", "1:4"),
-        ("a b", ": is expected", "1:3"),
-        ("A: b -> c", "alias", "1:6"),
-        ("a: b -> c d", "ends its alternative", "1:11"),
-        ('a: "bc".."d"', "one character", "1:4"),
-        ('a: "d".."b"', "later one", "1:4"),
+        ("a: b)", "unexpected", "1:5"),
+        ("a: (b]", "unexpected", "1:6"),
+        ("a: b??", "unexpected", "1:6"),
+        ("a: *", "unexpected", "1:4"),
+        ("a b", "expected :", "1:3"),
+        ("A: b -> c", "aliases are not allowed", "1:6"),
+        ("a: b -> c d", "end of its alternative", "1:11"),
+        ('a: "bc".."d"', "single characters", "1:4"),
+        ('a: "d".."b"', "ascending order", "1:4"),
         ('a: "\\u12"', "4 hexadecimal", "1:4"),
         ('a: "\\ud800"', "surrogate", "1:4"),
         ("a: /b/l", "flags", "1:4"),
         ("a: /b\n/", "flag x", "1:4"),
-        ("a: b~5..3", "ascend", "1:5"),
+        ("a: b~5..3", "ascending order", "1:5"),
         ("a: b~9999999999999", "too large", "1:6"),
-        ("%declare A", "what a declared terminal matches", "1:1"),
+        ("%declare A", "every terminal must be defined", "1:1"),
         ("%json {}", "not supported", "1:1"),
         ("%import .x.y", "relative", "1:1"),
         ("%import x", "grammar and a name", "1:1"),
-        ("%import x.A -> b", "name of a terminal", "1:1"),
+        ("%import x.A -> b", "alias of a rule must be in lower case", "1:1"),
         ("a[max_tokens=3]: b", "attributes", "1:13"),
-        ("a{b, b}: b", "same name", "1:1"),
+        ("a{b, b}: b", "different names", "1:1"),
         ("a: " + "(" * 90, "nested too deeply", "1:84"),
         ("a: " + "b{" * 90, "nested too deeply", None),
     ],
 )
-def test_mistakes_are_refused_at_their_place(source: str, reason: str, location: str | None) -> None:
+def test_syntax_errors_are_located(source: str, reason: str, location: str | None) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         parse_lark(source, Budget())
     assert caught.value.location is not None
     assert location is None or caught.value.location == location
 
 
-def test_a_source_that_is_too_long_is_refused() -> None:
+def test_a_too_long_source_is_an_error() -> None:
     with pytest.raises(GrammarError, match="too long"):
         parse_lark("a: b\n" * 100, Budget(Limits(max_source_bytes=400)))

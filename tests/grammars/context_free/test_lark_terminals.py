@@ -1,4 +1,4 @@
-"""Terminals put together from others."""
+"""Patterns of terminals that use other terminals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ A: "a"i | "b".."d" ["+"]
 B: A~2..3 C? | /x(?=y)/ /y|z/
 C: ("(" A ")")* "."
 """
-MEANT = r"(?:(?i:a)|[b-d]\+?){2,3}(?:(?:\((?:(?i:a)|[b-d]\+?)\))*\.)?|xy"
+EXPECTED = r"(?:(?i:a)|[b-d]\+?){2,3}(?:(?:\((?:(?i:a)|[b-d]\+?)\))*\.)?|xy"
 
 
 def pattern_of(source: str, name: str) -> str:
@@ -27,16 +27,16 @@ def pattern_of(source: str, name: str) -> str:
 
 @given(st.text(alphabet="aAbd+(.)xyz", max_size=8))
 @settings(max_examples=300, derandomize=True)
-def test_the_pattern_means_what_its_parts_mean(text: str) -> None:
-    assert bool(re.fullmatch(pattern_of(SOURCE, "B"), text)) == bool(re.fullmatch(MEANT, text))
+def test_a_pattern_is_assembled_from_its_parts(text: str) -> None:
+    assert bool(re.fullmatch(pattern_of(SOURCE, "B"), text)) == bool(re.fullmatch(EXPECTED, text))
 
 
-def test_long_chains_of_terminals_need_no_deep_stack() -> None:
+def test_long_chains_of_terminals_do_not_recurse() -> None:
     source = "".join(f"T{i}: T{i + 1}\n" for i in range(2000)) + 'T2000: "x"\n'
     assert re.sub(r"[(?:)]", "", pattern_of(source, "T0")) == "x"
 
 
-def test_text_that_multiplies_is_refused() -> None:
+def test_exponentially_long_patterns_are_an_error() -> None:
     source = "".join(f"T{i}: T{i + 1} T{i + 1}\n" for i in range(60)) + 'T60: "x"\n'
     with pytest.raises(GrammarError, match=r"too long|too large"):
         pattern_of(source, "T0")
@@ -45,11 +45,11 @@ def test_text_that_multiplies_is_refused() -> None:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ('T: "x" T', "uses itself"),
-        ('T: "x" U\nU: V?\nV: T', "uses itself"),
-        ('T: "x" a\na: "y"', "cannot use a rule"),
+        ('T: "x" T', "is recursive"),
+        ('T: "x" U\nU: V?\nV: T', "is recursive"),
+        ('T: "x" a\na: "y"', "cannot use the rule a"),
     ],
 )
-def test_what_no_terminal_may_use_is_refused(source: str, reason: str) -> None:
+def test_recursive_terminals_and_rules_in_terminals_are_errors(source: str, reason: str) -> None:
     with pytest.raises(GrammarError, match=reason):
         pattern_of(source, "T")

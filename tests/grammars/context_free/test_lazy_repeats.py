@@ -1,4 +1,4 @@
-"""Lazy repeats against what Python's `re` prefers to match."""
+"""Lazy quantifiers, checked against the matches of Python's `re`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_what_python_prefers_is_the_language(pattern: str) -> None:
+def test_the_language_is_the_matches_of_re(pattern: str) -> None:
     language = terminal_language(pattern, Budget())
     num_preferred = 0
     for size in range(6):
@@ -42,7 +42,7 @@ def test_what_python_prefers_is_the_language(pattern: str) -> None:
     assert num_preferred
 
 
-def test_a_string_ends_at_its_first_free_quote() -> None:
+def test_a_lazy_string_ends_at_the_first_quote() -> None:
     language = terminal_language(r'"(?:(?:.*?)(?:(?<!\\)(\\\\)*?))"', Budget())
     for text in ('""', '"a"', r'"a\"b"', r'"a\\"', r'"\\\""'):
         assert language.accepts(text), text
@@ -51,11 +51,11 @@ def test_a_string_ends_at_its_first_free_quote() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["ab*", r"a\*?", "[*?]+", "a(?=b)c", "x{}?", "(?i:a)|b"])
-def test_patterns_without_lazy_repeats_stay(pattern: str) -> None:
+def test_patterns_without_lazy_quantifiers_are_unchanged(pattern: str) -> None:
     assert without_lazy_repeats(pattern) == pattern
 
 
 @pytest.mark.parametrize("pattern", ["a.*?" * 30 + "b", "(?x:a.*?b )"])
-def test_what_is_not_supported_is_refused(pattern: str) -> None:
-    with pytest.raises(GrammarError, match="lazy repeat"):
+def test_unsupported_lazy_quantifiers_are_errors(pattern: str) -> None:
+    with pytest.raises(GrammarError, match="lazy quantifier"):
         without_lazy_repeats(pattern)

@@ -1,4 +1,4 @@
-"""Left recursion removed: the same words, by lark's parser and by an independent recogniser."""
+"""Elimination of left recursion, checked against lark's parser and an independent recognizer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("source", "good", "bad"), CASES.values(), ids=CASES)
-def test_the_words_stay_the_same(source: str, good: list[str], bad: list[str]) -> None:
+def test_the_language_is_unchanged(source: str, good: list[str], bad: list[str]) -> None:
     cfg = read_lark(source)
     assert left_recursive_rules(cfg)
     free = without_left_recursion(cfg)
@@ -42,18 +42,18 @@ def test_the_words_stay_the_same(source: str, good: list[str], bad: list[str]) -
         assert not cfg_accepts(free, text)
 
 
-def test_a_grammar_without_left_recursion_is_left_alone() -> None:
+def test_a_grammar_without_left_recursion_is_returned_as_is() -> None:
     cfg = read_lark('start: "(" start ")" | "x" start?')
     assert not left_recursive_rules(cfg)
     assert without_left_recursion(cfg) is cfg
 
 
-def test_only_rules_that_begin_with_themselves_are_marked() -> None:
+def test_only_left_recursive_rules_are_found() -> None:
     cfg = read_lark('start: list "!" tail\nlist: list "," "x" | "x"\ntail: "y" tail |')
     assert [cfg.rules[index].name for index in left_recursive_rules(cfg)] == ["list"]
 
 
-def test_a_grammar_that_would_grow_too_much_is_refused() -> None:
+def test_growth_beyond_the_budget_is_an_error() -> None:
     rules = [f"a{i}: " + " | ".join(f'a{j} "x{i}"' for j in range(30)) + ' | "z"' for i in range(30)]
     cfg = read_lark("start: a0\n" + "\n".join(rules))
     with pytest.raises(GrammarError, match="too complex"):
@@ -62,7 +62,7 @@ def test_a_grammar_that_would_grow_too_much_is_refused() -> None:
 
 @given(lark_grammars(), st.lists(words(), min_size=1, max_size=6))
 @settings(max_examples=120, deadline=None, derandomize=True)
-def test_random_grammars_keep_their_words(source: str, texts: list[str]) -> None:
+def test_random_grammars_keep_their_language(source: str, texts: list[str]) -> None:
     parser = lark_parser(source)
     if parser is None:
         return

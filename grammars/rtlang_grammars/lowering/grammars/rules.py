@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, Token, components
+from rtlang_grammars.context_free.cfg import Call, Cfg, Token, strongly_connected_components
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.limits import Budget
 
@@ -150,7 +150,7 @@ class _Addition:
         ]
         sizes: dict[int, int] = {}
         depths: dict[int, int] = {}
-        for (index,) in components(len(rules), rest.__getitem__):
+        for (index,) in strongly_connected_components(len(rules), rest.__getitem__):
             if index in kept:
                 continue
             size = sum(
@@ -173,7 +173,7 @@ def _cut(calls: list[list[int]]) -> set[int]:
         members = waiting.pop()
         places = {index: at for at, index in enumerate(members)}
         inner = [[places[each] for each in calls[index] if each in places] for index in members]
-        for component in components(len(members), inner.__getitem__):
+        for component in strongly_connected_components(len(members), inner.__getitem__):
             if len(component) == 1 and component[0] not in inner[component[0]]:
                 continue
             inside = set(component)

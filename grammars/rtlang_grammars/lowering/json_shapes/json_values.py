@@ -291,7 +291,7 @@ class ShapeTables:
                 return CountedEmbedding(tables, body, end, fewest, longest, {body.start: 0}).start()
         if most is not None and least <= 1 and language.max_length is None and language.min_length == 0:
             body = language.json_string_body(self.budget)
-            missing = body.missing(MAX_COUNTED)
+            missing = body.remaining_lengths(MAX_COUNTED)
             if missing is not None and missing[body.start] <= most:
                 return CountedEmbedding(tables, body, end, least, most, missing).start()
         if least or most is not None:

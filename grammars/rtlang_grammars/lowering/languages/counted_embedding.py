@@ -71,13 +71,15 @@ class CountedEmbedding:
         """Minimum number of characters missing after the current one."""
         found = self._missing.get(local)
         if found is None:
-            found = self._missing[local] = min(self._missing[after] for after in self._automaton.after_rest(local))
+            found = self._missing[local] = min(
+                self._missing[after] for after in self._automaton.states_after_character(local)
+            )
         return found
 
     def _make_row(self, number: int) -> None:
         tables, automaton, local = self._tables, self._automaton, self._locals[number]
         begins = automaton.is_between_characters(local)
-        targets, index = automaton.ways(local)
+        targets, index = automaton.compressed_row(local)
         values = [NONE] * len(targets)
         made: dict[int, int] = {}
         for i, target in enumerate(targets):

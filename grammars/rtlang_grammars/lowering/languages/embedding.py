@@ -44,13 +44,13 @@ class ByteAutomaton(Protocol):
         `branching.continuations` before it.
         """
 
-    def missing(self, limit: int) -> dict[int, int] | None:
+    def remaining_lengths(self, limit: int) -> dict[int, int] | None:
         """For each state between characters, the minimum number of missing characters; None where there are more than `limit` states."""
 
-    def after_rest(self, state: int) -> list[int]:
+    def states_after_character(self, state: int) -> list[int]:
         """The states between characters reached by completing the character, from a state within it."""
 
-    def ways(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
+    def compressed_row(self, state: int) -> tuple[list[int], NDArray[np.uint8]]:
         """The possible next states, -1 for none, and for each byte the index of its state, [256]."""
 
     def free_length(self, state: int, limit: int) -> int | None:
@@ -93,7 +93,7 @@ def continuation_state(
     if ends is None:
         return None
     first = add_continuations(tables, state(ends[0]))
-    states.update((ends[1] + i, first + i) for i in range(len(continuations().places)))
+    states.update((ends[1] + i, first + i) for i in range(len(continuations().states)))
     return states[local]
 
 
@@ -160,7 +160,7 @@ class Embedding:
         return bytes(np.flatnonzero(self._automaton.row(self._automaton.start) >= 0).tolist())
 
     def _make_row(self, number: int) -> None:
-        targets, index = self._automaton.ways(self._locals[number])
+        targets, index = self._automaton.compressed_row(self._locals[number])
         states = self._states
         values = [states[at] if at in states else self.state(at) for at in targets]
         self._tables.set_state(number, ROW, self._tables.add_row_of(values, index))
@@ -288,7 +288,7 @@ class QuotedEmbedding:
                 return False
             ends.append(end)
         first = add_continuations(self._tables, self.state(tuple([end for end, _ in ends])), self._block)
-        for i in range(len(continuations().places)):
+        for i in range(len(continuations().states)):
             self._states[tuple([_DEAD if begin < 0 else begin + i for _, begin in ends])] = first + i
         return True
 
@@ -300,7 +300,7 @@ class QuotedEmbedding:
 
     def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:
         """The next states where several automata continue, and for each byte the index of its state."""
-        following = [self._automata[i].ways(local[i]) for i in alive]
+        following = [self._automata[i].compressed_row(local[i]) for i in alive]
         key = tuple([id(index) for _, index in following])
         crossing = self._crossings.get(key)
         if crossing is None:
@@ -325,7 +325,7 @@ class QuotedEmbedding:
         alive = [i for i, at in enumerate(local) if at >= 0]
         if len(alive) == 1:
             (only,) = alive
-            following, index = self._automata[only].ways(local[only])
+            following, index = self._automata[only].compressed_row(local[only])
             alone = self._alone[only]
             row = tables.add_row_of(
                 [alone[at] if at in alone else self._state_alone(only, at) for at in following], index

@@ -1,7 +1,7 @@
-r"""Which bytes lead where within the spelling of a character, for the classes of a partition.
+"""Byte transitions of a character decoder, per partition of the code points.
 
-This depends on the partition alone and not on what a state does with its classes, so it is worked out once for each place and kept with
-the partition; patterns with the same classes of characters share it. A row is then the state of each way, looked up by the byte.
+They depend on the partition alone, not on the transitions of any automaton, so they are computed once per decoder state and cached with
+the partition; all patterns with the same character classes share them. A row of a byte automaton is then one table lookup by byte.
 """
 
 from __future__ import annotations
@@ -15,89 +15,87 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.regular.characters.byte_spellings import (
     UTF8_LEADS,
-    Place,
-    branches,
+    DecoderState,
     code_point_ranges,
-    lead_place,
+    edges,
+    lead_state,
     shape,
 )
 from rtlang_grammars.regular.characters.code_points import MAX_CODE_POINT, CodePoints
 from rtlang_grammars.regular.characters.partition import Partition
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
-_LIKED = "a0bcdefghijklmnopqrstuvwxyz123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(map(chr, range(0x20, 0x7F)))
-_MAX_KEPT = 4096
-"""Places kept for one partition; a partition of the whole of Unicode meets some hundred."""
+_PREFERRED = "a0bcdefghijklmnopqrstuvwxyz123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(map(chr, range(0x20, 0x7F)))
+_MAX_CACHED = 4096
+"""Cached dispatches per partition; a partition of all of Unicode needs a few hundred."""
 
 
-class Branching(NamedTuple):
-    """Byte b leads to way by_byte[b] - 1, where it is 0 to a dead end.
+class ByteDispatch(NamedTuple):
+    """The transitions of one decoder state: byte b leads to targets[by_byte[b] - 1], or to the dead state where by_byte[b] is 0.
 
     Attributes:
         by_byte: uint8 [256].
-        ways: the place below, None where the character is complete, and the classes that are possible there.
+        targets: the next decoder state (None: the character is complete) and the classes that are still possible there.
     """
 
     by_byte: NDArray[np.uint8]
-    ways: tuple[tuple[Place | None, tuple[int, ...]], ...]
+    targets: tuple[tuple[DecoderState | None, tuple[int, ...]], ...]
 
 
-class Between(NamedTuple):
-    """Where the bytes between two characters lead.
+class BoundaryDispatch(NamedTuple):
+    """The transitions at a character boundary.
 
     Attributes:
-        by_byte: uint8 [256], into the classes, then the leads, then the backslash of JSON strings, then a dead end.
-        classes: of ASCII characters.
-        leads, lead_classes: places behind a lead byte of UTF-8, and the classes that are possible there; of places that are the same
-            only one.
-        shapes, by_byte_in_shapes: the places that differ where all characters beyond ASCII are judged the same, and `by_byte` with these
-            in place of the leads.
-        beyond, all_classes: classes beyond ASCII, and of all characters.
+        by_byte: uint8 [256], an index into the concatenation of `classes`, `leads`, the backslash of JSON strings and the dead state.
+        classes: classes of ASCII characters.
+        leads, lead_classes: decoder states after a UTF-8 lead byte, without duplicates, and the classes that are possible in each.
+        shapes, by_byte_in_shapes: replacements of `leads` and `by_byte` for when all characters beyond ASCII lead to one state.
+        beyond, all_classes: classes of characters beyond ASCII, and of all characters.
     """
 
     by_byte: NDArray[np.uint8]
     classes: tuple[int, ...]
-    leads: tuple[Place, ...]
+    leads: tuple[DecoderState, ...]
     lead_classes: tuple[tuple[int, ...], ...]
-    shapes: tuple[Place, ...]
+    shapes: tuple[DecoderState, ...]
     by_byte_in_shapes: NDArray[np.uint8]
     beyond: tuple[int, ...]
     all_classes: tuple[int, ...]
 
 
-class Branchings:
-    """The branchings of one partition, remembered. Safe to share between threads.
+class CharacterDecoder:
+    """Decodes bytes to the character classes of one partition. Caches its dispatches; safe to share between threads.
 
     Attributes:
-        partition: of all code points.
+        partition: the partition of all code points.
     """
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self._kept: dict[Place, Branching] = {}
-        self._between: dict[bool, Between] = {}
+        self._dispatches: dict[DecoderState, ByteDispatch] = {}
+        self._boundaries: dict[bool, BoundaryDispatch] = {}
         self._plain: tuple[int, ...] | None = None
-        self._classes: dict[Place, tuple[int, ...]] = {}
-        self._spellings: dict[tuple[int, bool], bytes] = {}
+        self._classes: dict[DecoderState, tuple[int, ...]] = {}
+        self._examples: dict[tuple[int, bool], bytes] = {}
 
-    def at(self, place: Place) -> Branching:
-        """What follows at a place."""
-        found = self._kept.get(place)
+    def dispatch(self, state: DecoderState) -> ByteDispatch:
+        """The transitions within a character."""
+        found = self._dispatches.get(state)
         if found is None:
-            found = self._make(place)
-            if len(self._kept) < _MAX_KEPT:
-                self._kept[place] = found
+            found = self._make(state)
+            if len(self._dispatches) < _MAX_CACHED:
+                self._dispatches[state] = found
         return found
 
-    def between(self, is_json_string: bool) -> Between:
-        """What follows between two characters."""
-        found = self._between.get(is_json_string)
+    def boundary(self, is_json_string: bool) -> BoundaryDispatch:
+        """The transitions at a character boundary."""
+        found = self._boundaries.get(is_json_string)
         if found is None:
-            found = self._between[is_json_string] = self._make_between(is_json_string)
+            found = self._boundaries[is_json_string] = self._make_boundary(is_json_string)
         return found
 
-    def plain(self) -> tuple[int, ...]:
-        """The classes with a plain character: no control character, no quote, no backslash, not U+2028 or U+2029."""
+    def plain_classes(self) -> tuple[int, ...]:
+        """The classes with a plain character: no control character, quote, backslash, U+2028 or U+2029."""
         if self._plain is None:
             found: set[int] = set()
             for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x2027), (0x202A, MAX_CODE_POINT)):
@@ -105,28 +103,30 @@ class Branchings:
             self._plain = tuple(sorted(found))
         return self._plain
 
-    def spelling(self, number: int, is_json_string: bool) -> bytes:
-        """A character of a class as it is written: a letter or digit where there is one, else what is printable."""
-        found = self._spellings.get((number, is_json_string))
+    def encoded_example(self, number: int, is_json_string: bool) -> bytes:
+        """The bytes of one character of a class: a letter or digit if the class has one, else a printable character if it has one."""
+        found = self._examples.get((number, is_json_string))
         if found is None:
-            liked = (ord(char) for char in _LIKED if self.partition.class_of(ord(char)) == number)
-            char = chr(next(liked, self.partition.representatives[number]))
-            text = json.dumps(char, ensure_ascii=False)[1:-1] if is_json_string else char
-            found = self._spellings[number, is_json_string] = text.encode()
+            preferred = (
+                ord(character) for character in _PREFERRED if self.partition.class_of(ord(character)) == number
+            )
+            character = chr(next(preferred, self.partition.representatives[number]))
+            text = json.dumps(character, ensure_ascii=False)[1:-1] if is_json_string else character
+            found = self._examples[number, is_json_string] = text.encode()
         return found
 
-    def classes_of(self, place: Place) -> tuple[int, ...]:
-        """The classes that a character may be of at a place."""
-        found = self._classes.get(place)
+    def classes_of(self, state: DecoderState) -> tuple[int, ...]:
+        """The classes of the characters that a decoder state can still complete."""
+        found = self._classes.get(state)
         if found is None:
-            found = self._classes_of(place)
-            if len(self._classes) < _MAX_KEPT:
-                self._classes[place] = found
+            found = self._classes_of(state)
+            if len(self._classes) < _MAX_CACHED:
+                self._classes[state] = found
         return found
 
-    def _classes_of(self, place: Place) -> tuple[int, ...]:
+    def _classes_of(self, state: DecoderState) -> tuple[int, ...]:
         partition = self.partition
-        ranges = code_point_ranges(place)
+        ranges = code_point_ranges(state)
         if len(ranges) == 1:
             return partition.sorted_classes_within(*ranges[0])
         found: set[int] = set()
@@ -134,64 +134,64 @@ class Branchings:
             found.update(partition.sorted_classes_within(first, last))
         return tuple(sorted(found))
 
-    def _make(self, place: Place) -> Branching:
+    def _make(self, state: DecoderState) -> ByteDispatch:
         index = np.zeros(256, np.uint8)
         numbers: dict[object, int] = {}
-        ways: list[tuple[Place | None, tuple[int, ...]]] = []
-        for low, high, below, first in branches(place):
-            if below is None:
+        targets: list[tuple[DecoderState | None, tuple[int, ...]]] = []
+        for low, high, following, first in edges(state):
+            if following is None:
                 for start, stop, number in self.partition.ranges_within(first, first + high - low):
-                    way = numbers.get(number)
-                    if way is None:
-                        way = numbers[number] = len(numbers) + 1
-                        ways.append((None, (number,)))
-                    index[low + start - first : low + stop - first + 1] = way
+                    target = numbers.get(number)
+                    if target is None:
+                        target = numbers[number] = len(numbers) + 1
+                        targets.append((None, (number,)))
+                    index[low + start - first : low + stop - first + 1] = target
                 continue
-            classes = self._classes_of(below)
-            key: object = (shape(below), classes) if len(classes) == 1 else below
-            way = numbers.get(key)
-            if way is None:
-                way = numbers[key] = len(numbers) + 1
-                ways.append((below, classes))
-            index[low : high + 1] = way
-        return Branching(index, tuple(ways))
+            classes = self._classes_of(following)
+            key: object = (shape(following), classes) if len(classes) == 1 else following
+            target = numbers.get(key)
+            if target is None:
+                target = numbers[key] = len(numbers) + 1
+                targets.append((following, classes))
+            index[low : high + 1] = target
+        return ByteDispatch(index, tuple(targets))
 
-    def _make_between(self, is_json_string: bool) -> Between:
+    def _make_boundary(self, is_json_string: bool) -> BoundaryDispatch:
         partition = self.partition
-        ways: dict[int, int] = {}
+        targets: dict[int, int] = {}
         index = np.empty(256, np.uint8)
         for first, stop, number in partition.ranges_within(0, 0x7F):
-            index[first : stop + 1] = ways.setdefault(number, len(ways))
-        leads: list[Place] = []
+            index[first : stop + 1] = targets.setdefault(number, len(targets))
+        leads: list[DecoderState] = []
         lead_classes: list[tuple[int, ...]] = []
-        known: dict[object, int] = {}  # places with characters of one class are the same where their shape is
+        known: dict[object, int] = {}  # states of one class are merged by shape
         index[0x80:] = 0xFF
-        for high, run, places in _lead_runs():
+        for high, run, states in _lead_runs():
             in_run = self._classes_of(run)
             is_one = len(in_run) == 1
-            for byte, place in places[:1] if is_one else places:
-                in_place = in_run if is_one else self._classes_of(place)
-                key: object = (shape(place), in_place) if len(in_place) == 1 else place
+            for byte, state in states[:1] if is_one else states:
+                in_place = in_run if is_one else self._classes_of(state)
+                key: object = (shape(state), in_place) if len(in_place) == 1 else state
                 if key not in known:
                     known[key] = len(leads)
-                    leads.append(place)
+                    leads.append(state)
                     lead_classes.append(in_place)
-                index[byte : high + 1 if is_one else byte + 1] = len(ways) + known[key]
-        dead = len(ways) + len(leads) + 1
+                index[byte : high + 1 if is_one else byte + 1] = len(targets) + known[key]
+        dead = len(targets) + len(leads) + 1
         index[index == 0xFF] = dead
         if is_json_string:
             index[:0x20] = index[_QUOTE] = dead
             index[_BACKSLASH] = dead - 1
-        by_shape: dict[tuple[int, ...], Place] = {}
-        for place in leads:
-            by_shape.setdefault(shape(place), place)
+        by_shape: dict[tuple[int, ...], DecoderState] = {}
+        for state in leads:
+            by_shape.setdefault(shape(state), state)
         order = {each: number for number, each in enumerate(by_shape)}
-        firsts = [len(ways) + order[shape(place)] for place in leads]
-        last = len(ways) + len(order)
-        renumbered = np.array([*range(len(ways)), *firsts, last, last + 1], np.uint8)
-        return Between(
+        firsts = [len(targets) + order[shape(state)] for state in leads]
+        last = len(targets) + len(order)
+        renumbered = np.array([*range(len(targets)), *firsts, last, last + 1], np.uint8)
+        return BoundaryDispatch(
             by_byte=index,
-            classes=tuple(ways),
+            classes=tuple(targets),
             leads=tuple(leads),
             lead_classes=tuple(lead_classes),
             shapes=tuple(by_shape.values()),
@@ -202,65 +202,65 @@ class Branchings:
 
 
 @cache
-def _lead_runs() -> tuple[tuple[int, Place, tuple[tuple[int, Place], ...]], ...]:
-    """For each run of lead bytes of UTF-8 its last byte, the place of the run, and its bytes with their places, all of one shape."""
+def _lead_runs() -> tuple[tuple[int, DecoderState, tuple[tuple[int, DecoderState], ...]], ...]:
+    """For each run of UTF-8 lead bytes: the last byte, the decoder state of the run, and each byte with its state, all of one shape."""
     found = []
     for low, high, run in UTF8_LEADS:
-        places = tuple((byte, lead_place(low, byte, run)) for byte in range(low, high + 1))
-        assert len({shape(place) for _, place in places}) == 1
-        found.append((high, run, places))
+        states = tuple((byte, lead_state(low, byte, run)) for byte in range(low, high + 1))
+        assert len({shape(state) for _, state in states}) == 1
+        found.append((high, run, states))
     return tuple(found)
 
 
 @lru_cache(maxsize=64)
-def branchings_of(sets: frozenset[CodePoints]) -> Branchings:
-    """Those of the partition that some sets make."""
-    return Branchings(Partition(sets))
+def decoder_for(sets: frozenset[CodePoints]) -> CharacterDecoder:
+    """The decoder of the coarsest partition that separates the given sets. Cached."""
+    return CharacterDecoder(Partition(sets))
 
 
 class Continuations(NamedTuple):
-    """The places behind the first bytes of characters in UTF-8 where all characters are of one class, together.
+    """The UTF-8 decoder states within a character for the case that all characters lead to one state.
 
     Attributes:
-        places: one of each shape.
-        numbers: of the shapes among them.
-        by_byte: uint8 [len(places), 256]: 0 a dead end, 1 the character is complete, 2 + i place i.
+        states: one decoder state of each shape.
+        numbers: the index of each shape in `states`.
+        by_byte: uint8 [len(states), 256]: 0 is the dead state, 1 completes the character, 2 + i is states[i].
     """
 
-    places: tuple[Place, ...]
+    states: tuple[DecoderState, ...]
     numbers: dict[tuple[int, ...], int]
     by_byte: NDArray[np.uint8]
 
 
 @cache
 def continuations() -> Continuations:
-    """Those of UTF-8."""
-    places: dict[tuple[int, ...], Place] = {}
-    waiting = [lead_place(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1)]
-    for place in waiting:  # grows while it is walked
-        if shape(place) not in places:
-            places[shape(place)] = place
-            waiting += [below for below, _ in uniform_branching(place).ways if below is not None]
-    numbers = {each: number for number, each in enumerate(places)}
-    by_byte = np.zeros((len(places), 256), np.uint8)
-    for number, place in enumerate(places.values()):
-        branching = uniform_branching(place)
-        ways = [0, *(1 if below is None else 2 + numbers[shape(below)] for below, _ in branching.ways)]
-        by_byte[number] = np.array(ways, np.uint8)[branching.by_byte]
-    return Continuations(tuple(places.values()), numbers, by_byte)
+    """The continuation states of UTF-8. Cached."""
+    states: dict[tuple[int, ...], DecoderState] = {}
+    worklist = [lead_state(low, byte, run) for low, high, run in UTF8_LEADS for byte in range(low, high + 1)]
+    for state in worklist:  # grows during iteration
+        if shape(state) not in states:
+            states[shape(state)] = state
+            worklist += [following for following, _ in uniform_dispatch(state).targets if following is not None]
+    numbers = {each: number for number, each in enumerate(states)}
+    by_byte = np.zeros((len(states), 256), np.uint8)
+    for number, state in enumerate(states.values()):
+        dispatch = uniform_dispatch(state)
+        targets = [0, *(1 if following is None else 2 + numbers[shape(following)] for following, _ in dispatch.targets)]
+        by_byte[number] = np.array(targets, np.uint8)[dispatch.by_byte]
+    return Continuations(tuple(states.values()), numbers, by_byte)
 
 
 @lru_cache(maxsize=4096)
-def uniform_branching(place: Place) -> Branching:
-    """What follows at a place where all characters are of one class."""
+def uniform_dispatch(state: DecoderState) -> ByteDispatch:
+    """The transitions of a decoder state where all characters belong to one class."""
     index = np.zeros(256, np.uint8)
     numbers: dict[object, int] = {}
-    ways: list[tuple[Place | None, tuple[int, ...]]] = []
-    for low, high, below, _ in branches(place):
-        key = None if below is None else shape(below)
-        way = numbers.get(key)
-        if way is None:
-            way = numbers[key] = len(numbers) + 1
-            ways.append((below, ()))
-        index[low : high + 1] = way
-    return Branching(index, tuple(ways))
+    targets: list[tuple[DecoderState | None, tuple[int, ...]]] = []
+    for low, high, following, _ in edges(state):
+        key = None if following is None else shape(following)
+        target = numbers.get(key)
+        if target is None:
+            target = numbers[key] = len(numbers) + 1
+            targets.append((following, ()))
+        index[low : high + 1] = target
+    return ByteDispatch(index, tuple(targets))

@@ -1,7 +1,7 @@
-"""The deterministic automaton of a tree over code points, its states made when asked for.
+"""The DFA of a syntax tree over code points, with states created on demand.
 
-A state is a term (what may still follow) and, where the tree has lookbehinds, how far the text so far is towards each of them. Moves are
-a vector over the classes of a partition of all code points; a move into a dead end is no move.
+A state is a term (the derivative by the string read so far) and, where the tree has lookbehinds, the derivative of each of them. The
+alphabet is the classes of a partition of all code points. Transitions to dead states are dropped.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import heapq
 import threading
 from collections.abc import Iterable
 
-from rtlang_grammars.regular.automata.branching import Branchings, branchings_of
-from rtlang_grammars.regular.automata.dead_ends import DeadEnds, Situation
+from rtlang_grammars.regular.automata.branching import CharacterDecoder, decoder_for
+from rtlang_grammars.regular.automata.dead_ends import Configuration, DeadEnds
 from rtlang_grammars.regular.automata.derivatives import Derivatives, Moves
 from rtlang_grammars.regular.automata.terms import NOTHING, Terms
 from rtlang_grammars.regular.characters import code_points
@@ -21,58 +21,58 @@ from rtlang_grammars.spec.limits import Budget
 
 NO_STATE = -1
 _MAX_EXPLORED = 1000
-"""States; with more than these, no state is made only to find out how long any text may follow."""
+"""With more states than this, `free_length` does not create new ones."""
 
 
 class CodePointAutomaton:
-    """States are numbered from 0 as they are met. Safe to share between threads.
+    """A lazy DFA whose states are numbered from 0 as they are discovered. Safe to share between threads.
 
     Attributes:
-        partition, branchings: the classes of code points, and their spellings.
-        start: the first state; NO_STATE where the language is empty.
+        partition, decoder: the character classes, and the byte transitions of their encodings.
+        start: the start state; NO_STATE if the language is empty.
     """
 
-    def __init__(self, tree: syntax.Node, budget: Budget, branchings: Branchings | None = None) -> None:
-        """Make the first state.
+    def __init__(self, tree: syntax.Node, budget: Budget, decoder: CharacterDecoder | None = None) -> None:
+        """Create the start state.
 
         Args:
-            branchings: of a partition that knows the sets of the tree; default: of the coarsest.
-
+            tree: a tree without anchors.
+            decoder: its partition must contain the sets of the tree; default: the coarsest such partition.
         Raises:
             GrammarError: the budget ran out.
         """
         budget.check_depth(tree.depth)
-        self.branchings = branchings or branchings_of(frozenset([code_points.ALL, *sets_of(tree)]))
-        self.partition = self.branchings.partition
+        self.decoder = decoder or decoder_for(frozenset([code_points.ALL, *sets_of(tree)]))
+        self.partition = self.decoder.partition
         self._terms = Terms(self.partition, budget)
         self._derivatives = Derivatives(self._terms)
-        plain = sum(1 << number for number in self.branchings.plain())
-        self._dead_ends = DeadEnds(self._terms, self._following, self._accepts, plain)
+        plain = sum(1 << number for number in self.decoder.plain_classes())
+        self._dead_ends = DeadEnds(self._terms, self._successors, self._accepts, plain)
         self._lock = threading.Lock()
         self._begin(tree)
 
     def _begin(self, tree: syntax.Node) -> None:
-        self._numbers: dict[Situation, int] = {}
-        self._situations: list[Situation] = []
+        self._numbers: dict[Configuration, int] = {}
+        self._configurations: list[Configuration] = []
         self._vectors: list[tuple[int, ...] | None] = []
-        self._missing: dict[int, dict[int, int] | None] = {}
+        self._remaining_lengths: dict[int, dict[int, int] | None] = {}
         first = self._terms.load(tree)
-        self.start = self._number((first, tuple(self._terms.histories)))
+        self.start = self._number((first, tuple(self._terms.lookbehinds)))
 
-    def beside(self, tree: syntax.Node, budget: Budget) -> CodePointAutomaton | None:
-        """The automaton of another tree over the same classes: what is worked out for one the other need not work out again.
+    def sibling(self, tree: syntax.Node, budget: Budget) -> CodePointAutomaton | None:
+        """The automaton of another tree that shares terms, derivatives and classes with this one.
 
-        None where the classes do not tell apart all that the tree does, or one of the two looks behind.
-
+        Returns:
+            None if the partition does not contain the sets of the tree, or if either tree has a lookbehind.
         Raises:
             GrammarError: the budget ran out.
         """
         budget.check_depth(tree.depth)
-        looks_behind = self._terms.histories or tree.zero_width & syntax.ZeroWidth.BEHIND
+        looks_behind = self._terms.lookbehinds or tree.zero_width & syntax.ZeroWidth.BEHIND
         if looks_behind or not all(map(self.partition.knows, sets_of(tree))):
             return None
         other = CodePointAutomaton.__new__(CodePointAutomaton)
-        other.branchings, other.partition, other._lock = self.branchings, self.partition, self._lock
+        other.decoder, other.partition, other._lock = self.decoder, self.partition, self._lock
         other._terms, other._derivatives, other._dead_ends = self._terms, self._derivatives, self._dead_ends
         with self._lock:
             self._terms.budget = budget
@@ -81,11 +81,11 @@ class CodePointAutomaton:
 
     @property
     def num_states(self) -> int:
-        """States made so far."""
-        return len(self._situations)
+        """The number of states created so far."""
+        return len(self._configurations)
 
     def moves(self, state: int, budget: Budget) -> tuple[int, ...]:
-        """The state after a code point of each class; NO_STATE where nothing can follow.
+        """The next state for each character class; NO_STATE where no character of the class is allowed.
 
         Raises:
             GrammarError: the budget ran out.
@@ -96,8 +96,8 @@ class CodePointAutomaton:
         with self._lock:
             self._terms.budget = budget
             targets = [NO_STATE] * self.partition.num_classes
-            for mask, situation in self._transitions(self._situations[state]):
-                number = self._number(situation)
+            for mask, configuration in self._transitions(self._configurations[state]):
+                number = self._number(configuration)
                 while mask:
                     low = mask & -mask
                     targets[low.bit_length() - 1] = number
@@ -106,18 +106,18 @@ class CodePointAutomaton:
         return vector
 
     def known_moves(self, state: int) -> tuple[int, ...] | None:
-        """What `moves` answered before; None where it was not asked."""
+        """The result of `moves` if it was computed before, else None."""
         return self._vectors[state]
 
     def free_length(self, state: int, limit: int, budget: Budget) -> int | None:
-        """How many plain characters may follow, whichever they are: up to `limit`, None where there is no end to it.
+        """The number of arbitrary plain characters that may follow: at most `limit`, None if unbounded.
 
         Raises:
             GrammarError: the budget ran out.
         """
-        if self._dead_ends.can_wait(self._situations[state][0]):
+        if self._dead_ends.has_all_plain_prefixes(self._configurations[state][0]):
             return None
-        plain = self.branchings.plain()
+        plain = self.decoder.plain_classes()
         seen, level = {state}, [state]
         for length in range(limit):
             following: list[int] = []
@@ -137,27 +137,27 @@ class CodePointAutomaton:
             level = following
         return limit
 
-    def missing(self, limit: int, budget: Budget) -> dict[int, int] | None:
-        """For each state, how many characters are missing at least; None where there are more states than `limit`. The answer is kept.
+    def remaining_lengths(self, limit: int, budget: Budget) -> dict[int, int] | None:
+        """For each state, the least number of characters to acceptance; None if there are more than `limit` states. Cached.
 
         Raises:
             GrammarError: the budget ran out.
         """
-        if limit not in self._missing:
-            self._missing[limit] = self._find_missing(limit, budget)
-        return self._missing[limit]
+        if limit not in self._remaining_lengths:
+            self._remaining_lengths[limit] = self._find_remaining_lengths(limit, budget)
+        return self._remaining_lengths[limit]
 
-    def _find_missing(self, limit: int, budget: Budget) -> dict[int, int] | None:
+    def _find_remaining_lengths(self, limit: int, budget: Budget) -> dict[int, int] | None:
         before: dict[int, list[int]] = {self.start: []}
-        for state in (waiting := [self.start]):  # grows while it is walked
+        for state in (worklist := [self.start]):  # grows during iteration
             for following in set(self.moves(state, budget.renewed())) - {NO_STATE}:
                 if following not in before:
-                    if len(waiting) >= limit:
+                    if len(worklist) >= limit:
                         return None
                     before[following] = []
-                    waiting.append(following)
+                    worklist.append(following)
                 before[following].append(state)
-        found = {state: 0 for state in waiting if self.is_accepting(state)}
+        found = {state: 0 for state in worklist if self.is_accepting(state)}
         for state in (near := list(found)):
             for earlier in before[state]:
                 if earlier not in found:
@@ -166,18 +166,18 @@ class CodePointAutomaton:
         return found
 
     def is_free(self, state: int) -> bool:
-        """Whether any plain text may certainly follow for ever; False says nothing."""
+        """Whether every plain string is known to be allowed next; False may mean unknown."""
         with self._lock:
-            return self._dead_ends.can_wait(self._situations[state][0])
+            return self._dead_ends.has_all_plain_prefixes(self._configurations[state][0])
 
     def nearest_end(self, state: int, limit: int, budget: Budget) -> list[int] | None:
-        """The classes of the characters of a short text to acceptance; None where more than `limit` states would have to be looked at.
+        """The character classes of a short completion, found by A* search; None if it visits more than `limit` states.
 
         Raises:
             GrammarError: the budget ran out.
         """
-        came_from: dict[int, tuple[int, int] | None] = {state: None}
-        queue = [(0, 0, state)]  # characters in all at least, minus those so far, state
+        predecessors: dict[int, tuple[int, int] | None] = {state: None}
+        queue = [(0, 0, state)]  # (least total length, -depth, state)
         done: set[int] = set()
         while queue:
             _, depth, each = heapq.heappop(queue)
@@ -186,67 +186,67 @@ class CodePointAutomaton:
             done.add(each)
             if self.is_accepting(each):
                 path = []
-                while (step := came_from[each]) is not None:
+                while (step := predecessors[each]) is not None:
                     each, number = step
                     path.append(number)
                 return path[::-1]
             if len(done) > limit:
                 return None
             for number, target in enumerate(self.moves(each, budget)):
-                if target != NO_STATE and target not in came_from:
-                    came_from[target] = (each, number)
-                    least = self._dead_ends.least(self._situations[target][0])
-                    heapq.heappush(queue, (1 - depth + least, depth - 1, target))
+                if target != NO_STATE and target not in predecessors:
+                    predecessors[target] = (each, number)
+                    min_length = self._dead_ends.min_length(self._configurations[target][0])
+                    heapq.heappush(queue, (1 - depth + min_length, depth - 1, target))
         return None
 
     def coarse_levels(self, state: int) -> int:
-        """The levels of grains, as bits, of which nothing that may follow tells two characters of one grain apart."""
-        term, histories = self._situations[state]
+        """The levels (as bits) of coarse classes that are never split by anything that may follow."""
+        term, lookbehinds = self._configurations[state]
         levels = self._terms.coarse_levels[term]
-        for history in histories:
-            levels &= self._terms.coarse_levels[history]
+        for lookbehind in lookbehinds:
+            levels &= self._terms.coarse_levels[lookbehind]
         return levels
 
     def is_accepting(self, state: int) -> bool:
-        """Whether the text so far is in the language."""
-        return self._accepts(self._situations[state])
+        """Whether the string read so far is in the language."""
+        return self._accepts(self._configurations[state])
 
-    def _number(self, situation: Situation) -> int:
-        number = self._numbers.get(situation)
+    def _number(self, configuration: Configuration) -> int:
+        number = self._numbers.get(configuration)
         if number is None:
             number = NO_STATE
-            if self._dead_ends.is_live(situation):
+            if self._dead_ends.is_live(configuration):
                 self._terms.budget.spend(states=1)
-                number = len(self._situations)
-                self._situations.append(situation)
+                number = len(self._configurations)
+                self._configurations.append(configuration)
                 self._vectors.append(None)
-            self._numbers[situation] = number
+            self._numbers[configuration] = number
         return number
 
-    def _passed(self, histories: tuple[int, ...]) -> int:
-        """Bit i is set where the text so far is in history i."""
-        passed = 0
-        for index, history in enumerate(histories):
-            if self._terms.is_nullable(history, passed):
-                passed |= 1 << index
-        return passed
+    def _matched(self, lookbehinds: tuple[int, ...]) -> int:
+        """Bit i is set if the string read so far matches lookbehind i."""
+        matched = 0
+        for index, lookbehind in enumerate(lookbehinds):
+            if self._terms.is_nullable(lookbehind, matched):
+                matched |= 1 << index
+        return matched
 
-    def _accepts(self, situation: Situation) -> bool:
-        term, histories = situation
-        return self._terms.is_nullable(term, self._passed(histories) if histories else 0)
+    def _accepts(self, configuration: Configuration) -> bool:
+        term, lookbehinds = configuration
+        return self._terms.is_nullable(term, self._matched(lookbehinds) if lookbehinds else 0)
 
-    def _following(self, situation: Situation) -> list[Situation]:
-        return [following for _, following in self._transitions(situation)]
+    def _successors(self, configuration: Configuration) -> list[Configuration]:
+        return [following for _, following in self._transitions(configuration)]
 
-    def _transitions(self, situation: Situation) -> list[tuple[int, Situation]]:
-        """Disjoint masks and the situation after each."""
-        term, histories = situation
-        passed = self._passed(histories) if histories else 0
-        found: list[tuple[int, Situation]] = [
-            (mask, (after, ())) for mask, after in self._derivatives.step(term, passed)
+    def _transitions(self, configuration: Configuration) -> list[tuple[int, Configuration]]:
+        """Disjoint class masks, each with the configuration it leads to."""
+        term, lookbehinds = configuration
+        matched = self._matched(lookbehinds) if lookbehinds else 0
+        found: list[tuple[int, Configuration]] = [
+            (mask, (after, ())) for mask, after in self._derivatives.step(term, matched)
         ]
-        for history in histories:
-            moves = _completed(self._derivatives.step(history, passed), self.partition.all_mask)
+        for lookbehind in lookbehinds:
+            moves = _complete_moves(self._derivatives.step(lookbehind, matched), self.partition.all_mask)
             found = [
                 (mask & other_mask, (after, (*others, rest)))
                 for mask, (after, others) in found
@@ -256,25 +256,25 @@ class CodePointAutomaton:
         return found
 
 
-def _completed(moves: Moves, all_mask: int) -> Moves:
-    """The moves, with NOTHING after every class that has none."""
+def _complete_moves(moves: Moves, all_mask: int) -> Moves:
+    """Add a transition to NOTHING for the classes that have none."""
     for mask, _ in moves:
         all_mask &= ~mask
     return (*moves, (all_mask, NOTHING)) if all_mask else moves
 
 
 def sets_of(tree: syntax.Node) -> Iterable[CodePoints]:
-    """The sets of code points in a tree."""
+    """The sets of code points in a tree, without duplicates."""
     found: dict[CodePoints, None] = {}
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    worklist = [tree]
+    while worklist:
+        node = worklist.pop()
         if isinstance(node, syntax.Characters):
             found[node.points] = None
-        elif isinstance(node, syntax.Machine):
+        elif isinstance(node, syntax.Dfa):
             found.update(dict.fromkeys(node.symbols))
-        elif isinstance(node, syntax.Concatenation | syntax.Alternation | syntax.Both):
-            waiting.extend(node.items)
-        elif isinstance(node, syntax.Repetition | syntax.Negation | syntax.Lookaround):
-            waiting.append(node.item)
+        elif isinstance(node, syntax.Concatenation | syntax.Alternation | syntax.Intersection):
+            worklist.extend(node.items)
+        elif isinstance(node, syntax.Repetition | syntax.Complement | syntax.Lookaround):
+            worklist.append(node.item)
     return found

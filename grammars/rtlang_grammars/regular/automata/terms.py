@@ -1,8 +1,8 @@
-"""Interned terms: the languages that remain after some text, as numbers.
+"""Hash-consed regular expressions (terms), identified by number.
 
-A term stands for what may still follow. Terms are hash-consed and simplified as they are made, so that equal remainders get equal numbers
-and a determinised automaton is finite where its language is regular. Repeats keep their counts as numbers, never unrolled, and alternatives
-that differ only in a count are joined (a{3,5} | a{6} is a{3,6}), which keeps counted patterns small.
+A term is the language of the possible continuations of a string. Terms are simplified as they are built, so that similar derivatives get
+the same number and the automaton stays small. Repetitions keep their bounds as numbers and are never unrolled; alternatives that differ
+only in the bounds of one repetition are merged (a{3,5} | a{6} becomes a{3,6}). Source: Owens, Reppy, Turon 2009 for similarity.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from rtlang_grammars.spec.limits import Budget
 
 EMPTY_TEXT, NOTHING, ANY_TEXT = 0, 1, 2
 UNBOUNDED = -1
-"""The upper bound of a count that has none."""
+"""The upper bound of a repetition that has none."""
 _TERM_BYTES = 300
 
 
 class Kind(IntEnum):
-    """What a term is made of; `first`, `second` and `parts` are read accordingly."""
+    """The kind of a term, which determines the meaning of `first`, `second` and `parts`."""
 
     EMPTY_TEXT = 0
     CHARACTERS = 1  # first: mask of classes
     CONCATENATION = 2  # first, second: terms
     ALTERNATION = 3  # parts: terms, none of them an alternation
     REPETITION = 4  # first: term; low, high
-    BOTH = 5  # parts: terms; low, high bound the length of the text
-    NEGATION = 6  # first: term
-    MACHINE = 7  # first: index of the machine, second: its state
-    AHEAD = 8  # first: term of all that remains
-    BEHIND = 9  # first: index of the history; second: 1 where negative
+    INTERSECTION = 5  # parts: terms; low, high: bounds on the length
+    COMPLEMENT = 6  # first: term
+    DFA = 7  # first: index of the DFA; second: its state
+    AHEAD = 8  # first: term of the rest of the string
+    BEHIND = 9  # first: index of the lookbehind; second: 1 if negative
 
 
 class Nullable(IntEnum):
-    """Whether the empty text is in a term."""
+    """Whether a term contains the empty string."""
 
     NO = 0
     YES = 1
-    BY_HISTORY = 2
+    BY_LOOKBEHIND = 2
 
 
 class Terms:
-    """All terms of one automaton. Owned by it; not thread-safe.
+    """The terms of one automaton, as parallel lists indexed by term. Owned by the automaton; not thread-safe.
 
     Attributes:
-        budget: what new terms are charged to; its owner replaces it.
-        machines: the tables of the machines in the tree.
-        histories: for each lookbehind, the term that all text so far must be in.
-        sees_beyond: the term has an assertion whose meaning depends on what follows or came before.
-        needs_history: the term has a lookbehind anywhere.
-        coarse_levels: the levels of grains, as bits, of which nothing in the term tells two characters of one grain apart.
-        may_be_empty: the term has a boolean operation or an assertion; all others are never the empty language unless they are NOTHING.
+        budget: charged for new terms; its owner replaces it.
+        dfas: the DFAs in the tree.
+        lookbehinds: for each lookbehind, the term that the string read so far must be in.
+        depends_on_context: the term has an assertion that depends on what precedes or follows the term.
+        has_lookbehind: the term contains a lookbehind.
+        coarse_levels: the levels (as bits) of coarse classes that no part of the term splits.
+        may_be_nothing: the term contains a boolean operation or an assertion; all other terms except NOTHING are nonempty languages.
     """
 
     def __init__(self, partition: Partition, budget: Budget) -> None:
@@ -66,13 +66,13 @@ class Terms:
         self.low: list[int] = []
         self.high: list[int] = []
         self.nullable: list[Nullable] = []
-        self.sees_beyond: list[bool] = []
-        self.needs_history: list[bool] = []
-        self.may_be_empty: list[bool] = []
+        self.depends_on_context: list[bool] = []
+        self.has_lookbehind: list[bool] = []
+        self.may_be_nothing: list[bool] = []
         self.coarse_levels: list[int] = []
-        self.histories: list[int] = []
-        self.machines: list[syntax.Machine] = []
-        self._machine_levels: list[int] = []
+        self.lookbehinds: list[int] = []
+        self.dfas: list[syntax.Dfa] = []
+        self._dfa_levels: list[int] = []
         self._numbers: dict[tuple[int, ...], int] = {}
         self._skeletons: dict[int, tuple[tuple[int, ...], int, int] | None] = {}
         self._new((Kind.EMPTY_TEXT,), Kind.EMPTY_TEXT, nullable=Nullable.YES)
@@ -102,27 +102,27 @@ class Terms:
         self.low.append(low)
         self.high.append(high)
         self.nullable.append(nullable)
-        sees = empty = kind is Kind.AHEAD or kind is Kind.BEHIND
-        needs = kind is Kind.BEHIND
-        is_boolean = kind is Kind.BOTH or kind is Kind.NEGATION
-        empty = empty or is_boolean
+        depends_on_context = may_be_nothing = kind is Kind.AHEAD or kind is Kind.BEHIND
+        has_lookbehind = kind is Kind.BEHIND
+        is_boolean = kind is Kind.INTERSECTION or kind is Kind.COMPLEMENT
+        may_be_nothing = may_be_nothing or is_boolean
         if kind is Kind.CHARACTERS:
             levels = self.partition.coarse_levels(first)
-        elif kind is Kind.MACHINE:
-            levels = self._machine_levels[first]
+        elif kind is Kind.DFA:
+            levels = self._dfa_levels[first]
         else:
             levels = ALL_LEVELS
         for each in below:
             levels &= self.coarse_levels[each]
-            if self.sees_beyond[each]:
-                sees = True
-            if self.needs_history[each]:
-                needs = True
-            if self.may_be_empty[each]:
-                empty = True
-        self.sees_beyond.append(sees and not is_boolean)
-        self.needs_history.append(needs)
-        self.may_be_empty.append(empty)
+            if self.depends_on_context[each]:
+                depends_on_context = True
+            if self.has_lookbehind[each]:
+                has_lookbehind = True
+            if self.may_be_nothing[each]:
+                may_be_nothing = True
+        self.depends_on_context.append(depends_on_context and not is_boolean)
+        self.has_lookbehind.append(has_lookbehind)
+        self.may_be_nothing.append(may_be_nothing)
         self.coarse_levels.append(levels)
         return number
 
@@ -133,7 +133,7 @@ class Terms:
         return self._new(key, Kind.CHARACTERS, mask) if found is None else found
 
     def concatenation(self, head: int, tail: int) -> int:
-        """One term after another."""
+        """The concatenation of two terms."""
         if head == EMPTY_TEXT:
             return tail
         if tail == EMPTY_TEXT:
@@ -154,7 +154,7 @@ class Terms:
         return self._new(key, Kind.CONCATENATION, head, tail, nullable=nullable, below=(head, tail))
 
     def alternation(self, items: Iterable[int]) -> int:
-        """Any of several terms."""
+        """The alternation of terms."""
         members: set[int] = set()
         for item in items:
             if self.kind[item] is Kind.ALTERNATION:
@@ -169,7 +169,7 @@ class Terms:
                 self.nullable[each] is Nullable.YES for each in members if each != EMPTY_TEXT
             ):
                 members.discard(EMPTY_TEXT)
-            members = self._joined_counts(members)
+            members = self._merge_counts(members)
         if len(members) <= 1:
             return members.pop() if members else NOTHING
         parts = tuple(sorted(members))
@@ -182,7 +182,7 @@ class Terms:
         return self._new(key, Kind.ALTERNATION, parts=parts, nullable=nullable, below=parts)
 
     def repetition(self, item: int, low: int, high: int) -> int:
-        """A term `low` to `high` times."""
+        """`low` to `high` repetitions of a term."""
         if high == 0 or item == EMPTY_TEXT:
             return EMPTY_TEXT
         if item == NOTHING:
@@ -198,11 +198,11 @@ class Terms:
         nullable = Nullable.YES if low == 0 else self.nullable[item]
         return self._new(key, Kind.REPETITION, item, low=low, high=high, nullable=nullable, below=(item,))
 
-    def both(self, items: Iterable[int], low: int, high: int) -> int:
-        """What is in every term and has `low` to `high` code points."""
+    def intersection(self, items: Iterable[int], low: int, high: int) -> int:
+        """The intersection of terms, restricted to `low` to `high` code points."""
         members: set[int] = set()
         for item in items:
-            if self.kind[item] is Kind.BOTH:
+            if self.kind[item] is Kind.INTERSECTION:
                 members.update(self.parts[item])
                 low = max(low, self.low[item])
                 if self.high[item] != UNBOUNDED:
@@ -216,92 +216,92 @@ class Terms:
             return self.repetition(3, low, high)
         nullables = {self.nullable[each] for each in members}
         nullable = Nullable.NO if low or Nullable.NO in nullables else max(nullables)
-        if (EMPTY_TEXT in members or high == 0) and nullable is not Nullable.BY_HISTORY:
+        if (EMPTY_TEXT in members or high == 0) and nullable is not Nullable.BY_LOOKBEHIND:
             return EMPTY_TEXT if nullable else NOTHING
-        if any(self.kind[each] is Kind.NEGATION and self.first[each] in members for each in members):
+        if any(self.kind[each] is Kind.COMPLEMENT and self.first[each] in members for each in members):
             return NOTHING
         if len(members) == 1:
             (member,) = members
-            if low == 0 and high == UNBOUNDED and not self.sees_beyond[member]:
+            if low == 0 and high == UNBOUNDED and not self.depends_on_context[member]:
                 return member
             if self.kind[member] is Kind.REPETITION and self.kind[self.first[member]] is Kind.CHARACTERS:
                 highs = [bound for bound in (high, self.high[member]) if bound != UNBOUNDED]
                 low, high = max(low, self.low[member]), min(highs, default=UNBOUNDED)
                 return NOTHING if high != UNBOUNDED and low > high else self.repetition(self.first[member], low, high)
         parts = tuple(sorted(members))
-        key = (Kind.BOTH, low, high, *parts)
+        key = (Kind.INTERSECTION, low, high, *parts)
         found = self._numbers.get(key)
         if found is not None:
             return found
-        return self._new(key, Kind.BOTH, parts=parts, low=low, high=high, nullable=nullable, below=parts)
+        return self._new(key, Kind.INTERSECTION, parts=parts, low=low, high=high, nullable=nullable, below=parts)
 
-    def negation(self, item: int) -> int:
-        """Every text that is not in a term."""
+    def complement(self, item: int) -> int:
+        """All strings that are not in a term."""
         if item in (NOTHING, ANY_TEXT):
             return ANY_TEXT if item == NOTHING else NOTHING
-        if self.kind[item] is Kind.NEGATION and not self.sees_beyond[self.first[item]]:
+        if self.kind[item] is Kind.COMPLEMENT and not self.depends_on_context[self.first[item]]:
             return self.first[item]
-        key = (Kind.NEGATION, item)
+        key = (Kind.COMPLEMENT, item)
         found = self._numbers.get(key)
         if found is not None:
             return found
-        nullable = (Nullable.YES, Nullable.NO, Nullable.BY_HISTORY)[self.nullable[item]]
-        return self._new(key, Kind.NEGATION, item, nullable=nullable, below=(item,))
+        nullable = (Nullable.YES, Nullable.NO, Nullable.BY_LOOKBEHIND)[self.nullable[item]]
+        return self._new(key, Kind.COMPLEMENT, item, nullable=nullable, below=(item,))
 
     def ahead(self, item: int) -> int:
-        """The empty text, where all that remains is in a term."""
+        """The empty string where the rest of the string is in a term."""
         key = (Kind.AHEAD, item)
         found = self._numbers.get(key)
         if found is not None:
             return found
         return self._new(key, Kind.AHEAD, item, nullable=self.nullable[item], below=(item,))
 
-    def behind(self, history: int, *, is_negative: bool) -> int:
-        """The empty text, where all text so far is (not) in a term."""
-        if history not in self.histories:
-            self.histories.append(history)
-        index = self.histories.index(history)
+    def behind(self, lookbehind: int, *, is_negative: bool) -> int:
+        """The empty string where the string read so far is (not) in a term."""
+        if lookbehind not in self.lookbehinds:
+            self.lookbehinds.append(lookbehind)
+        index = self.lookbehinds.index(lookbehind)
         key = (Kind.BEHIND, index, int(is_negative))
         found = self._numbers.get(key)
         if found is not None:
             return found
-        return self._new(key, Kind.BEHIND, index, int(is_negative), nullable=Nullable.BY_HISTORY)
+        return self._new(key, Kind.BEHIND, index, int(is_negative), nullable=Nullable.BY_LOOKBEHIND)
 
-    def machine(self, index: int, state: int) -> int:
-        """A state of a machine; NOTHING for its state -1."""
+    def dfa_state(self, index: int, state: int) -> int:
+        """The language of a state of a DFA; NOTHING for state -1."""
         if state < 0:
             return NOTHING
-        key = (Kind.MACHINE, index, state)
+        key = (Kind.DFA, index, state)
         found = self._numbers.get(key)
         if found is not None:
             return found
-        nullable = Nullable.YES if self.machines[index].accepting[state] else Nullable.NO
-        return self._new(key, Kind.MACHINE, index, state, nullable=nullable)
+        nullable = Nullable.YES if self.dfas[index].accepting[state] else Nullable.NO
+        return self._new(key, Kind.DFA, index, state, nullable=nullable)
 
-    def is_nullable(self, term: int, passed: int) -> bool:
-        """Whether the empty text is in a term; bit i of `passed` is set where the text so far is in history i."""
-        while self.nullable[term] is Nullable.BY_HISTORY and self.kind[term] is Kind.CONCATENATION:
-            if not self.is_nullable(self.first[term], passed):
+    def is_nullable(self, term: int, matched: int) -> bool:
+        """Whether a term contains the empty string; bit i of `matched` is set if the string read so far matches lookbehind i."""
+        while self.nullable[term] is Nullable.BY_LOOKBEHIND and self.kind[term] is Kind.CONCATENATION:
+            if not self.is_nullable(self.first[term], matched):
                 return False
             term = self.second[term]
         nullable = self.nullable[term]
-        if nullable is not Nullable.BY_HISTORY:
+        if nullable is not Nullable.BY_LOOKBEHIND:
             return nullable is Nullable.YES
         kind = self.kind[term]
         if kind is Kind.BEHIND:
-            return (passed >> self.first[term]) & 1 != self.second[term]
-        if kind is Kind.NEGATION:
-            return not self.is_nullable(self.first[term], passed)
-        if kind in (Kind.ALTERNATION, Kind.BOTH):
+            return (matched >> self.first[term]) & 1 != self.second[term]
+        if kind is Kind.COMPLEMENT:
+            return not self.is_nullable(self.first[term], matched)
+        if kind in (Kind.ALTERNATION, Kind.INTERSECTION):
             wanted = kind is Kind.ALTERNATION
-            for part in self.parts[term]:  # not any(): a frame a level is what the depth limit counts on
-                if self.is_nullable(part, passed) is wanted:
+            for part in self.parts[term]:  # not any(): the depth limit assumes one stack frame per level
+                if self.is_nullable(part, matched) is wanted:
                     return wanted
             return not wanted
-        return self.is_nullable(self.first[term], passed)
+        return self.is_nullable(self.first[term], matched)
 
     def load(self, node: syntax.Node) -> int:
-        """The term of a tree whose sets the partition knows."""
+        """The term of a tree whose sets are in the partition."""
         if isinstance(node, syntax.Characters):
             return self.characters(self.partition.mask(node.points))
         if isinstance(node, syntax.Concatenation):
@@ -312,33 +312,33 @@ class Terms:
         if isinstance(node, syntax.Repetition):
             high = UNBOUNDED if node.high is None else node.high
             return self.repetition(self.load(node.item), node.low, high)
-        if isinstance(node, syntax.Alternation | syntax.Both):
+        if isinstance(node, syntax.Alternation | syntax.Intersection):
             loaded = []
             for item in node.items:
                 loaded.append(self.load(item))
             if isinstance(node, syntax.Alternation):
                 return self.alternation(loaded)
-            return self.both(loaded, node.low, UNBOUNDED if node.high is None else node.high)
-        if isinstance(node, syntax.Machine):
-            self.machines.append(node)
+            return self.intersection(loaded, node.low, UNBOUNDED if node.high is None else node.high)
+        if isinstance(node, syntax.Dfa):
+            self.dfas.append(node)
             levels = ALL_LEVELS
             for points in node.symbols:
                 levels &= self.partition.coarse_levels(self.partition.mask(points))
-            self._machine_levels.append(levels)
-            return self.machine(len(self.machines) - 1, 0)
-        if isinstance(node, syntax.Negation):
-            return self.negation(self.load(node.item))
-        assert isinstance(node, syntax.Lookaround), f"anchors are resolved before: {node}"
+            self._dfa_levels.append(levels)
+            return self.dfa_state(len(self.dfas) - 1, 0)
+        if isinstance(node, syntax.Complement):
+            return self.complement(self.load(node.item))
+        assert isinstance(node, syntax.Lookaround), f"anchors must be resolved first: {node}"
         item_term = self.load(node.item)
         if not node.is_ahead:
             return self.behind(item_term, is_negative=node.is_negative)
-        return self.ahead(self.negation(item_term) if node.is_negative else item_term)
+        return self.ahead(self.complement(item_term) if node.is_negative else item_term)
 
-    def _joined_counts(self, members: set[int]) -> set[int]:
-        """Alternatives that differ only in the bounds of one count, joined where the bounds touch."""
+    def _merge_counts(self, members: set[int]) -> set[int]:
+        """Merge alternatives that differ only in the bounds of one repetition, where the bounds touch."""
         groups: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
         for term in members:
-            counted = self._counted(term)
+            counted = self._leading_count(term)
             if counted is not None:
                 groups.setdefault(counted[0], []).append((counted[1], counted[2], term))
         if not any(len(group) > 1 for group in groups.values()):
@@ -354,12 +354,12 @@ class Terms:
                 joined -= {term, next_term}
                 if high != UNBOUNDED:
                     high = UNBOUNDED if next_high == UNBOUNDED else max(high, next_high)
-                term = self._recounted(term, low, high)
+                term = self._with_leading_count(term, low, high)
                 joined.add(term)
         return joined
 
-    def _counted(self, term: int) -> tuple[tuple[int, ...], int, int] | None:
-        """The bounds of the count a term begins with, and what else the term is; None where it has none."""
+    def _leading_count(self, term: int) -> tuple[tuple[int, ...], int, int] | None:
+        """The bounds of the repetition that a term begins with, and a key of the rest of the term; None if there is none."""
         if term in self._skeletons:
             return self._skeletons[term]
         found: tuple[tuple[int, ...], int, int] | None = None
@@ -367,8 +367,8 @@ class Terms:
             found = ((0, self.first[term]), self.low[term], self.high[term])
         elif self.kind[term] is Kind.CONCATENATION:
             head, tail = self.first[term], self.second[term]
-            in_head = self._counted(head)
-            in_tail = self._counted(tail) if self._begins_with_count(tail) else None
+            in_head = self._leading_count(head)
+            in_tail = self._leading_count(tail) if self._begins_with_count(tail) else None
             if in_head is not None and (in_tail is None or not _is_plain(in_head)):
                 found = ((1, tail, *in_head[0]), in_head[1], in_head[2])
             elif in_tail is not None:
@@ -380,16 +380,16 @@ class Terms:
         head = self.first[term] if self.kind[term] is Kind.CONCATENATION else term
         return self.kind[head] is Kind.REPETITION
 
-    def _recounted(self, term: int, low: int, high: int) -> int:
-        """The term with other bounds for the count it begins with."""
+    def _with_leading_count(self, term: int, low: int, high: int) -> int:
+        """The term with other bounds for the repetition it begins with."""
         if self.kind[term] is Kind.REPETITION:
             return self.repetition(self.first[term], low, high)
-        counted = self._counted(term)
+        counted = self._leading_count(term)
         assert counted is not None
         head, tail = self.first[term], self.second[term]
         if counted[0][0] == 1:
-            return self.concatenation(self._recounted(head, low, high), tail)
-        return self.concatenation(head, self._recounted(tail, low, high))
+            return self.concatenation(self._with_leading_count(head, low, high), tail)
+        return self.concatenation(head, self._with_leading_count(tail, low, high))
 
 
 def _is_plain(counted: tuple[tuple[int, ...], int, int]) -> bool:

@@ -1,30 +1,30 @@
-"""Grains: coarse partitions of the characters, fixed once for all, that most patterns do not look into.
+"""Coarse classes: fixed partitions of the characters that most patterns do not split.
 
-What a pattern tells apart is its own partition; where none of what may still follow tells characters of one grain apart, texts that are
-the same in grains are judged the same, and a vocabulary needs to be looked at once for each such text.
+A pattern has its own partition of the characters. Where nothing that may follow splits a coarse class, strings that are equal after
+replacing each character by its class are accepted alike, so a vocabulary has to be tested only once for each such string.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rtlang_grammars.regular.characters.code_points import ALL, CodePoints, difference, normalised
+from rtlang_grammars.regular.characters.code_points import ALL, CodePoints, difference, normalize
 
 
 class CoarseClass(NamedTuple):
-    """Characters that stand for each other.
+    """A set of interchangeable characters.
 
     Attributes:
-        ranges: first and last code points.
-        example: one of them, of the fewest bytes.
+        ranges: its code points.
+        example: a member with the shortest encoding.
     """
 
     ranges: CodePoints
     example: int
 
 
-def _of(*bounds: str) -> CoarseClass:
-    """Characters between the first and the second of each pair."""
+def _ascii(*bounds: str) -> CoarseClass:
+    """The class of the characters in inclusive ranges, each given by its two ends."""
     return CoarseClass(tuple((ord(pair[0]), ord(pair[1])) for pair in bounds), ord(bounds[0][0]))
 
 
@@ -38,11 +38,11 @@ _SPACES: CodePoints = (
     (0xFEFF, 0xFEFF),
 )
 _BREAKS: CodePoints = ((0x85, 0x85), (0x2028, 0x2029))
-"""Those that patterns often leave out stand for themselves."""
+"""Line breaks that patterns often exclude; they are in no coarse class."""
 
 
 _PRIVATE: CodePoints = ((0xE000, 0xF8FF), (0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
-_IN_IDENTIFIERS: CodePoints = normalised(
+_IN_IDENTIFIERS: CodePoints = normalize(
     [
         (0xA0, 0xD7FF),
         (0xF900, 0xFDCF),
@@ -51,14 +51,13 @@ _IN_IDENTIFIERS: CodePoints = normalised(
         (0xE1000, 0xEFFFD),
     ]
 )
-"""The characters beyond ASCII of RFC 3987 (`ucschar`); those for private use have a place of their own there. Hardly any others are ever
-written, so that to tell them apart costs nothing."""
+"""`ucschar` of RFC 3987. Private-use characters are a separate production there. All others are rare, so separating them costs nothing."""
 
 
-def _beyond() -> tuple[CoarseClass, ...]:
-    """Grains of all beyond ASCII but line breaks."""
-    usual = difference(_IN_IDENTIFIERS, normalised([*_SPACES, *_BREAKS]))
-    known = normalised([(0, 0x7F), *_SPACES, *_BREAKS, *usual, *_PRIVATE])
+def _non_ascii_classes() -> tuple[CoarseClass, ...]:
+    """Classes of all characters beyond ASCII except line breaks."""
+    usual = difference(_IN_IDENTIFIERS, normalize([*_SPACES, *_BREAKS]))
+    known = normalize([(0, 0x7F), *_SPACES, *_BREAKS, *usual, *_PRIVATE])
     return (
         CoarseClass(_SPACES, 0xA0),
         CoarseClass(usual, 0xE9),
@@ -67,14 +66,28 @@ def _beyond() -> tuple[CoarseClass, ...]:
     )
 
 
-_BEYOND_ASCII = _beyond()
+_BEYOND_ASCII = _non_ascii_classes()
 LEVELS: tuple[tuple[CoarseClass, ...], ...] = (
-    (_of("az"), _of("AZ"), _of("09"), *_BEYOND_ASCII),
-    (_of("af"), _of("gz"), _of("AF"), _of("GZ"), _of("09"), *_BEYOND_ASCII),
-    (_of("af"), _of("gh", "jo", "qu", "wz"), _of("AF"), _of("GH", "JO", "QS", "UU", "WY"), *_BEYOND_ASCII),
+    (_ascii("az"), _ascii("AZ"), _ascii("09"), *_BEYOND_ASCII),
+    (
+        _ascii("af"),
+        _ascii("gz"),
+        _ascii("AF"),
+        _ascii("GZ"),
+        _ascii("09"),
+        *_BEYOND_ASCII,
+    ),
+    (
+        _ascii("af"),
+        _ascii("gh", "jo", "qu", "wz"),
+        _ascii("AF"),
+        _ascii("GH", "JO", "QS", "UU", "WY"),
+        *_BEYOND_ASCII,
+    ),
 )
-"""From coarse to fine, the second with the letters of hexadecimal numbers apart, the third, for addresses and times, with all digits and
-the letters of IPv6, T and Z. Characters in no grain stand for themselves. No line break beyond ASCII is in one."""
+"""Partitions from coarse to fine. The second separates the letters of hexadecimal numbers; the third, for addresses and times, also has
+single digits and separates the letters of IPv6, T and Z. A character in no class is its own class.
+"""
 
 ALL_LEVELS = (1 << len(LEVELS)) - 1
-"""Bit i stands for level i."""
+"""The bit mask of all levels: bit i is LEVELS[i]."""

@@ -1,7 +1,7 @@
 """Sets of Unicode code points as sorted ranges.
 
-A set is a tuple of inclusive (first, last) pairs, ascending, neither touching nor overlapping. Surrogates are never in it: text is a
-sequence of Unicode scalar values, and nothing else can be written in UTF-8. Equal sets are equal tuples.
+A set is a tuple of inclusive (first, last) pairs in ascending order that neither touch nor overlap, so equal sets are equal tuples.
+Surrogates are never members: strings are sequences of Unicode scalar values, as in UTF-8.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def single(code_point: int) -> CodePoints:
 
 
 def of_text(characters: str) -> CodePoints:
-    """The set of the characters of a text."""
-    return normalised((ord(character), ord(character)) for character in characters)
+    """The set of the characters of a string."""
+    return normalize((ord(character), ord(character)) for character in characters)
 
 
-def normalised(ranges: Iterable[tuple[int, int]]) -> CodePoints:
-    """Any ranges as a set: sorted, merged, without surrogates."""
+def normalize(ranges: Iterable[tuple[int, int]]) -> CodePoints:
+    """Make a set from any ranges: sort and merge them and drop surrogates."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1] + 1:
@@ -45,14 +45,14 @@ def normalised(ranges: Iterable[tuple[int, int]]) -> CodePoints:
 
 
 def union(*sets: CodePoints) -> CodePoints:
-    """What is in any of the sets."""
+    """The union of sets."""
     if len(sets) == 1:
         return sets[0]
-    return normalised(pair for each in sets for pair in each)
+    return normalize(pair for each in sets for pair in each)
 
 
 def intersection(one: CodePoints, other: CodePoints) -> CodePoints:
-    """What is in both sets."""
+    """The intersection of two sets."""
     result = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -67,7 +67,7 @@ def intersection(one: CodePoints, other: CodePoints) -> CodePoints:
 
 
 def complement(points: CodePoints) -> CodePoints:
-    """All code points that are not in the set."""
+    """All code points except those of the set."""
     result = []
     next_first = 0
     for first, last in points:
@@ -80,7 +80,7 @@ def complement(points: CodePoints) -> CodePoints:
 
 
 def difference(one: CodePoints, other: CodePoints) -> CodePoints:
-    """What is in the first set and not in the second."""
+    """The members of the first set that are not in the second."""
     return intersection(one, complement(other))
 
 
@@ -91,5 +91,5 @@ def contains(points: CodePoints, code_point: int) -> bool:
 
 
 def size(points: CodePoints) -> int:
-    """How many code points are in the set."""
+    """The number of code points in the set."""
     return sum(last - first + 1 for first, last in points)

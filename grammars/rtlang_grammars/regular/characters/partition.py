@@ -1,6 +1,6 @@
-"""A partition of all code points into the classes that some sets tell apart.
+"""A partition of the code points into character classes.
 
-A set of a language is then a bit mask over classes, and everything after works on masks: two characters of one class are never told apart.
+Within an automaton a set of characters is a bit mask of classes: two characters of one class are equivalent in all its sets.
 """
 
 from __future__ import annotations
@@ -14,16 +14,26 @@ from rtlang_grammars.regular.characters.code_points import CodePoints
 
 
 class Partition:
-    """The coarsest partition of which each of the given sets is a union of classes.
+    """The coarsest partition in which each of the given sets is a union of classes.
 
     Attributes:
-        num_classes: classes are 0 to num_classes - 1, none empty.
-        all_mask: the mask with every class.
-        firsts, lasts, classes: the ranges of code points of one class, ascending; surrogates lie in none of them.
-        split_grains: for each level of grains, the masks of the grains that lie in more than one class.
+        num_classes: the number of classes, all nonempty.
+        all_mask: the mask of all classes.
+        firsts, lasts, classes: ranges of code points and their classes, ascending; without surrogates.
+        representatives: the least code point of each class.
+        split_coarse_classes: for each level, the masks of the coarse classes that overlap more than one class.
     """
 
-    __slots__ = ("_masks", "all_mask", "classes", "firsts", "lasts", "num_classes", "representatives", "split_grains")
+    __slots__ = (
+        "_masks",
+        "all_mask",
+        "classes",
+        "firsts",
+        "lasts",
+        "num_classes",
+        "representatives",
+        "split_coarse_classes",
+    )
 
     def __init__(self, sets: Iterable[CodePoints]) -> None:
         changes: dict[int, int] = {0xD800: 0, 0xE000: 0}
@@ -66,12 +76,13 @@ class Partition:
                 masks[low.bit_length() - 1] |= 1 << number
                 members ^= low
         self._masks = dict(zip(distinct, masks, strict=True))
-        self.split_grains = tuple(
-            tuple(mask for grain in level if (mask := self._mask_of(grain.ranges)).bit_count() > 1) for level in LEVELS
+        self.split_coarse_classes = tuple(
+            tuple(mask for coarse_class in level if (mask := self._mask_of(coarse_class.ranges)).bit_count() > 1)
+            for level in LEVELS
         )
 
     def knows(self, points: CodePoints) -> bool:
-        """Whether a set is one of the given ones."""
+        """Whether a set is one of the given sets."""
         return points in self._masks
 
     def mask(self, points: CodePoints) -> int:
@@ -79,19 +90,19 @@ class Partition:
         return self._masks[points]
 
     def coarse_levels(self, mask: int) -> int:
-        """The levels, as bits, of which a mask of classes holds every grain whole or not at all."""
+        """The levels (as bits) of coarse classes that a mask does not split."""
         found = 0
-        for level, grains in enumerate(self.split_grains):
-            for grain in grains:
-                common = mask & grain
-                if common and common != grain:
+        for level, coarse_classes in enumerate(self.split_coarse_classes):
+            for coarse_class in coarse_classes:
+                common = mask & coarse_class
+                if common and common != coarse_class:
                     break
             else:
                 found |= 1 << level
         return found
 
     def _mask_of(self, points: CodePoints) -> int:
-        """The classes that occur in a set."""
+        """The classes that intersect a set."""
         mask = 0
         for first, last in points:
             for number in self.sorted_classes_within(first, last):
@@ -99,11 +110,11 @@ class Partition:
         return mask
 
     def class_of(self, code_point: int) -> int:
-        """The class of a code point that is no surrogate."""
+        """The class of a code point, which must not be a surrogate."""
         return self.classes[bisect_right(self.firsts, code_point) - 1]
 
     def ranges_within(self, first: int, last: int) -> list[tuple[int, int, int]]:
-        """(first, last, class) of all ranges in an interval, cut to it."""
+        """The ranges (first, last, class) of an interval, clipped to it."""
         found = []
         at = max(bisect_right(self.firsts, first) - 1, 0)
         while at < len(self.firsts) and self.firsts[at] <= last:
@@ -113,7 +124,7 @@ class Partition:
         return found
 
     def sorted_classes_within(self, first: int, last: int) -> tuple[int, ...]:
-        """The classes that occur in an interval, ascending; most intervals lie within one range."""
+        """The classes that occur in an interval, ascending. Fast for intervals within one range, which are most."""
         at = max(bisect_right(self.firsts, first) - 1, 0)
         if self.firsts[at] <= first and last <= self.lasts[at]:
             return (self.classes[at],)

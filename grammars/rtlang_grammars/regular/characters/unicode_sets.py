@@ -1,6 +1,6 @@
-r"""Named sets of characters: the classes of the dialects, Unicode properties, and what is equal but for case.
+"""Named character sets: the class escapes of the dialects, Unicode properties and case closures.
 
-Tables are made when first asked for (milliseconds each) and kept, for they depend on nothing but Python's Unicode version.
+Tables are computed on first use (milliseconds each) and cached; they depend only on the Unicode version of Python and `regex`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import regex
 
 from rtlang_grammars.regular.characters import code_points
-from rtlang_grammars.regular.characters.code_points import CodePoints, normalised
+from rtlang_grammars.regular.characters.code_points import CodePoints, normalize
 
 DIGIT: CodePoints = ((0x30, 0x39),)
 WORD: CodePoints = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -33,33 +33,33 @@ ASCII_SPACE: CodePoints = ((0x09, 0x0D), (0x20, 0x20))
 ECMA_LINE_ENDS: CodePoints = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
 NEWLINE: CodePoints = ((0x0A, 0x0A),)
 
-_NAMELESS = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
-_ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # beyond them nothing is assigned but for private use
-_LAST_CASED = 0x1FFFF  # no character beyond has another case
+_SPECIAL_PROPERTIES = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
+_ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # all other assigned characters are private use
+_LAST_CASED = 0x1FFFF  # characters above this have no case variants
 
 
 @lru_cache(maxsize=1)
 def python_digit() -> CodePoints:
-    r"""`\d` of Python's `re` on text."""
-    return _where(str.isdecimal)
+    r"""`\d` of Python's `re` for str patterns."""
+    return _characters_where(str.isdecimal)
 
 
 @lru_cache(maxsize=1)
 def python_word() -> CodePoints:
-    r"""`\w` of Python's `re` on text."""
-    return code_points.union(_where(str.isalnum), ((0x5F, 0x5F),))
+    r"""`\w` of Python's `re` for str patterns."""
+    return code_points.union(_characters_where(str.isalnum), ((0x5F, 0x5F),))
 
 
 @lru_cache(maxsize=1)
 def python_space() -> CodePoints:
-    r"""`\s` of Python's `re` on text."""
-    return _where(str.isspace)
+    r"""`\s` of Python's `re` for str patterns."""
+    return _characters_where(str.isspace)
 
 
 @lru_cache(maxsize=256)
 def unicode_property(name: str) -> CodePoints | None:
-    r"""The set of `\p{name}`: a general category, a script, `Script=...` or a binary property. None where there is no such name."""
-    known = _NAMELESS.get(name.lower())
+    r"""The set of `\p{name}`: a general category, a script, `Script=...` or a binary property. None if there is no such property."""
+    known = _SPECIAL_PROPERTIES.get(name.lower())
     if known is not None:
         return known
     if not all(part.replace("_", "").isalnum() and part.isascii() for part in name.split("=")) or name.count("=") > 1:
@@ -68,37 +68,37 @@ def unicode_property(name: str) -> CodePoints | None:
         pattern = regex.compile(rf"\p{{{name}}}+")
     except regex.error:
         return None
-    return normalised((ord(found[0][0]), ord(found[0][-1])) for found in pattern.finditer(_all_text()))
+    return normalize((ord(found[0][0]), ord(found[0][-1])) for found in pattern.finditer(_all_text()))
 
 
 @lru_cache(maxsize=64)
 def general_category(*names: str) -> CodePoints:
-    """All characters of some two-letter general categories, by Python's own tables."""
+    """The characters of the given two-letter general categories, by `unicodedata`."""
     wanted = frozenset(names)
-    return _where(lambda character: unicodedata.category(character) in wanted)
+    return _characters_where(lambda character: unicodedata.category(character) in wanted)
 
 
 def case_closure(points: CodePoints) -> CodePoints:
-    """The set with every character that differs from one in it only by case, as Python's `re.IGNORECASE` has it."""
+    """The set with all case variants of its members, as in Python's `re.IGNORECASE`."""
     added = []
     for group in _case_groups():
         inside = [code_points.contains(points, each) for each in group]
         if any(inside) and not all(inside):
             added += [(each, each) for each in group]
-    return normalised([*points, *added]) if added else points
+    return normalize([*points, *added]) if added else points
 
 
 def ascii_case_closure(points: CodePoints) -> CodePoints:
-    """The same among the letters of ASCII alone."""
+    """The set with the case variants of its ASCII letters."""
     lower = code_points.intersection(points, ((0x61, 0x7A),))
     upper = code_points.intersection(points, ((0x41, 0x5A),))
     shifted = [(first - 32, last - 32) for first, last in lower] + [(first + 32, last + 32) for first, last in upper]
-    return normalised([*points, *shifted])
+    return normalize([*points, *shifted])
 
 
 @lru_cache(maxsize=1)
 def _case_groups() -> tuple[tuple[int, ...], ...]:
-    """Characters that are equal but for case, in groups of two and more."""
+    """Groups of two or more characters that are case variants of one another."""
     root: dict[int, int] = {}
 
     def find(code_point: int) -> int:
@@ -111,7 +111,7 @@ def _case_groups() -> tuple[tuple[int, ...], ...]:
         for other in (character.lower(), character.upper()):
             if other != character and len(other) == 1:
                 root[find(code_point)] = find(ord(other))
-    root[find(0x130)] = find(ord("i"))  # its lower case is two characters; `re` takes the first
+    root[find(0x130)] = find(ord("i"))  # its lower case has two characters; `re` uses the first
     groups: dict[int, list[int]] = {}
     for code_point in sorted({*root, *root.values()}):
         groups.setdefault(find(code_point), []).append(code_point)
@@ -125,8 +125,8 @@ def _all_text() -> str:
     return np.concatenate(numbers).tobytes().decode("utf-32-le")
 
 
-def _where(holds: Callable[[str], bool]) -> CodePoints:
-    """The set of all characters of which something holds that holds of no unassigned or private character."""
+def _characters_where(holds: Callable[[str], bool]) -> CodePoints:
+    """The characters that satisfy a predicate, which must be false for unassigned and private-use characters."""
     ranges = []
     for first, end in _ASSIGNED_PLANES:
         begin = -1
@@ -137,4 +137,4 @@ def _where(holds: Callable[[str], bool]) -> CodePoints:
             elif begin >= 0:
                 ranges.append((begin, code_point - 1))
                 begin = -1
-    return normalised(ranges)
+    return normalize(ranges)

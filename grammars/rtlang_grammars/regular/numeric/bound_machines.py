@@ -1,9 +1,9 @@
-"""Machines of the numbers on one side of a bound, built digit by digit.
+"""DFAs for the JSON numbers on one side of a bound, built digit by digit.
 
-A number compares with a bound by its sign, then by its plain digits. With an exponent, numbers must be written with one digit other than
-0 before the point, or be zero: then the exponents compare first, and what may follow the letter is an interval of them. Exponents are
-from -324 to 308. Beside a bound that is very large or very small, numbers must have an exponent where they have many digits in common
-with it. `-0` counts as 0.
+A number compares with a bound by its sign, then by its digits. Numbers with an exponent must be normalized: zero, or one nonzero
+digit before the point. Their exponents are compared first, so the digits after the letter only have to lie in an interval. Exponents
+range from -324 to 308. For a bound that is very large or very small, numbers that share many digits with it must be written with an
+exponent. `-0` counts as 0.
 """
 
 from __future__ import annotations
@@ -17,31 +17,35 @@ from rtlang_grammars.regular.numeric.decimal_order import EQUAL, GREATER, LESS, 
 
 NUM_SYMBOLS = 14
 _MINUS, _PLUS, _POINT, _LETTER = 10, 11, 12, 13
-"""Symbols behind the ten digits."""
+"""Symbols after the ten digits."""
 _NONE = -1
 _LOWEST, _HIGHEST = -324, 308
 _EXPONENT_DIGITS = 3
 _MAX_PLAIN_PLACES = 40
 
 Table: TypeAlias = tuple[list[tuple[int, ...]], list[bool]]
-"""Rows over the symbols, -1 for no state, and for each state whether it accepts. State 0 is the first."""
-_Place: TypeAlias = tuple[int, int]
-"""How many digits are like those of a constant, and how the first different one compares; then they are counted no more."""
+"""Transition rows over the symbols (-1: no transition) and an acceptance flag per state. State 0 is the start state."""
+_Comparison: TypeAlias = tuple[int, int]
+"""The number of leading digits shared with a constant, and the order at the first different digit; the count is 0 once they differ."""
 _Suffixes: TypeAlias = tuple[tuple[int, int] | None, ...]
-"""For each number of further digits, first none, the interval of what they may be."""
+"""For each number of remaining digits, starting at 0: the interval of values that they may form, or None."""
 
 
 def bound_table(bound: Fraction, *, is_minimum: bool, is_exclusive: bool) -> Table:
-    """The table of a bound. Some of its states may lead nowhere.
+    """Build the transition table of a bound; it may contain dead states.
 
+    Args:
+        bound: the bound, a finite decimal.
+        is_minimum: whether numbers must be at least `bound` rather than at most.
+        is_exclusive: whether `bound` itself is rejected.
     Raises:
-        GrammarError: the bound has no decimal form, or a very long one.
+        GrammarError: the bound has no finite decimal form or more than 400 digits.
     """
     return _Builder(bound, is_minimum, is_exclusive).table()
 
 
 class _Builder:
-    """Builds one table: a state is numbered when something first leads to it, and filled in when its turn comes."""
+    """Builds one table. A state gets its number on first use, and its row when the worklist reaches it."""
 
     def __init__(self, bound: Fraction, is_minimum: bool, is_exclusive: bool) -> None:
         self._bound, self._is_minimum, self._is_exclusive = bound, is_minimum, is_exclusive
@@ -53,14 +57,14 @@ class _Builder:
         is_extreme = abs(self._exponent) > _MAX_PLAIN_PLACES
         self._most_places = _MAX_PLAIN_PLACES if is_extreme else len(whole) + len(fraction)
         self._numbers: dict[Hashable, int] = {}
-        self._waiting: list[Callable[[list[int]], bool] | None] = []
+        self._worklist: list[Callable[[list[int]], bool] | None] = []
         self._rows: list[tuple[int, ...]] = []
         self._accepting: list[bool] = []
 
     def table(self) -> Table:
         """See `bound_table`."""
         self._state("start", lambda row: self._start(row, False))
-        for number, fill in enumerate(self._waiting):  # grows while it is walked
+        for number, fill in enumerate(self._worklist):  # grows during iteration
             if fill is not None:
                 row = [_NONE] * NUM_SYMBOLS
                 self._accepting[number] = fill(row)
@@ -68,17 +72,17 @@ class _Builder:
         return self._rows, self._accepting
 
     def _state(self, key: Hashable, fill: Callable[[list[int]], bool]) -> int:
-        """The number of a state; `fill` makes its row and says whether it accepts."""
+        """Return the number of a state; `fill` writes its row and returns whether it accepts."""
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._waiting)
-            self._waiting.append(fill)
+            number = self._numbers[key] = len(self._worklist)
+            self._worklist.append(fill)
             self._rows.append(())
             self._accepting.append(False)
         return number
 
     def _accepts(self, is_negative: bool, order: int) -> bool:
-        """Whether a number is allowed whose magnitude compares so with the bound's, which has the same sign."""
+        """Whether to accept a number with the sign of the bound whose magnitude compares as `order` with the bound's."""
         order = -order if is_negative else order
         return not self._is_exclusive if order == EQUAL else order == (GREATER if self._is_minimum else LESS)
 
@@ -90,7 +94,7 @@ class _Builder:
         if not is_negative:
             row[_MINUS] = self._state("minus", lambda row: self._start(row, True))
         row[0] = self._state(("zero", is_negative), lambda row: self._zero(row, is_negative))
-        if self._bound == 0 or is_negative != (self._bound < 0):  # the sign says it all
+        if self._bound == 0 or is_negative != (self._bound < 0):  # the sign decides
             if self._accepts(False, LESS if is_negative else GREATER):
                 row[1:10] = [self._state(("any", False, True), lambda row: self._any(row, False, True))] * 9
             return False
@@ -101,7 +105,7 @@ class _Builder:
         return False
 
     def _any(self, row: list[int], is_fraction: bool, may_scale: bool) -> bool:
-        """Whatever follows, the number is allowed; `may_scale`: there may be an exponent, before a second digit if this is no fraction."""
+        """The comparison is decided: accept any continuation. `may_scale`: an exponent may follow directly or after the fraction."""
         if is_fraction:
             row[:10] = [self._state(("any", True, may_scale), lambda row: self._any(row, True, may_scale))] * 10
         else:
@@ -119,25 +123,25 @@ class _Builder:
         return self._state(("any point", may_scale), fill)
 
     def _zero(self, row: list[int], is_negative: bool) -> bool:
-        """Behind the one digit 0."""
-        place = (0, EQUAL if self._whole == [0] else LESS)
-        row[_POINT] = self._zero_fraction(is_negative, place, True)
+        """After the single digit 0 of the integer part."""
+        comparison = (0, EQUAL if self._whole == [0] else LESS)
+        row[_POINT] = self._zero_fraction(is_negative, comparison, True)
         if self._accepts_zero():
             row[_LETTER] = self._scaled(_LOWEST, _HIGHEST)
         return self._accepts_zero()
 
-    def _zero_fraction(self, is_negative: bool, place: _Place, is_point: bool) -> int:
-        """Behind the point, where there were only zeros; `is_point`: not even those."""
-        told = self._bound == 0 or is_negative != (self._bound < 0)
-        if told:
-            place = (0, LESS)
+    def _zero_fraction(self, is_negative: bool, comparison: _Comparison, is_point: bool) -> int:
+        """After the point of a fraction that has only zeros so far; `is_point`: no digit yet."""
+        is_decided = self._bound == 0 or is_negative != (self._bound < 0)
+        if is_decided:
+            comparison = (0, LESS)
 
         def fill(row: list[int]) -> bool:
             for digit in range(10):
-                after = self._next_place(place, self._fraction, digit)
+                after = self._next_comparison(comparison, self._fraction, digit)
                 if digit == 0:
                     row[0] = _NONE if after is None else self._zero_fraction(is_negative, after, False)
-                elif not told:
+                elif not is_decided:
                     row[digit] = _NONE if after is None else self._fraction_part(is_negative, after, None, False)
                 elif self._accepts(False, LESS if is_negative else GREATER):
                     row[digit] = self._state(("any", True, False), lambda row: self._any(row, True, False))
@@ -145,10 +149,10 @@ class _Builder:
                 row[_LETTER] = self._scaled(_LOWEST, _HIGHEST)
             return not is_point and self._accepts_zero()
 
-        return self._state(("zeros", is_negative, place, is_point), fill)
+        return self._state(("zeros", is_negative, comparison, is_point), fill)
 
-    def _whole_part(self, is_negative: bool, position: int, order: int, mantissa: _Place | None) -> int:
-        """Behind `position` digits before the point, the first of them not 0; `mantissa` where there is only one."""
+    def _whole_part(self, is_negative: bool, position: int, order: int, mantissa: _Comparison | None) -> int:
+        """After `position` digits of the integer part, the first nonzero; `mantissa` is given while there is only one."""
         if position > len(self._whole):
             if not self._accepts(is_negative, GREATER):
                 return _NONE
@@ -170,8 +174,10 @@ class _Builder:
 
         return self._state(("whole", is_negative, position, order, mantissa), fill)
 
-    def _fraction_part(self, is_negative: bool, plain: _Place, mantissa: _Place | None, is_point: bool) -> int:
-        """Behind the point of a number that is not zero, or not yet; `mantissa` where one digit was before the point, and that not 0."""
+    def _fraction_part(
+        self, is_negative: bool, plain: _Comparison, mantissa: _Comparison | None, is_point: bool
+    ) -> int:
+        """In the fraction; `mantissa` is given where a single nonzero digit precedes the point."""
         if plain[1] != EQUAL and mantissa is None:
             if not self._accepts(is_negative, plain[1]):
                 return _NONE
@@ -181,8 +187,8 @@ class _Builder:
 
         def fill(row: list[int]) -> bool:
             for digit in range(10):
-                after = self._next_place(plain, self._fraction, digit)
-                scaled = None if mantissa is None else _place_after(mantissa, self._mantissa, digit)
+                after = self._next_comparison(plain, self._fraction, digit)
+                scaled = None if mantissa is None else _compare_next(mantissa, self._mantissa, digit)
                 row[digit] = _NONE if after is None else self._fraction_part(is_negative, after, scaled, False)
             if is_point:
                 return False
@@ -191,13 +197,13 @@ class _Builder:
 
         return self._state(("fraction", is_negative, plain, mantissa, is_point), fill)
 
-    def _next_place(self, place: _Place, digits: Sequence[int], digit: int) -> _Place | None:
-        """The place behind one more digit; None where there would be too many."""
-        after = _place_after(place, digits, digit)
+    def _next_comparison(self, comparison: _Comparison, digits: Sequence[int], digit: int) -> _Comparison | None:
+        """The comparison after one more digit; None if that exceeds the digit limit."""
+        after = _compare_next(comparison, digits, digit)
         return after if after[0] <= self._most_places else None
 
-    def _exponent_part(self, is_negative: bool, mantissa: _Place | None) -> int:
-        """Behind the letter."""
+    def _exponent_part(self, is_negative: bool, mantissa: _Comparison | None) -> int:
+        """After the letter of the exponent."""
         if mantissa is None:
             return _NONE
         is_like = self._accepts(is_negative, _order(mantissa, self._mantissa))
@@ -206,7 +212,7 @@ class _Builder:
         return self._scaled(_LOWEST, self._exponent - (not is_like))
 
     def _scaled(self, low: int, high: int) -> int:
-        """Behind the letter, where the exponent must be in an interval."""
+        """After the letter of an exponent that must lie in an interval."""
         low, high = max(low, _LOWEST), min(high, _HIGHEST)
         if low > high:
             return _NONE
@@ -216,63 +222,63 @@ class _Builder:
             number = self._numbers[low, high] = len(self._rows)
             self._rows += [tuple([each if each < 0 else each + number for each in row]) for row in rows]
             self._accepting += accepting
-            self._waiting += [None] * len(rows)
+            self._worklist += [None] * len(rows)
         return number
 
 
-def _place_after(place: _Place, digits: Sequence[int], digit: int) -> _Place:
-    """The place in the digits of a constant behind one more digit; behind its last one it has zeros."""
-    position, order = place
+def _compare_next(comparison: _Comparison, digits: Sequence[int], digit: int) -> _Comparison:
+    """Advance a comparison with the digits of a constant by one digit; the constant is padded with zeros."""
+    position, order = comparison
     if order:
-        return place
+        return comparison
     if position >= len(digits):
-        return (0, GREATER) if digit else place
+        return (0, GREATER) if digit else comparison
     order = order_of(digit, digits[position])
     return (0, order) if order else (position + 1, EQUAL)
 
 
-def _order(place: _Place, digits: Sequence[int]) -> int:
-    """How the digits compare if no more come."""
-    return LESS if place[1] == EQUAL and place[0] < len(digits) else place[1]
+def _order(comparison: _Comparison, digits: Sequence[int]) -> int:
+    """The order of the digits if none follow."""
+    return LESS if comparison[1] == EQUAL and comparison[0] < len(digits) else comparison[1]
 
 
 @lru_cache(maxsize=1024)
 def _exponent_table(low: int, high: int) -> Table:
-    """The table of the spellings of exponents in an interval, one sign and up to three digits."""
+    """The table of the exponents in an interval: an optional sign and up to three digits."""
     rows: list[tuple[int, ...]] = []
     accepting: list[bool] = []
     numbers: dict[_Suffixes, int] = {}
-    waiting: list[_Suffixes] = []
+    worklist: list[_Suffixes] = []
 
     def state(suffixes: _Suffixes) -> int:
         if not any(suffixes):
             return _NONE
         number = numbers.get(suffixes)
         if number is None:
-            number = numbers[suffixes] = 3 + len(waiting)
-            waiting.append(suffixes)
+            number = numbers[suffixes] = 3 + len(worklist)
+            worklist.append(suffixes)
         return number
 
     def digits(suffixes: _Suffixes) -> list[int]:
         return [state(_after_digit(suffixes, digit)) for digit in range(10)]
 
     def signed(least: int, most: int) -> list[int]:
-        intervals = [_cut(least, most, 10**count - 1) for count in range(1, _EXPONENT_DIGITS + 1)]
+        intervals = [_clip(least, most, 10**count - 1) for count in range(1, _EXPONENT_DIGITS + 1)]
         return digits((None, *intervals))
 
-    nowhere = [_NONE] * (NUM_SYMBOLS - 10)
+    no_moves = [_NONE] * (NUM_SYMBOLS - 10)
     positive, negative = signed(max(low, 0), high), signed(max(-high, 0), -low)
     has_minus, has_plus = max(negative) != _NONE, max(positive) != _NONE
     rows.append((*positive, 2 if has_minus else _NONE, 1 if has_plus else _NONE, _NONE, _NONE))
-    rows += [(*positive, *nowhere), (*negative, *nowhere)]
+    rows += [(*positive, *no_moves), (*negative, *no_moves)]
     accepting += [False] * 3
-    for suffixes in waiting:  # grows while it is walked
-        rows.append((*digits(suffixes), *nowhere))
+    for suffixes in worklist:  # grows during iteration
+        rows.append((*digits(suffixes), *no_moves))
         accepting.append(suffixes[0] is not None)
     return rows, accepting
 
 
-def _cut(low: int, high: int, most: int) -> tuple[int, int] | None:
+def _clip(low: int, high: int, most: int) -> tuple[int, int] | None:
     low, high = max(low, 0), min(high, most)
     return (low, high) if low <= high else None
 
@@ -281,5 +287,5 @@ def _after_digit(suffixes: _Suffixes, digit: int) -> _Suffixes:
     found = []
     for count, interval in enumerate(suffixes[1:]):
         size: int = 10**count
-        found.append(interval and _cut(interval[0] - digit * size, interval[1] - digit * size, size - 1))
+        found.append(interval and _clip(interval[0] - digit * size, interval[1] - digit * size, size - 1))
     return tuple(found)

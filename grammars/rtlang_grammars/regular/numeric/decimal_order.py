@@ -1,4 +1,4 @@
-"""The digits of exact numbers, and how they compare."""
+"""Decimal digits of exact numbers, and three-way comparison."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MAX_DIGITS = 400
 
 
 def decimal_digits(value: Fraction) -> tuple[str, str]:
-    """The digits of a value >= 0 before and after the point, without needless zeros.
+    """Return the digits of a value >= 0 before and after the point, without leading or trailing zeros (the integer part is at least "0").
 
     Raises:
-        GrammarError: it has no finite decimal form, or a very long one.
+        GrammarError: the value has no finite decimal form or more than 400 digits.
     """
     places, denominator = 0, value.denominator
     while denominator % 10 == 0:
@@ -23,7 +23,7 @@ def decimal_digits(value: Fraction) -> tuple[str, str]:
     while denominator != 1:
         factor = 2 if denominator % 2 == 0 else 5
         if denominator % factor:
-            raise GrammarError(f"the number {value} has no finite decimal form")
+            raise GrammarError(f"{value} has no finite decimal form: bounds and steps must be finite decimals")
         denominator //= factor
         places += 1
     if places > _MAX_DIGITS or value >= Fraction(10) ** _MAX_DIGITS:
@@ -34,5 +34,5 @@ def decimal_digits(value: Fraction) -> tuple[str, str]:
 
 
 def order_of(one: int, other: int) -> int:
-    """How two numbers compare."""
+    """Compare two numbers: LESS, EQUAL or GREATER."""
     return (one > other) - (one < other)

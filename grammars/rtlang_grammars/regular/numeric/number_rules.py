@@ -1,7 +1,7 @@
-"""What may be demanded of a JSON number, each demand as a small machine that reads its spelling digit by digit.
+"""Rules on JSON numbers (`multipleOf`, integer form, digit limits) as automata that read the number symbol by symbol.
 
-A rule's state is any hashable value. It is told of the sign, of digits before and after the point, and of the exponent; None from it means
-that no way of going on can meet the demand, in the spellings that are allowed. Bounds have machines of their own; see `bound_machines`.
+The state of a rule is any hashable value. A rule is fed the sign, the digits before and after the point, and the exponent; it returns
+None if no continuation in an allowed form can satisfy it. Bounds have their own DFAs; see `bound_machines`.
 """
 
 from __future__ import annotations
@@ -14,64 +14,68 @@ from typing import NamedTuple, Protocol
 from rtlang_grammars.regular.numeric.decimal_order import decimal_digits
 
 _ALL_DIFFERENT = tuple(range(10))
-_ALL_ALIKE = (0, *[1] * 9)
+_ZERO_OR_NOT = (0, *[1] * 9)
 
 
 class Rule(Protocol):
-    """One demand. Every method gives the state after, or None."""
+    """One rule. The methods that read a symbol return the next state, or None to reject."""
 
     def start(self) -> Hashable:
-        """Before anything is read."""
+        """The start state."""
 
-    def alike(self, state: Hashable) -> Sequence[int]:
-        """For each digit the least digit that leads to the same state, wherever it stands next; 0 is like no other."""
+    def digit_classes(self, state: Hashable) -> Sequence[int]:
+        """For each digit, the least digit that leads to the same state wherever it comes next; 0 is a class of its own."""
 
     def minus(self, state: Hashable) -> Hashable | None:
-        """After the sign of the number."""
+        """Read the sign of the number."""
 
     def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
-        """After a digit before or after the point."""
+        """Read a digit before or after the point."""
 
     def point(self, state: Hashable) -> Hashable | None:
-        """After the decimal point."""
+        """Read the decimal point."""
 
     def exponent(self, state: Hashable) -> Hashable | None:
-        """After the letter of an exponent."""
+        """Read the letter of the exponent."""
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
-        """After the minus of an exponent."""
+        """Read the minus of the exponent."""
 
     def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
-        """After a digit of the exponent."""
+        """Read a digit of the exponent."""
 
     def accepts(self, state: Hashable) -> bool:
-        """Whether the number so far meets the demand."""
+        """Whether the number read so far satisfies the rule."""
 
 
 class _MultipleState(NamedTuple):
-    """Of `Multiple`: the digits so far without their last `zeros` zeros, modulo the step's odd part; and how many are behind the point."""
+    """The state of `Multiple`: the digits without trailing zeros modulo the step, and the number of decimal places."""
 
     remainder: int
     zeros: int
     places: int
     is_zero: bool = True
-    is_beyond: bool = False  # a digit other than 0 behind the last place of the step
+    is_beyond: bool = False  # a nonzero digit after the last decimal place of the step
     is_scaled: bool = False  # the exponent is not 0
     has_exponent_minus: bool = False
-    num_whole: int = 0  # of a negated rule: digits before the point, up to 2
+    num_whole: int = 0  # if negated: digits before the point, at most 2
 
 
 class Multiple:
-    """The value is an integer multiple of a step, or is none where negated.
+    """The value is, or is not, an integer multiple of a step.
 
-    With an exponent, the mantissa must be a multiple by itself and the exponent not negative. Where negated, the exponent must be 0, or
-    negative behind one digit before the point beside a step of at least 1, as such a number is smaller than the step.
+    With an exponent, the mantissa itself must be a multiple and the exponent must not be negative. If negated, the exponent must be 0, or
+    negative after a single digit before the point and with a step of at least 1: such a number is smaller than the step.
     """
 
     def __init__(self, step: Fraction, *, is_negated: bool = False) -> None:
-        """
+        """Build the rule.
+
+        Args:
+            step: greater than 0.
+            is_negated: reject the multiples instead of requiring them.
         Raises:
-            GrammarError: the step has no decimal form, or a very long one.
+            GrammarError: the step has no finite decimal form or more than 400 digits.
         """
         whole, fraction = decimal_digits(step)
         self.places, self.is_negated = len(fraction), is_negated
@@ -80,19 +84,19 @@ class Multiple:
         self.modulus = scaled // 10**self.zeros
 
     def start(self) -> Hashable:
-        """Before anything is read."""
+        """The start state."""
         return _MultipleState(0, 0, 0)
 
-    def alike(self, state: Hashable) -> Sequence[int]:
-        """Every digit may leave another remainder."""
+    def digit_classes(self, state: Hashable) -> Sequence[int]:
+        """Every digit may lead to another remainder."""
         return _ALL_DIFFERENT
 
     def minus(self, state: Hashable) -> Hashable | None:
-        """After the sign of the number."""
+        """Read the sign of the number."""
         return state
 
     def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
-        """After a digit before or after the point."""
+        """Read a digit before or after the point."""
         assert isinstance(state, _MultipleState)
         if self.is_negated and not is_fraction:
             state = state._replace(num_whole=min(2, state.num_whole + 1))
@@ -110,11 +114,11 @@ class Multiple:
         return state._replace(remainder=state.remainder * 10 % self.modulus, places=places)
 
     def point(self, state: Hashable) -> Hashable | None:
-        """After the decimal point."""
+        """Read the decimal point."""
         return state
 
     def exponent(self, state: Hashable) -> Hashable | None:
-        """After the letter of an exponent."""
+        """Read the letter of the exponent."""
         assert isinstance(state, _MultipleState)
         is_small = self.is_negated and state.num_whole == 1 and self.modulus * 10**self.zeros >= 10**self.places
         if self._is_multiple(state) is self.is_negated and (state.is_zero or not is_small):
@@ -123,16 +127,16 @@ class Multiple:
         return _MultipleState(0, 0, 0, is_zero=state.is_zero, is_beyond=beyond, num_whole=int(is_small))
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
-        """After the minus of an exponent."""
+        """Read the minus of the exponent."""
         assert isinstance(state, _MultipleState)
         return state._replace(has_exponent_minus=True)
 
     def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
-        """After a digit of the exponent."""
+        """Read a digit of the exponent."""
         assert isinstance(state, _MultipleState)
         if not digit or state.is_zero or state.is_scaled:
             return state
-        if self.is_negated:  # from 1 on a number of one digit before the point is smaller than the step
+        if self.is_negated:  # below 10 with a negative exponent: smaller than the step
             return (
                 state._replace(is_scaled=True, is_beyond=True) if state.has_exponent_minus and state.num_whole else None
             )
@@ -154,12 +158,12 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the number is written.
+    """The notation of the number.
 
     Attributes:
-        allows_fraction: with a point or an exponent.
-        needs_fraction: the same, demanded.
-        max_digits: digits before and after the point together; None without limit. The exponent then has at most 3.
+        allows_fraction: a point or an exponent is allowed.
+        needs_fraction: a point or an exponent is required.
+        max_digits: digits before and after the point together; None for no limit. With a limit, the exponent has at most 3 digits.
     """
 
     allows_fraction: bool = True
@@ -167,45 +171,45 @@ class Form:
     max_digits: int | None = None
 
     def start(self) -> Hashable:
-        """(digits, is fraction, digits of the exponent)."""
+        """The start state: (number of digits, has a point or an exponent, digits of the exponent)."""
         return (0, False, 0)
 
-    def alike(self, state: Hashable) -> Sequence[int]:
-        """Digits are counted only."""
-        return _ALL_ALIKE
+    def digit_classes(self, state: Hashable) -> Sequence[int]:
+        """Digits are only counted."""
+        return _ZERO_OR_NOT
 
     def minus(self, state: Hashable) -> Hashable | None:
-        """After the sign of the number."""
+        """Read the sign of the number."""
         return state
 
     def digit(self, state: Hashable, digit: int, is_fraction: bool) -> Hashable | None:
-        """After a digit before or after the point."""
+        """Read a digit before or after the point."""
         assert isinstance(state, tuple)
         if self.max_digits is None:
             return state
         return None if state[0] >= self.max_digits else (state[0] + 1, state[1], 0)
 
     def point(self, state: Hashable) -> Hashable | None:
-        """After the decimal point."""
+        """Read the decimal point."""
         assert isinstance(state, tuple)
         return (state[0], True, 0) if self.allows_fraction else None
 
     def exponent(self, state: Hashable) -> Hashable | None:
-        """After the letter of an exponent."""
+        """Read the letter of the exponent."""
         return (0, True, 0) if self.allows_fraction else None
 
     def exponent_minus(self, state: Hashable) -> Hashable | None:
-        """After the minus of an exponent."""
+        """Read the minus of the exponent."""
         return state
 
     def exponent_digit(self, state: Hashable, digit: int) -> Hashable | None:
-        """After a digit of the exponent."""
+        """Read a digit of the exponent."""
         assert isinstance(state, tuple)
         if self.max_digits is None:
             return state
         return None if state[2] >= 3 else (0, True, state[2] + 1)
 
     def accepts(self, state: Hashable) -> bool:
-        """Whether it is written as demanded."""
+        """Whether the notation is allowed."""
         assert isinstance(state, tuple)
         return bool(state[1]) or not self.needs_fraction

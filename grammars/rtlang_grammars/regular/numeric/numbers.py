@@ -1,7 +1,7 @@
-"""Languages of JSON numbers, by value: bounds, multiples and digits at once.
+"""Languages of JSON numbers by value: bounds, multiples and digit limits combined.
 
-The machines of `bound_machines` and those of `number_rules`, which run beside the syntax of JSON numbers, are put together; states from
-which no number can be completed are cut. Without any demand the language is that of all JSON numbers.
+The language is the product of the DFAs of the bounds (`bound_machines`) and of the other rules (`number_rules`), each restricted to the
+JSON syntax of numbers, with dead states removed. Without constraints it is the language of all JSON numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_MODULUS = 2000
-_MAX_KEPT, _MAX_KEPT_STATES = 256, 400
-"""Languages that are kept for other schemas, and how large they may be: some bounds (0 to 100, a port, 32 bits) are everywhere."""
-_known: dict[Hashable, Language] = {}
-_known_lock = threading.Lock()
+_MAX_CACHED, _MAX_CACHED_STATES = 256, 400
+"""Limits of the cache shared by all schemas. Some bounds (0 to 100, a port, 32 bits) are very common; large DFAs are not worth keeping."""
+_cache: dict[Hashable, Language] = {}
+_cache_lock = threading.Lock()
 
 
 class _Phase(IntEnum):
@@ -38,7 +38,7 @@ class _Phase(IntEnum):
     EXPONENT = auto()
     EXPONENT_PLUS = auto()
     EXPONENT_MINUS = auto()
-    # Digits of the exponent, by what may still follow: it is from -324 to 308.
+    # Digits of the exponent, by the digits that may follow: it ranges from -324 to 308.
     UP_TO_TWO = auto()
     THREE = auto()
     MINUS_THREE = auto()
@@ -50,7 +50,7 @@ class _Phase(IntEnum):
 
 
 _EXPONENT_DIGITS = frozenset(range(_Phase.UP_TO_TWO, _Phase.NO_MORE + 1))
-_ENDS = frozenset({_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION}) | _EXPONENT_DIGITS
+_ACCEPTING_PHASES = frozenset({_Phase.ZERO, _Phase.WHOLE, _Phase.FRACTION}) | _EXPONENT_DIGITS
 _SYMBOLS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "-", "+", ".", "eE")
 _MINUS, _PLUS, _POINT, _LETTER = 10, 11, 12, 13
 _SETS: tuple[CodePoints, ...] = tuple(code_points.of_text(symbol) for symbol in _SYMBOLS)
@@ -70,168 +70,172 @@ def number_language(
     max_digits: int | None = None,
     budget: Budget | None = None,
 ) -> Language:
-    """JSON spellings of the numbers that meet all demands, whatever their form: 1, 1.0 and 1e0 are one number.
+    """The JSON numbers that satisfy all constraints, in every notation: 1, 1.0 and 1e0 are the same number.
 
-    Exponents are allowed where the value can still be told exactly: with bounds, after one digit other than 0 before the point; with
-    multiples, after a mantissa that is itself a multiple and without a minus. They are from -324 to 308, so that numbers are not beyond
-    what programs read. `-0` counts as 0.
+    Exponents are allowed where the value can be checked exactly: with bounds, in numbers with one nonzero digit before the point; with
+    multiples, if the mantissa itself is a multiple and the exponent is not negative. They range from -324 to 308, the range of a double.
+    `-0` counts as 0.
 
     Args:
-        minimum, maximum: bounds, inclusive unless the flag beside them says otherwise; any finite decimals.
-        multiple_of: a positive decimal whose digits, without zeros at the end, are at most 2000.
-        not_multiple_of: positive decimals; the value is a multiple of none of them.
-        integer: the same as a `multiple_of` of 1, beside another one.
-        integer_form, fraction_form: written without, or with, a fraction or an exponent.
-        max_digits: digits before and after the point together.
+        minimum, maximum: bounds with a finite decimal form.
+        exclusive_minimum, exclusive_maximum: whether the bound itself is rejected.
+        multiple_of: a decimal greater than 0, whose digits without trailing zeros form a number of at most 2000.
+        not_multiple_of: decimals of the same kind; multiples of any of them are rejected.
+        integer: require an integer value, in addition to `multiple_of`.
+        integer_form, fraction_form: reject, or require, a fraction or an exponent.
+        max_digits: the maximal number of digits before and after the point together.
+        budget: the limits of the construction.
     Returns:
         The language, possibly empty.
     Raises:
-        GrammarError: a bound or step is out of reach, or the budget ran out.
+        GrammarError: an unsupported bound or step, or the budget ran out.
     """
     demand = (minimum, maximum, exclusive_minimum, exclusive_maximum, multiple_of, tuple(not_multiple_of))
     key = (*demand, integer, integer_form, fraction_form, max_digits)
-    known = _known.get(key)
-    if known is not None:
-        return known
+    cached = _cache.get(key)
+    if cached is not None:
+        return cached
     budget = budget or Budget()
-    machines = []
+    dfas = []
     form = Form(not integer_form, fraction_form, max_digits)
     if form != Form():
-        machines.append(_form_machine(form))
+        dfas.append(_form_dfa(form))
     if minimum is not None:
-        machines.append(_bound_machine(Fraction(minimum), True, exclusive_minimum))
+        dfas.append(_bound_dfa(Fraction(minimum), True, exclusive_minimum))
     if maximum is not None:
-        machines.append(_bound_machine(Fraction(maximum), False, exclusive_maximum))
+        dfas.append(_bound_dfa(Fraction(maximum), False, exclusive_maximum))
     steps = {Fraction(1)} if integer else set()
     if multiple_of is not None:
         steps.add(Fraction(multiple_of))
-    machines += [_multiple_machine(step, False) for step in sorted(steps)]
-    machines += [_multiple_machine(Fraction(step), True) for step in not_multiple_of]
-    if not machines:
-        return _any_number()
-    product = machines[0]
-    for machine in machines[1:]:
-        product = _product(product, machine, budget)
+    dfas += [_multiple_dfa(step, False) for step in sorted(steps)]
+    dfas += [_multiple_dfa(Fraction(step), True) for step in not_multiple_of]
+    if not dfas:
+        return _all_numbers()
+    product = dfas[0]
+    for dfa in dfas[1:]:
+        product = _product(product, dfa, budget)
     language = Language(syntax.NOTHING if not product.rows else product)
-    if len(product.rows) <= _MAX_KEPT_STATES:
-        with _known_lock:
-            if len(_known) >= _MAX_KEPT:
-                del _known[next(iter(_known))]
-            _known[key] = language
+    if len(product.rows) <= _MAX_CACHED_STATES:
+        with _cache_lock:
+            if len(_cache) >= _MAX_CACHED:
+                del _cache[next(iter(_cache))]
+            _cache[key] = language
     return language
 
 
 def is_supported_step(step: Fraction) -> bool:
-    """Whether multiples of a step are a language of few enough states."""
+    """Whether `multiple_of` supports a step."""
     modulus: int = Multiple(step).modulus
     return modulus <= _MAX_MODULUS
 
 
 @lru_cache(maxsize=1)
-def _any_number() -> Language:
+def _all_numbers() -> Language:
     small = "[0-2][0-9]{0,2}|[4-9][0-9]?"
     exponent = rf"(?:\+?(?:{small}|3(?:0[0-8]?|[1-9])?)|-(?:{small}|3(?:[01][0-9]?|2[0-4]?|[3-9])?))"
     return compile_regex(rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]{exponent})?")
 
 
 @lru_cache(maxsize=256)
-def _bound_machine(bound: Fraction, is_minimum: bool, is_exclusive: bool) -> syntax.Machine:
-    return _trimmed(*bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
+def _bound_dfa(bound: Fraction, is_minimum: bool, is_exclusive: bool) -> syntax.Dfa:
+    return _trim(*bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive))
 
 
 @lru_cache(maxsize=64)
-def _form_machine(form: Form) -> syntax.Machine:
-    return _explored(form)
+def _form_dfa(form: Form) -> syntax.Dfa:
+    return _build_dfa(form)
 
 
 @lru_cache(maxsize=64)
-def _multiple_machine(step: Fraction, is_negated: bool) -> syntax.Machine:
+def _multiple_dfa(step: Fraction, is_negated: bool) -> syntax.Dfa:
     if step <= 0:
-        raise GrammarError(f"a step of numbers must be greater than 0, not {step}")
+        raise GrammarError(f"multiples of {step} are not supported: the step must be greater than 0")
     multiple = Multiple(step, is_negated=is_negated)
     if multiple.modulus > _MAX_MODULUS:
-        raise GrammarError(f"multiples are supported up to a step of {_MAX_MODULUS}, zeros at its end not counted")
-    return _explored(multiple)
+        raise GrammarError(
+            f"multiples of {step} are not supported: without decimal point and trailing zeros the step may be at most {_MAX_MODULUS}"
+        )
+    return _build_dfa(multiple)
 
 
-def _explored(rule: Rule) -> syntax.Machine:
-    """The machine of one rule and the syntax of numbers; a rule has few states, so that no budget is needed."""
+def _build_dfa(rule: Rule) -> syntax.Dfa:
+    """The product of a rule and the syntax of numbers. A rule has few states, so no budget is needed."""
     start = (_Phase.START, rule.start())
     numbers: dict[tuple[_Phase, Hashable], int] = {start: 0}
     states: list[tuple[_Phase, Hashable]] = [start]
     rows: list[tuple[int, ...]] = []
-    for phase, value in states:  # grows while it is walked
+    for phase, value in states:  # grows during iteration
         row: list[int] = []
-        alike = rule.alike(value)
+        digit_classes = rule.digit_classes(value)
         by_kind: dict[tuple[int, _Phase | None], int] = {}
-        for symbol, after in enumerate(_FOLLOWING[phase]):
-            kind = (alike[symbol] if symbol < 10 else symbol, after)
+        for symbol, after in enumerate(_NEXT_PHASES[phase]):
+            kind = (digit_classes[symbol] if symbol < 10 else symbol, after)
             if kind in by_kind:
                 row.append(by_kind[kind])
                 continue
             by_kind[kind] = -1
-            told = None if after is None else _told(rule, value, after, symbol)
-            if after is None or told is None:
+            next_state = None if after is None else _next_rule_state(rule, value, after, symbol)
+            if after is None or next_state is None:
                 row.append(-1)
                 continue
-            number = numbers.get((after, told))
+            number = numbers.get((after, next_state))
             if number is None:
-                number = numbers[after, told] = len(states)
-                states.append((after, told))
+                number = numbers[after, next_state] = len(states)
+                states.append((after, next_state))
             by_kind[kind] = number
             row.append(number)
         rows.append(tuple(row))
-    return _trimmed(rows, [phase in _ENDS and rule.accepts(value) for phase, value in states])
+    return _trim(rows, [phase in _ACCEPTING_PHASES and rule.accepts(value) for phase, value in states])
 
 
-def _product(one: syntax.Machine, other: syntax.Machine, budget: Budget) -> syntax.Machine:
-    """What both machines accept."""
+def _product(one: syntax.Dfa, other: syntax.Dfa, budget: Budget) -> syntax.Dfa:
+    """The intersection of two DFAs."""
     if not one.rows or not other.rows:
-        return syntax.Machine(_SETS, (), ())
+        return syntax.Dfa(_SETS, (), ())
     width = len(other.rows)
     numbers = {0: 0}
     pairs = [0]
     rows: list[tuple[int, ...]] = []
     accepting: list[bool] = []
-    for pair in pairs:  # grows while it is walked
+    for pair in pairs:  # grows during iteration
         budget.spend(states=1)
-        mine, its = divmod(pair, width)
+        own, others = divmod(pair, width)
         row = []
-        for my_target, its_target in zip(one.rows[mine], other.rows[its], strict=True):
-            if my_target < 0 or its_target < 0:
+        for own_target, other_target in zip(one.rows[own], other.rows[others], strict=True):
+            if own_target < 0 or other_target < 0:
                 row.append(-1)
                 continue
-            target = my_target * width + its_target
+            target = own_target * width + other_target
             number = numbers.get(target)
             if number is None:
                 number = numbers[target] = len(pairs)
                 pairs.append(target)
             row.append(number)
         rows.append(tuple(row))
-        accepting.append(one.accepting[mine] and other.accepting[its])
-    return _trimmed(rows, accepting)
+        accepting.append(one.accepting[own] and other.accepting[others])
+    return _trim(rows, accepting)
 
 
-def _trimmed(rows: Sequence[tuple[int, ...]], accepting: Sequence[bool]) -> syntax.Machine:
-    """The machine without moves into dead ends; without states where it accepts nothing."""
+def _trim(rows: Sequence[tuple[int, ...]], accepting: Sequence[bool]) -> syntax.Dfa:
+    """Remove transitions to dead states; a DFA that accepts nothing has no states."""
     sources: list[list[int]] = [[] for _ in rows]
     for number, row in enumerate(rows):
         for target in set(row):
             if target >= 0:
                 sources[target].append(number)
     is_live = list(accepting)
-    waiting = [number for number, accepts in enumerate(accepting) if accepts]
-    while waiting:
-        for source in sources[waiting.pop()]:
+    worklist = [number for number, accepts in enumerate(accepting) if accepts]
+    while worklist:
+        for source in sources[worklist.pop()]:
             if not is_live[source]:
                 is_live[source] = True
-                waiting.append(source)
+                worklist.append(source)
     if not is_live[0]:
-        return syntax.Machine(_SETS, (), ())
+        return syntax.Dfa(_SETS, (), ())
     live_rows = rows
     if not all(is_live):
         live_rows = [tuple([target if target >= 0 and is_live[target] else -1 for target in row]) for row in rows]
-    return syntax.Machine(_SETS, tuple(live_rows), tuple(accepting))
+    return syntax.Dfa(_SETS, tuple(live_rows), tuple(accepting))
 
 
 def _next_phase(phase: _Phase, symbol: int) -> _Phase | None:
@@ -271,11 +275,11 @@ def _next_exponent_digit(phase: _Phase, digit: int) -> _Phase | None:
     return _Phase.NO_MORE
 
 
-_FOLLOWING = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_SYMBOLS))) for phase in _Phase}
+_NEXT_PHASES = {phase: tuple(_next_phase(phase, symbol) for symbol in range(len(_SYMBOLS))) for phase in _Phase}
 
 
-def _told(rule: Rule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
-    """The rule's state after a symbol; None where it gives up."""
+def _next_rule_state(rule: Rule, value: Hashable, after: _Phase, symbol: int) -> Hashable | None:
+    """The state of a rule after a symbol; None if it rejects."""
     if after in _EXPONENT_DIGITS:
         return rule.exponent_digit(value, symbol)
     if symbol < 10:

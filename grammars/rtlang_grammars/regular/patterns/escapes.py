@@ -1,8 +1,8 @@
-r"""Backslash escapes and bracketed classes of the pattern dialects.
+"""Escape sequences and character classes of the regex dialects.
 
-`Source` is the pattern with a position in it. The functions read one escape or one class from there and return what it matches. ECMA-262
-is read as its Unicode mode has it, with the leniency that patterns in schemas need: punctuation may be escaped needlessly, and a hyphen
-beside a class stands for itself.
+`Source` is a pattern with a read position. The functions read one escape or one class from there and return the set it matches. ECMA-262
+is read in Unicode mode, but as leniently as patterns in schemas require: any punctuation may be escaped, and a hyphen next to a class
+escape is a literal. Sources: ECMA-262 section 22.2.1, Python's `re`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtlang_grammars.spec.errors import GrammarError
 
 
 class Dialect(StrEnum):
-    """Whose patterns these are. Lark's are Python's."""
+    """A regex dialect. Lark's is Python's."""
 
     ECMA = "ecma"
     PYTHON = "python"
@@ -26,7 +26,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What inline flags change, Python's names."""
+    """The inline flags in effect, named as in Python's `re`."""
 
     ignore_case: bool = False
     multiline: bool = False
@@ -36,7 +36,7 @@ class Flags:
 
 
 class Source:
-    """A pattern and a position in it. Owned by one parse."""
+    """A pattern and a read position. Owned by one parse."""
 
     __slots__ = ("is_ecma", "position", "text")
 
@@ -44,21 +44,23 @@ class Source:
         self.text, self.position, self.is_ecma = text, 0, dialect is Dialect.ECMA
 
     def peek(self) -> str:
-        """The next character; empty at the end."""
+        """Return the next character without consuming it; empty at the end."""
         return self.text[self.position : self.position + 1]
 
     def take(self, expected: str) -> bool:
-        """Step over `expected` if it comes next."""
+        """Consume `expected` if it comes next; return whether it did."""
         if self.text.startswith(expected, self.position):
             self.position += len(expected)
             return True
         return False
 
     def next(self, what: str) -> str:
-        """Step over one character.
+        """Consume and return one character.
 
+        Args:
+            what: the construct being read, for the error message.
         Raises:
-            GrammarError: the pattern is over.
+            GrammarError: the pattern ends here.
         """
         if self.position >= len(self.text):
             raise self.error(f"the pattern ends within {what}")
@@ -66,7 +68,13 @@ class Source:
         return self.text[self.position - 1]
 
     def until(self, end: str, what: str) -> str:
-        """What comes before `end`; steps over both."""
+        """Consume the text up to and including `end`; return it without `end`.
+
+        Args:
+            what: the construct being read, for the error message.
+        Raises:
+            GrammarError: `end` does not follow.
+        """
         at = self.text.find(end, self.position)
         if at < 0:
             raise self.error(f"the pattern ends within {what}")
@@ -75,13 +83,13 @@ class Source:
         return found
 
     def location(self, position: int | None = None) -> str:
-        """`line:column`, both from 1."""
+        """The `line:column` of a position, by default the current one; both count from 1."""
         at = self.position if position is None else position
         before = self.text[:at]
         return f"{before.count(chr(10)) + 1}:{at - before.rfind(chr(10))}"
 
     def error(self, reason: str, position: int | None = None) -> GrammarError:
-        """An error at a position, by default the present one."""
+        """An error at a position, by default the current one."""
         return GrammarError(reason, self.location(position))
 
 
@@ -91,10 +99,16 @@ _OCTAL = frozenset("01234567")
 
 
 def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints | int:
-    """The escape after a backslash: a code point, or the set of a class such as `\\d`.
+    r"""Read the escape sequence after a backslash.
 
+    Args:
+        source: positioned after the backslash.
+        flags: the flags in effect.
+        in_class: whether the escape is in a character class, where `\b` is a backspace.
+    Returns:
+        A code point, or the set of a class escape such as `\d`.
     Raises:
-        GrammarError: there is no such escape, or it is a backreference.
+        GrammarError: an unknown or malformed escape, or a backreference.
     """
     start = source.position - 1
     letter = source.next("an escape")
@@ -112,35 +126,35 @@ def read_escape(source: Source, flags: Flags, *, in_class: bool) -> CodePoints |
     if letter == "0" or (letter in "1234567" and not source.is_ecma and (in_class or _has_octal_digits(source))):
         return _octal(letter, source, start)
     if letter in "123456789" or letter == "k":
-        raise source.error("backreferences are not supported: no regular language has them", start)
+        raise source.error("backreferences are not supported: they are not regular", start)
     if source.is_ecma:
         if letter == "c" and source.peek().isalpha() and source.peek().isascii():
             return ord(source.next("an escape")) % 32
         if letter == "-" or not letter.isalnum():
             return ord(letter)
-        hint = "; this is an escape of the python dialect" if letter in "aAZUN" else ""
-        raise source.error(f"there is no escape \\{letter}{hint}", start)
+        hint = "; it exists only in the python dialect" if letter in "aAZUN" else ""
+        raise source.error(f"unknown escape \\{letter}{hint}", start)
     if letter == "a":
         return 0x07
     if letter == "U":
-        return _checked(_hex(source, 8, start), source, start)
+        return _check_code_point(_hex(source, 8, start), source, start)
     if letter == "N" and source.take("{"):
-        name = source.until("}", "a character's name")
+        name = source.until("}", "a character name")
         try:
             return ord(unicodedata.lookup(name))
         except (KeyError, TypeError):
-            raise source.error(f"no character is called {name!r}", start) from None
+            raise source.error(f"unknown character name {name!r}", start) from None
     if letter.isascii() and letter.isalnum():
-        hint = r": the end of the text is \Z" if letter == "z" else ""
-        raise source.error(f"there is no escape \\{letter}{hint}", start)
+        hint = r"; use \Z for the end of the string" if letter == "z" else ""
+        raise source.error(f"unknown escape \\{letter}{hint}", start)
     return ord(letter)
 
 
 def read_class(source: Source, flags: Flags) -> CodePoints:
-    """The class after an opening bracket, which has been read, through its closing one.
+    """Read a character class from after its opening bracket through its closing bracket.
 
     Raises:
-        GrammarError: it does not end, or a range in it runs backwards.
+        GrammarError: a missing closing bracket, a malformed escape or an invalid range.
     """
     start = source.position - 1
     is_negated = source.take("^")
@@ -149,7 +163,7 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
     is_first = True
     while True:
         if source.position >= len(source.text):
-            raise source.error("the class that begins here has no closing bracket", start)
+            raise source.error("this character class has no closing bracket", start)
         if source.peek() == "]" and (source.is_ecma or not is_first):
             source.position += 1
             break
@@ -162,32 +176,34 @@ def read_class(source: Source, flags: Flags) -> CodePoints:
             high = _class_atom(source, flags)
             if isinstance(low, int) and isinstance(high, int):
                 if low > high:
-                    raise source.error("a range in a class runs backwards", at)
+                    raise source.error(
+                        "character range out of order: the first character must not be greater than the last", at
+                    )
                 ranges.append((low, high))
                 continue
             if not source.is_ecma:
-                raise source.error("a range in a class needs single characters at its ends", at)
+                raise source.error("both ends of a character range must be single characters", at)
             _add_atom(0x2D, ranges, named)
             _add_atom(high, ranges, named)
         _add_atom(low, ranges, named)
-    points = code_points.union(without_case(code_points.normalised(ranges), flags), *named)
+    points = code_points.union(apply_case_flag(code_points.normalize(ranges), flags), *named)
     return code_points.complement(points) if is_negated else points
 
 
 def _class_atom(source: Source, flags: Flags) -> CodePoints | int:
-    letter = source.next("a class")
+    letter = source.next("a character class")
     return read_escape(source, flags, in_class=True) if letter == "\\" else ord(letter)
 
 
-def without_case(points: CodePoints, flags: Flags) -> CodePoints:
-    """The set with what is equal to its members where case is ignored."""
+def apply_case_flag(points: CodePoints, flags: Flags) -> CodePoints:
+    """The set, extended by case variants if case is ignored."""
     if not flags.ignore_case:
         return points
     return unicode_sets.ascii_case_closure(points) if flags.ascii_only else unicode_sets.case_closure(points)
 
 
 def _add_atom(atom: CodePoints | int, ranges: list[tuple[int, int]], named: list[CodePoints]) -> None:
-    """Note one item of a class; case is not ignored in named classes."""
+    """Add an item of a class. Class escapes are kept apart because case folding does not apply to them."""
     if isinstance(atom, int):
         ranges.append((atom, atom))
     else:
@@ -195,19 +211,19 @@ def _add_atom(atom: CodePoints | int, ranges: list[tuple[int, int]], named: list
 
 
 def _named_class(letter: str, source: Source, flags: Flags, start: int) -> CodePoints | None:
-    r"""The set of \d \w \s \p and their negations."""
+    r"""The set of \d \w \s \p or of their negations; None for other escapes."""
     kind = letter.lower()
     if kind not in "dwsp" or not letter.isascii():
         return None
     if kind == "p":
         if not source.is_ecma:
-            raise source.error(r"\p is not an escape of Python's patterns", start)
+            raise source.error(r"\p is not supported in the python dialect", start)
         if not source.take("{"):
-            raise source.error(r"\p needs the name of a property in braces", start)
-        name = source.until("}", "a property's name")
+            raise source.error(r"\p requires a property name in braces, as in \p{L}", start)
+        name = source.until("}", "a property name")
         points = unicode_sets.unicode_property(name)
         if points is None:
-            raise source.error(f"there is no Unicode property {name!r}", start)
+            raise source.error(f"unknown Unicode property {name!r}", start)
     elif source.is_ecma:
         points = {"d": unicode_sets.DIGIT, "w": unicode_sets.WORD, "s": unicode_sets.ECMA_SPACE}[kind]
     elif flags.ascii_only:
@@ -223,7 +239,7 @@ _PYTHON_CLASSES = {"d": unicode_sets.python_digit, "w": unicode_sets.python_word
 def _hex(source: Source, num_digits: int, start: int) -> int:
     digits = source.text[source.position : source.position + num_digits]
     if len(digits) < num_digits or not _HEX.issuperset(digits):
-        raise source.error(f"this escape needs {num_digits} hexadecimal digits", start)
+        raise source.error(f"this escape requires {num_digits} hexadecimal digits", start)
     source.position += num_digits
     return int(digits, 16)
 
@@ -232,8 +248,8 @@ def _unicode_escape(source: Source, start: int) -> int:
     if source.is_ecma and source.take("{"):
         digits = source.until("}", "an escape")
         if not digits or not _HEX.issuperset(digits) or len(digits) > 64:
-            raise source.error("this escape needs hexadecimal digits in its braces", start)
-        return _checked(int(digits, 16), source, start)
+            raise source.error("this escape requires hexadecimal digits in its braces", start)
+        return _check_code_point(int(digits, 16), source, start)
     unit = _hex(source, 4, start)
     if 0xD800 <= unit <= 0xDBFF and source.is_ecma and source.text.startswith("\\u", source.position):
         before = source.position
@@ -246,14 +262,14 @@ def _unicode_escape(source: Source, start: int) -> int:
     return unit
 
 
-def _checked(code_point: int, source: Source, start: int) -> int:
+def _check_code_point(code_point: int, source: Source, start: int) -> int:
     if code_point > code_points.MAX_CODE_POINT:
-        raise source.error("there is no character with this number", start)
+        raise source.error("code point out of range: at most 10FFFF is allowed", start)
     return code_point
 
 
 def _has_octal_digits(source: Source) -> bool:
-    """Whether two more octal digits follow, which makes an escape no backreference."""
+    """Whether two more octal digits follow; then the escape is octal and not a backreference."""
     following = source.text[source.position : source.position + 2]
     return len(following) == 2 and _OCTAL.issuperset(following)
 
@@ -267,5 +283,5 @@ def _octal(first: str, source: Source, start: int) -> int:
     while len(digits) < 3 and source.peek() and source.peek() in _OCTAL:
         digits += source.next("an escape")
     if not _OCTAL.issuperset(digits) or int(digits, 8) > 0o377:
-        raise source.error(f"there is no octal escape \\{digits}", start)
+        raise source.error(f"octal escape \\{digits} is out of range: at most \\377 is allowed", start)
     return int(digits, 8)

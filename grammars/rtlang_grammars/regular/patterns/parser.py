@@ -1,7 +1,7 @@
-r"""Patterns to syntax trees: ECMA-262 as JSON Schema's `pattern` wants it, and Python's `re`.
+"""Regex parser: ECMA-262 as in JSON Schema's `pattern`, and Python's `re`.
 
-One pass with an explicit stack of groups, so that nesting costs no recursion. Greedy, lazy and captured make no difference to which texts
-match; what no regular language has (backreferences, atomic groups, possessive repeats, conditions) is refused at its place.
+One pass with an explicit stack of groups, so nesting costs no recursion. Greedy and lazy quantifiers and capturing do not change which
+strings match. Constructs that are not regular (backreferences, atomic groups, possessive quantifiers, conditionals) are errors.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import Enum, auto
 
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.escapes import Dialect, Flags, Source, read_class, read_escape, without_case
+from rtlang_grammars.regular.patterns.escapes import Dialect, Flags, Source, apply_case_flag, read_class, read_escape
 from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, Anchor, AnchorKind, Node
-from rtlang_grammars.regular.patterns.zero_width import lookaround, repeated, resolved_at
+from rtlang_grammars.regular.patterns.zero_width import lookaround, repeat, resolve_anchors_at
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_ASSERTIONS = 256
@@ -34,27 +34,27 @@ _ASSERTIONS = (("(?=", _Kind.AHEAD), ("(?!", _Kind.NOT_AHEAD), ("(?<=", _Kind.BE
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is being read."""
+    """An open group."""
 
     kind: _Kind
     position: int
     outer_flags: Flags
-    ways: list[Node] = field(default_factory=list)
+    alternatives: list[Node] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
 
 
 def parse_pattern(pattern: str, dialect: Dialect, budget: Budget) -> Node:
-    """The tree of a pattern, anchors and assertions in it.
+    """Parse a pattern to a syntax tree with anchors and lookarounds.
 
     Raises:
-        GrammarError: it is not a pattern of the dialect, or has what no regular language has; with `line:column`. Or it is too large.
+        GrammarError: a syntax error or an unsupported construct, with `line:column`; or the pattern is too large.
     """
     budget.check_source(pattern)
     return _Parser(Source(pattern, dialect), budget).parse()
 
 
 class _Parser:
-    """Owned by one call of `parse_pattern`."""
+    """The state of one call of `parse_pattern`."""
 
     def __init__(self, source: Source, budget: Budget) -> None:
         self.source, self.budget = source, budget
@@ -77,23 +77,23 @@ class _Parser:
                 self._open()
             elif letter == ")":
                 if len(self.groups) == 1:
-                    raise source.error("there is no group to close here")
+                    raise source.error("unmatched closing parenthesis")
                 source.position += 1
                 self._close()
             elif letter == "|":
                 source.position += 1
                 group = self.groups[-1]
-                group.ways.append(syntax.concatenation(group.items))
+                group.alternatives.append(syntax.concatenation(group.items))
                 group.items = []
                 self.can_repeat = False
             else:
                 self._atom(letter)
         if len(self.groups) > 1:
-            raise source.error("the group that begins here has no closing parenthesis", self.groups[-1].position)
+            raise source.error("this group has no closing parenthesis", self.groups[-1].position)
         root = self.groups[0]
-        return self._checked(syntax.alternation([*root.ways, syntax.concatenation(root.items)]))
+        return self._check_depth(syntax.alternation([*root.alternatives, syntax.concatenation(root.items)]))
 
-    def _checked(self, node: Node) -> Node:
+    def _check_depth(self, node: Node) -> Node:
         self.budget.check_depth(node.depth, self.source.location())
         return node
 
@@ -121,7 +121,7 @@ class _Parser:
         elif letter == "\\":
             self._escape()
         elif flags.ignore_case:
-            self._add(syntax.characters(without_case(code_points.single(ord(letter)), flags)))
+            self._add(syntax.characters(apply_case_flag(code_points.single(ord(letter)), flags)))
         else:
             self._add(syntax.character(ord(letter)))
 
@@ -136,11 +136,11 @@ class _Parser:
             self._add(Anchor(AnchorKind.START if letter == "A" else AnchorKind.END), can_repeat=False)
         else:
             found = read_escape(source, flags, in_class=False)
-            points = without_case(code_points.single(found), flags) if isinstance(found, int) else found
+            points = apply_case_flag(code_points.single(found), flags) if isinstance(found, int) else found
             self._add(syntax.characters(points))
 
     def _repeat(self, letter: str) -> bool:
-        """Read a repeat and apply it to the item before; False where the brace is no repeat but a character."""
+        """Read a quantifier and apply it to the last item; return False if the brace is a literal."""
         source = self.source
         start = source.position
         if letter == "{":
@@ -152,17 +152,17 @@ class _Parser:
             source.position += 1
             low, high = (0, 1) if letter == "?" else (1 if letter == "+" else 0, None)
         if not self.can_repeat:
-            raise source.error("there is nothing to repeat here", start)
+            raise source.error("nothing to repeat: a quantifier must follow a character, class or group", start)
         if source.peek() == "+" and not source.is_ecma:
-            raise source.error("possessive repeats are not supported", start)
+            raise source.error("possessive quantifiers are not supported", start)
         source.take("?")
         items = self.groups[-1].items
-        items[-1] = self._checked(repeated(items[-1], low, high, self.budget, source.location(start)))
+        items[-1] = self._check_depth(repeat(items[-1], low, high, self.budget, source.location(start)))
         self.can_repeat = False
         return True
 
     def _counts(self) -> tuple[int, int | None] | None:
-        """The numbers of `{n}`, `{n,}`, `{n,m}` and Python's `{,m}` and `{,}`; None, and nothing read, where it is none of them."""
+        """Read the bounds of `{n}`, `{n,}`, `{n,m}` or Python's `{,m}` and `{,}`; return None and read nothing if it is none of them."""
         source = self.source
         end = source.text.find("}", source.position, source.position + 2 * _MAX_COUNT_DIGITS + 64)
         inner = source.text[source.position + 1 : end] if end >= 0 else ""
@@ -172,11 +172,13 @@ class _Parser:
         if not first and (source.is_ecma or not comma):
             return None
         if max(len(first), len(second)) > _MAX_COUNT_DIGITS:
-            raise source.error(f"a count may have at most {_MAX_COUNT_DIGITS} digits")
+            raise source.error(f"a bound of a quantifier may have at most {_MAX_COUNT_DIGITS} digits")
         low = int(first or "0")
         high = low if not comma else int(second) if second else None
         if high is not None and low > high:
-            raise source.error("the counts of a repeat are out of order")
+            raise source.error(
+                "the bounds of this quantifier are out of order: the minimum must not exceed the maximum"
+            )
         source.position = end + 1
         return low, high
 
@@ -192,17 +194,17 @@ class _Parser:
         if not source.take("?") or source.take(":"):
             self._push(_Kind.GROUP, start, self.flags)
         elif source.take("<" if source.is_ecma else "P<"):
-            name = source.until(">", "a group's name")
+            name = source.until(">", "a group name")
             if not (name.replace("$", "_") if source.is_ecma else name).isidentifier():
-                raise source.error(f"{name!r} is not a group's name", start)
+                raise source.error(f"invalid group name {name!r}: an identifier is required", start)
             if not source.is_ecma and name in self.names:
-                raise source.error(f"there is another group named {name!r}", start)
+                raise source.error(f"duplicate group name {name!r}", start)
             self.names.add(name)
             self._push(_Kind.GROUP, start, self.flags)
         elif not source.is_ecma and source.take("#"):
             source.until(")", "a comment")
         elif source.peek() and source.peek() in (">" if source.is_ecma else "P(>"):
-            raise source.error("backreferences, conditions and atomic groups are not supported", start)
+            raise source.error("backreferences, conditionals and atomic groups are not supported", start)
         else:
             self._open_flags(start)
 
@@ -210,16 +212,16 @@ class _Parser:
         self.groups.append(_Group(kind, position, self.flags))
         self.flags = flags
         self.can_repeat = False
-        if len(self.groups) > 4 * self.budget.limits.max_depth:  # groups around one item leave no depth in the tree
+        if len(self.groups) > 4 * self.budget.limits.max_depth:  # redundant groups add no depth to the tree
             self.budget.check_depth(len(self.groups), self.source.location(position))
 
     def _open_flags(self, start: int) -> None:
-        """`(?i)` for all that follows, or `(?i-s:` for one group."""
+        """Read `(?i)` for the rest of the pattern, or the opening `(?i-s:` of a group."""
         source = self.source
         changes: dict[str, bool] = {}
         is_on = True
         while True:
-            letter = source.next("a group's opening")
+            letter = source.next("the start of a group")
             if letter == "-" and is_on:
                 is_on = False
             elif letter in _FLAG_NAMES and not (source.is_ecma and letter in "ax"):
@@ -235,29 +237,31 @@ class _Parser:
                 return
             else:
                 raise source.error(
-                    "this is not the opening of a group; flags for the whole pattern must come first", start
+                    "unknown group syntax; flags of the whole pattern are allowed only at its start", start
                 )
 
     def _close(self) -> None:
         group = self.groups.pop()
         self.flags = group.outer_flags
-        inner = self._checked(syntax.alternation([*group.ways, syntax.concatenation(group.items)]))
+        inner = self._check_depth(syntax.alternation([*group.alternatives, syntax.concatenation(group.items)]))
         if group.kind is not _Kind.GROUP:
             is_ahead = group.kind in (_Kind.AHEAD, _Kind.NOT_AHEAD)
             is_negative = group.kind in (_Kind.NOT_AHEAD, _Kind.NOT_BEHIND)
-            inner = self._checked(self._assertion(inner, group.position, is_ahead=is_ahead, is_negative=is_negative))
+            inner = self._check_depth(
+                self._assertion(inner, group.position, is_ahead=is_ahead, is_negative=is_negative)
+            )
         self._add(inner)
 
     def _assertion(self, inner: Node, position: int, *, is_ahead: bool, is_negative: bool) -> Node:
-        """What must (not) come next, or must (not) have come last."""
+        """A lookaround: `inner` must (not) match at the current position."""
         if is_ahead:
-            whole = resolved_at(syntax.concatenation([inner, ANY_TEXT]), AnchorKind.END, self.budget)
+            whole = resolve_anchors_at(syntax.concatenation([inner, ANY_TEXT]), AnchorKind.END, self.budget)
         else:
-            whole = resolved_at(syntax.concatenation([ANY_TEXT, inner]), AnchorKind.START, self.budget)
+            whole = resolve_anchors_at(syntax.concatenation([ANY_TEXT, inner]), AnchorKind.START, self.budget)
             if whole.zero_width & (syntax.ZeroWidth.AHEAD | syntax.ZeroWidth.END):
-                raise self.source.error("lookahead, \\b and $ are not supported within a lookbehind", position)
-            if not self.source.is_ecma and not _has_one_width(inner):
-                raise self.source.error("a lookbehind has to be of texts of one length", position)
+                raise self.source.error("lookahead, \\b and $ are not supported in a lookbehind", position)
+            if not self.source.is_ecma and not _has_fixed_length(inner):
+                raise self.source.error("a lookbehind must have a fixed length", position)
         return lookaround(whole, is_ahead=is_ahead, is_negative=is_negative)
 
     def _count_assertion(self, position: int) -> None:
@@ -281,7 +285,7 @@ class _Parser:
             before = self._assertion(
                 syntax.characters(line_ends), self.source.position, is_ahead=True, is_negative=False
             )
-        else:  # Python's: at the end, or before one newline there
+        else:  # Python: at the end, or before a final newline
             before = lookaround(syntax.text("\n"), is_ahead=True, is_negative=False)
         return syntax.alternation([Anchor(AnchorKind.END), before])
 
@@ -299,7 +303,7 @@ class _Parser:
         not_after = self._assertion(word, start, is_ahead=True, is_negative=True)
         if is_negative:
             neither = [[not_before, not_after]]
-            if not self.source.is_ecma:  # Python's (up to 3.13) is not in the empty text: there must be a character
+            if not self.source.is_ecma:  # in Python up to 3.13, \B does not match the empty string
                 other = syntax.characters(code_points.complement(points))
                 neither = [
                     [self._assertion(other, start, is_ahead=False, is_negative=False), not_after],
@@ -311,25 +315,25 @@ class _Parser:
         )
 
 
-def _has_one_width(node: Node) -> bool:
-    """Whether all texts of a tree have one length, as Python's `re` demands of what it looks for behind. True where that is not simple."""
-    low, high = _widths(node)
+def _has_fixed_length(node: Node) -> bool:
+    """Whether all strings of a tree have one length, as Python's `re` requires of a lookbehind. True for nodes it does not analyze."""
+    low, high = _length_range(node)
     return low == high
 
 
-def _widths(node: Node) -> tuple[int, int | None]:
-    """The length of the shortest and of the longest text, None without end."""
+def _length_range(node: Node) -> tuple[int, int | None]:
+    """The lengths of the shortest and the longest string; None if unbounded."""
     match node:
         case syntax.Concatenation():
-            found = [_widths(item) for item in node.items]
+            found = [_length_range(item) for item in node.items]
             ends = [high for _, high in found if high is not None]
             return sum(low for low, _ in found), sum(ends) if len(ends) == len(found) else None
         case syntax.Alternation():
-            found = [_widths(item) for item in node.items]
+            found = [_length_range(item) for item in node.items]
             ends = [high for _, high in found if high is not None]
             return min(low for low, _ in found), max(ends) if len(ends) == len(found) else None
         case syntax.Repetition():
-            low, high = _widths(node.item)
+            low, high = _length_range(node.item)
             if high == 0:
                 return 0, 0
             return node.low * low, None if high is None or node.high is None else node.high * high

@@ -1,7 +1,7 @@
-"""What is seen of a language by the shape of its tree alone: proofs that need no automaton.
+"""Cheap syntactic checks on a syntax tree that avoid building its automaton.
 
-Every answer "yes" is a proof; "no" means that it was not seen. Patterns mostly begin with a few fixed characters, and hold many texts:
-that is enough to tell most of them apart, and to see that they are not empty.
+A positive answer is a proof, a negative answer means unknown. Most patterns begin with a few fixed characters and match many strings,
+which is enough to separate most of them and to see that they are not empty.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.patterns.syntax import (
     Alternation,
-    Both,
     Characters,
+    Complement,
     Concatenation,
+    Intersection,
     Lookaround,
-    Negation,
     Node,
     Repetition,
 )
@@ -24,31 +24,31 @@ _MAX_PREFIX = 24
 
 
 def prefix(node: Node, limit: int = _MAX_PREFIX) -> list[CodePoints]:
-    """Sets that the first characters of every text are in, one for each of up to `limit` places; every text is at least as long."""
+    """Return sets that contain the first characters of every string, for up to `limit` positions; every string is at least that long."""
     return _prefix(node, limit)[0]
 
 
 def are_disjoint(one: Node, other: Node) -> bool:
-    """No text is in both."""
+    """Whether the languages are known to be disjoint."""
     pairs = zip(prefix(one), prefix(other), strict=False)
     return any(not code_points.intersection(points, others) for points, others in pairs)
 
 
-def has_text(node: Node) -> bool:
-    """There is a text."""
-    if isinstance(node, Both) and len(node.items) == 1 and not isinstance(node.items[0], Negation):
+def has_string(node: Node) -> bool:
+    """Whether the language is known to be nonempty."""
+    if isinstance(node, Intersection) and len(node.items) == 1 and not isinstance(node.items[0], Complement):
         length = node.items[0].min_length
-        return _num_texts(node.items[0]) > 0 and node.low <= length and (node.high is None or length <= node.high)
-    return _num_texts(node) > 0 or _leaves_out_beginnings(node)
+        return _min_num_strings(node.items[0]) > 0 and node.low <= length and (node.high is None or length <= node.high)
+    return _min_num_strings(node) > 0 or _excludes_few_prefixes(node)
 
 
-def has_more_texts(node: Node, limit: int) -> bool:
-    """There are more than `limit` texts."""
-    return _num_texts(node) > limit or _leaves_out_beginnings(node)
+def has_more_strings_than(node: Node, limit: int) -> bool:
+    """Whether the language is known to have more than `limit` strings."""
+    return _min_num_strings(node) > limit or _excludes_few_prefixes(node)
 
 
 def _prefix(node: Node, limit: int) -> tuple[list[CodePoints], bool]:
-    """The sets, and whether every text ends behind them. What only looks around allows less: it is passed over."""
+    """The prefix sets, and whether every string ends after them. Lookarounds only restrict the language, so they are skipped."""
     sets: list[CodePoints] = []
     if isinstance(node, Characters):
         return [node.points], True
@@ -79,26 +79,26 @@ def _prefix(node: Node, limit: int) -> tuple[list[CodePoints], bool]:
                 each if each == own else code_points.union(each, own) for each, own in zip(sets, part, strict=False)
             ]
         return sets, is_whole
-    if isinstance(node, Both):
+    if isinstance(node, Intersection):
         for item in node.items:
             sets = max(sets, _prefix(item, limit)[0], key=len)
     return sets, False
 
 
-def _num_texts(node: Node) -> int:
-    """At least so many texts; 0 where that is not seen, and wherever there is more in the tree than characters, choices and repeats."""
+def _min_num_strings(node: Node) -> int:
+    """A lower bound on the number of strings; 0 if unknown or if the tree has more than characters, alternations and repetitions."""
     if isinstance(node, Characters):
         return code_points.size(node.points)
-    if isinstance(node, Concatenation | Alternation):  # texts that differ in one part only are different
+    if isinstance(node, Concatenation | Alternation):  # strings that differ in one item are distinct
         most = 1
         for item in node.items:
-            count = _num_texts(item)
+            count = _min_num_strings(item)
             if not count:
                 return 0
             most = max(most, count)
         return most
     if isinstance(node, Repetition):
-        count = _num_texts(node.item)
+        count = _min_num_strings(node.item)
         if not count:
             return 0
         if node.high is None and (count > 1 or node.item.min_length):
@@ -109,20 +109,20 @@ def _num_texts(node: Node) -> int:
     return 0
 
 
-def _leaves_out_beginnings(node: Node) -> bool:
-    """It only leaves out other texts, none of which begins with some character: whatever begins with that is in it."""
-    if isinstance(node, Negation):
-        left_out = [node.item]
-    elif isinstance(node, Both) and node.low == 0 and node.high is None:
-        left_out = [item.item for item in node.items if isinstance(item, Negation)]
-        if len(left_out) < len(node.items):
+def _excludes_few_prefixes(node: Node) -> bool:
+    """Whether the tree only excludes strings, and none that begins with a certain character: all strings beginning with it are left."""
+    if isinstance(node, Complement):
+        excluded = [node.item]
+    elif isinstance(node, Intersection) and node.low == 0 and node.high is None:
+        excluded = [item.item for item in node.items if isinstance(item, Complement)]
+        if len(excluded) < len(node.items):
             return False
     else:
         return False
-    beginnings = code_points.NONE
-    for item in left_out:
+    first_characters = code_points.NONE
+    for item in excluded:
         first = prefix(item, 1)
         if not first:
             return False
-        beginnings = code_points.union(beginnings, first[0])
-    return beginnings != code_points.ALL
+        first_characters = code_points.union(first_characters, first[0])
+    return first_characters != code_points.ALL

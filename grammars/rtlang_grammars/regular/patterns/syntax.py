@@ -1,9 +1,8 @@
-"""The syntax tree of a regular language over text.
+"""Syntax trees of regular languages, with boolean operations.
 
-One kind of tree serves patterns, formats and numbers, and the boolean operations on them. Trees are immutable and are made by the
-lower-case functions, which simplify: no concatenation within a concatenation, no empty part beside others, no repeat of a repeat where
-one does.
-A tree knows its depth, so that whoever walks it by recursion knows how deep that goes.
+Patterns, formats and numbers share these node types. Trees are immutable. The lower-case functions build and simplify them: nested
+concatenations are flattened, empty parts dropped, and nested repetitions merged where possible. Each node knows its depth, so that
+recursive functions can be bounded.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 
 _PREFIX_LEVELS = 30
-"""Branches above one another in a tree of texts; each is two levels of depth."""
+"""The maximal number of nested alternations in a tree of literals; each adds two levels of depth."""
 
 
 class Node:
-    """A language of texts.
+    """A language.
 
     Attributes:
-        depth: levels of nodes below and including this one.
-        min_length: code points of a shortest text, as far as the shape shows; exact without `Both`, `Negation` and zero-width nodes.
-        zero_width: the kinds of anchors and lookarounds in it that see beyond it, as bits of `ZeroWidth`.
+        depth: the height of the tree.
+        min_length: a lower bound on the length of a string; exact without `Intersection`, `Complement`, `Dfa` and zero-width nodes.
+        zero_width: the kinds of anchors and lookarounds that depend on the context of the node, as bits of `ZeroWidth`.
     """
 
     __slots__ = ("depth", "min_length", "zero_width")
@@ -36,14 +35,14 @@ class Node:
 
 
 class ZeroWidth:
-    """Bits of `Node.zero_width`."""
+    """The bits of `Node.zero_width`."""
 
     START, END, AHEAD, BEHIND = 1, 2, 4, 8
     ANY = START | END | AHEAD | BEHIND
 
 
 class Characters(Node):
-    """One character out of a set."""
+    """One character of a set."""
 
     __slots__ = ("points",)
 
@@ -53,7 +52,7 @@ class Characters(Node):
 
 
 class Concatenation(Node):
-    """One after the other. Without items: the empty text."""
+    """A concatenation; the empty string if there are no items."""
 
     __slots__ = ("items",)
 
@@ -68,7 +67,7 @@ class Concatenation(Node):
 
 
 class Alternation(Node):
-    """Any of several, at least two."""
+    """An alternation of at least two items."""
 
     __slots__ = ("items",)
 
@@ -84,7 +83,7 @@ class Alternation(Node):
 
 
 class Repetition(Node):
-    """`low` to `high` times, without end where `high` is None."""
+    """`low` to `high` repetitions of the item, unbounded if `high` is None."""
 
     __slots__ = ("high", "item", "low")
 
@@ -94,14 +93,14 @@ class Repetition(Node):
 
 
 class AnchorKind(Enum):
-    """Where an anchor holds: at the ends of the whole text."""
+    """The start or the end of the whole string."""
 
     START = auto()
     END = auto()
 
 
 class Anchor(Node):
-    """Matches no character, at one end of the text."""
+    """Matches the empty string at the start or the end of the whole string."""
 
     __slots__ = ("kind",)
 
@@ -112,7 +111,7 @@ class Anchor(Node):
 
 
 class Lookaround(Node):
-    """Matches no character. Ahead: all text that remains is in the item; behind: all text so far is in it (or not, where negative)."""
+    """Matches the empty string where the item matches (or, if negative, does not match) the whole rest, or the whole string so far."""
 
     __slots__ = ("is_ahead", "is_negative", "item")
 
@@ -122,8 +121,8 @@ class Lookaround(Node):
         self.zero_width = item.zero_width | (ZeroWidth.AHEAD if is_ahead else ZeroWidth.BEHIND)
 
 
-class Both(Node):
-    """In every item, with `low` to `high` code points. What is in it sees nothing beyond it."""
+class Intersection(Node):
+    """The strings in every item with `low` to `high` code points. Its items do not see what follows it."""
 
     __slots__ = ("high", "items", "low")
 
@@ -137,8 +136,8 @@ class Both(Node):
         self.depth, self.min_length, self.zero_width = depth + 1, length, zero_width
 
 
-class Negation(Node):
-    """Every text that is not in the item."""
+class Complement(Node):
+    """All strings that are not in the item."""
 
     __slots__ = ("item",)
 
@@ -147,13 +146,13 @@ class Negation(Node):
         self.depth, self.min_length, self.zero_width = item.depth + 1, 0, item.zero_width & ZeroWidth.BEHIND
 
 
-class Machine(Node):
-    """A deterministic automaton, given as its table. From every state that can be reached, acceptance can be.
+class Dfa(Node):
+    """A deterministic automaton given by its table, without dead states.
 
     Attributes:
         symbols: disjoint sets of characters.
-        rows: for each state the state after a character of each set, -1 for none. State 0 is the first.
-        accepting: for each state, whether the text so far is in the language.
+        rows: the next state of each state for each symbol, -1 for none. State 0 is the start state.
+        accepting: the acceptance flag of each state.
     """
 
     __slots__ = ("accepting", "rows", "symbols")
@@ -172,17 +171,17 @@ ANY_TEXT = Repetition(CHARACTER, 0, None)
 
 
 def is_empty_text(node: Node) -> bool:
-    """Whether it is the language of the empty text alone, by its shape."""
+    """Whether the node is the empty string, by its structure."""
     return isinstance(node, Concatenation) and not node.items
 
 
 def is_nothing(node: Node) -> bool:
-    """Whether it is the empty language, by its shape."""
+    """Whether the node is the empty language, by its structure."""
     return isinstance(node, Characters) and not node.points
 
 
 def is_any_text(node: Node) -> bool:
-    """Whether it is the language of all texts, by its shape."""
+    """Whether the node is the language of all strings, by its structure."""
     return (
         isinstance(node, Repetition)
         and node.low == 0
@@ -194,28 +193,28 @@ def is_any_text(node: Node) -> bool:
 
 @lru_cache(maxsize=1024)
 def character(code_point: int) -> Node:
-    """One character. Nothing for a surrogate, which no text contains."""
+    """One character; NOTHING for a surrogate."""
     return Characters(code_points.single(code_point))
 
 
 def characters(points: CodePoints) -> Node:
-    """One character out of a set."""
+    """One character of a set."""
     return Characters(points) if points else NOTHING
 
 
 def text(value: str) -> Node:
-    """Exactly one text."""
+    """A literal string."""
     return concatenation([character(ord(each)) for each in value])
 
 
 def any_of_texts(values: Iterable[str]) -> Node:
-    """Any of some texts, their common beginnings shared."""
+    """An alternation of literal strings that shares their common prefixes."""
     words = sorted(set(values))
     return _prefix_tree(words, 0, _PREFIX_LEVELS) if words else NOTHING
 
 
 def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
-    """What follows in sorted words, which are equal up to `start`."""
+    """The suffixes from `start` of sorted words that agree up to there."""
     first, last = words[0], words[-1]
     if len(words) == 1:
         return text(first[start:])
@@ -224,21 +223,21 @@ def _prefix_tree(words: Sequence[str], start: int, levels: int) -> Node:
     end = start
     while end < len(first) and first[end] == last[end]:
         end += 1
-    ways: list[Node] = []
+    branches: list[Node] = []
     index = 0
     if len(first) == end:
-        ways.append(EMPTY_TEXT)
+        branches.append(EMPTY_TEXT)
         index = 1
     while index < len(words):
         letter = words[index][end]
         after = bisect_right(words, letter, lo=index, key=lambda word: word[end])
-        ways.append(concatenation([character(ord(letter)), _prefix_tree(words[index:after], end + 1, levels - 1)]))
+        branches.append(concatenation([character(ord(letter)), _prefix_tree(words[index:after], end + 1, levels - 1)]))
         index = after
-    return concatenation([text(first[start:end]), alternation(ways)])
+    return concatenation([text(first[start:end]), alternation(branches)])
 
 
 def concatenation(items: Sequence[Node]) -> Node:
-    """One after the other."""
+    """The concatenation of the items."""
     flat: list[Node] = []
     for item in items:
         if isinstance(item, Concatenation):
@@ -253,7 +252,7 @@ def concatenation(items: Sequence[Node]) -> Node:
 
 
 def alternation(items: Iterable[Node]) -> Node:
-    """Any of several. Single characters become one set."""
+    """The alternation of the items. Sets of characters are merged."""
     flat: list[Node] = []
     sets: list[CodePoints] = []
     set_at = -1
@@ -281,7 +280,7 @@ def alternation(items: Iterable[Node]) -> Node:
 
 
 def repetition(item: Node, low: int, high: int | None) -> Node:
-    """`low` to `high` times; `high` None is without end."""
+    """`low` to `high` repetitions of the item; `high` None means unbounded."""
     if high == 0 or is_empty_text(item):
         return EMPTY_TEXT
     if is_nothing(item):
@@ -298,11 +297,11 @@ def repetition(item: Node, low: int, high: int | None) -> Node:
     return Repetition(item, low, high)
 
 
-def both(items: Sequence[Node], low: int = 0, high: int | None = None) -> Node:
-    """What is in every item, with `low` to `high` code points; `high` None is without bound."""
+def intersection(items: Sequence[Node], low: int = 0, high: int | None = None) -> Node:
+    """The strings in every item with `low` to `high` code points; `high` None means unbounded."""
     flat: list[Node] = []
     for item in items:
-        if isinstance(item, Both):
+        if isinstance(item, Intersection):
             flat.extend(item.items)
             low = max(low, item.low)
             if item.high is not None:
@@ -317,13 +316,13 @@ def both(items: Sequence[Node], low: int = 0, high: int | None = None) -> Node:
         return NOTHING
     if len(flat) == 1 and low == 0 and high is None and not flat[0].zero_width:
         return flat[0]
-    return Both(tuple(flat), low, high)
+    return Intersection(tuple(flat), low, high)
 
 
-def negation(item: Node) -> Node:
-    """Every text that is not in the item."""
-    if isinstance(item, Negation):
+def complement(item: Node) -> Node:
+    """All strings that are not in the item."""
+    if isinstance(item, Complement):
         return item.item
     if is_nothing(item):
         return ANY_TEXT
-    return NOTHING if is_any_text(item) else Negation(item)
+    return NOTHING if is_any_text(item) else Complement(item)

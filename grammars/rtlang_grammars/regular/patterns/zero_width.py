@@ -1,7 +1,7 @@
-"""Anchors and assertions: what matches no character, worked out of a tree as far as that goes.
+"""Elimination of anchors, and normalization of lookarounds, in syntax trees.
 
-Anchors hold only at the ends of the text, so they are resolved in the tree: at the start `^` is the empty text, elsewhere it is nothing.
-Lookarounds stay, but never alone inside a repeat, so that every turn of a repeat takes a character.
+Anchors hold only at the ends of the whole string, so they are resolved statically: `^` becomes the empty string at the start and NOTHING
+elsewhere. Lookarounds stay in the tree, but a repetition never consists of a lookaround alone: each of its iterations takes a character.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rtlang_grammars.regular.patterns.syntax import (
     Repetition,
     ZeroWidth,
     alternation,
+    complement,
     concatenation,
     is_any_text,
     is_empty_text,
     is_nothing,
-    negation,
     repetition,
 )
 from rtlang_grammars.spec.errors import GrammarError
@@ -35,37 +35,37 @@ _MAX_ASSERTION_REPEAT = 8
 
 
 def lookaround(item: Node, *, is_ahead: bool, is_negative: bool) -> Node:
-    """An assertion about all text that remains (`is_ahead`) or all text so far."""
+    """An assertion about the rest of the string (`is_ahead`) or the string read so far."""
     if is_nothing(item) or is_any_text(item):
         return EMPTY_TEXT if is_any_text(item) != is_negative else NOTHING
     return Lookaround(item, is_ahead=is_ahead, is_negative=is_negative)
 
 
-def repeated(item: Node, low: int, high: int | None, budget: Budget, location: str) -> Node:
-    """`item` from `low` to `high` times, such that no turn of the repeat only asserts.
+def repeat(item: Node, low: int, high: int | None, budget: Budget, location: str) -> Node:
+    """`item` repeated `low` to `high` times, such that no iteration is an assertion alone.
 
     Raises:
-        GrammarError: what is repeated may be an assertion alone, and must come many times.
+        GrammarError: the item may match an assertion alone, and `low` is too large to unroll it.
     """
     if not item.zero_width or item.min_length > 0:
         return repetition(item, low, high)
-    once = consuming(item, budget)
-    assertion = passing(item, budget)
+    once = consuming_paths(item, budget)
+    assertion = zero_width_paths(item, budget)
     if low == 0 or is_empty_text(assertion):
         return repetition(once, 0, high)
     if is_nothing(assertion):
         return repetition(once, low, high)
     if low > _MAX_ASSERTION_REPEAT:
         raise GrammarError(
-            f"a group that may match nothing but an assertion can be required at most {_MAX_ASSERTION_REPEAT} times",
+            f"a group that may match an assertion alone can be required at most {_MAX_ASSERTION_REPEAT} times",
             location,
         )
-    # Turns beyond the required ones only add conditions where they take nothing, so those can be left out.
+    # An optional iteration that takes no character only adds conditions, so it can be dropped.
     return concatenation([*[item] * low, repetition(once, 0, None if high is None else high - low)])
 
 
-def passing(node: Node, budget: Budget) -> Node:
-    """The ways through a node that take no character: the empty text, assertions, or nothing."""
+def zero_width_paths(node: Node, budget: Budget) -> Node:
+    """The part of a language that takes no character: the empty string, assertions, or NOTHING."""
     budget.spend()
     if node.min_length > 0:
         return NOTHING
@@ -74,135 +74,137 @@ def passing(node: Node, budget: Budget) -> Node:
     if isinstance(node, Concatenation):
         parts = []
         for item in node.items:
-            parts.append(passing(item, budget))
+            parts.append(zero_width_paths(item, budget))
         return concatenation(parts)
     if isinstance(node, Alternation):
         parts = []
         for item in node.items:
-            part = passing(item, budget)
+            part = zero_width_paths(item, budget)
             if is_empty_text(part):
                 return part
             parts.append(part)
         return alternation(parts)
-    if isinstance(node, Repetition):  # the shape says that it may be left out
-        return EMPTY_TEXT if node.low == 0 else passing(node.item, budget)
+    if isinstance(node, Repetition):  # its min_length is 0
+        return EMPTY_TEXT if node.low == 0 else zero_width_paths(node.item, budget)
     return node
 
 
-def consuming(node: Node, budget: Budget) -> Node:
-    """The ways through a node that take at least one character."""
+def consuming_paths(node: Node, budget: Budget) -> Node:
+    """The part of a language that takes at least one character."""
     budget.spend()
     if node.min_length > 0:
         return node
     if isinstance(node, Concatenation):
-        ways: list[Node] = []
+        paths: list[Node] = []
         passed: list[Node] = []
         for index, item in enumerate(node.items):
-            ways.append(concatenation([*passed, consuming(item, budget), *node.items[index + 1 :]]))
+            paths.append(concatenation([*passed, consuming_paths(item, budget), *node.items[index + 1 :]]))
             if item.min_length > 0:
                 break
-            passed.append(passing(item, budget))
+            passed.append(zero_width_paths(item, budget))
             budget.spend(states=len(node.items) - index)
-        return alternation(ways)
+        return alternation(paths)
     if isinstance(node, Alternation):
-        ways = []
+        paths = []
         for item in node.items:
-            ways.append(consuming(item, budget))
-        return alternation(ways)
+            paths.append(consuming_paths(item, budget))
+        return alternation(paths)
     if isinstance(node, Repetition):
-        once = consuming(node.item, budget)
+        once = consuming_paths(node.item, budget)
         rest = repetition(node.item, max(node.low - 1, 0), None if node.high is None else node.high - 1)
         return concatenation([once, rest])
     return NOTHING
 
 
-def resolved(node: Node, budget: Budget) -> Node:
-    """The whole text's tree without anchors, and without such assertions at its ends as need not be asserted."""
+def resolve_anchors(node: Node, budget: Budget) -> Node:
+    """Remove all anchors from the tree of the whole string, and the lookarounds at its ends that can be decided there."""
     for kind in AnchorKind:
-        node = _resolved(node, kind, True, budget)
-        ways = []
-        for way in node.items if isinstance(node, Alternation) else (node,):
-            ways.append(_absorbed(way, kind))
-        node = alternation(ways)
+        node = _resolve(node, kind, True, budget)
+        paths = []
+        for path in node.items if isinstance(node, Alternation) else (node,):
+            paths.append(_absorb_assertion(path, kind))
+        node = alternation(paths)
     return node
 
 
-def resolved_at(node: Node, kind: AnchorKind, budget: Budget) -> Node:
-    """A tree that reaches up to one end of the text, without the anchors of that end."""
-    return _resolved(node, kind, True, budget)
+def resolve_anchors_at(node: Node, kind: AnchorKind, budget: Budget) -> Node:
+    """Remove the anchors of one end of the string from a tree that reaches up to that end."""
+    return _resolve(node, kind, True, budget)
 
 
-def _resolved(node: Node, kind: AnchorKind, is_there: bool, budget: Budget) -> Node:
-    """`node` without anchors of one kind, where its near end is (or is not) at that end of the text."""
+def _resolve(node: Node, kind: AnchorKind, is_at_end: bool, budget: Budget) -> Node:
+    """Remove anchors of one kind from a node; `is_at_end`: the near end of the node is that end of the string."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
     if not node.zero_width & bit:
         return node
     budget.spend(states=1)
     if isinstance(node, Anchor):
-        return EMPTY_TEXT if is_there else NOTHING
+        return EMPTY_TEXT if is_at_end else NOTHING
     if isinstance(node, Alternation):
         parts = []
         for item in node.items:
-            parts.append(_resolved(item, kind, is_there, budget))
+            parts.append(_resolve(item, kind, is_at_end, budget))
         return alternation(parts)
     if isinstance(node, Lookaround):
-        inner = _resolved(node.item, kind, is_there, budget)
+        inner = _resolve(node.item, kind, is_at_end, budget)
         return lookaround(inner, is_ahead=node.is_ahead, is_negative=node.is_negative)
     if isinstance(node, Repetition):
-        elsewhere = _resolved(node.item, kind, False, budget)
-        if not is_there:
+        elsewhere = _resolve(node.item, kind, False, budget)
+        if not is_at_end:
             return repetition(elsewhere, node.low, node.high)
         others = repetition(elsewhere, max(node.low - 1, 0), None if node.high is None else node.high - 1)
-        first = _resolved(node.item, kind, True, budget)
-        turns = _joined([first, others], kind)
+        first = _resolve(node.item, kind, True, budget)
+        turns = _concatenate_from_end([first, others], kind)
         return alternation([EMPTY_TEXT, turns]) if node.low == 0 else turns
     assert isinstance(node, Concatenation), node
     items = node.items if kind is AnchorKind.START else node.items[::-1]
-    if not is_there:
-        return _joined(_all_elsewhere(items, kind, budget), kind)
-    return _resolved_sequence(items, kind, budget)
+    if not is_at_end:
+        return _concatenate_from_end(_resolve_elsewhere(items, kind, budget), kind)
+    return _resolve_sequence(items, kind, budget)
 
 
-def _resolved_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> Node:
-    """A concatenation beginning at the end of the text, its items in order from there."""
+def _resolve_sequence(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> Node:
+    """Resolve a concatenation at one end of the string; items are in order from that end."""
     bit = ZeroWidth.START if kind is AnchorKind.START else ZeroWidth.END
-    ways: list[Node] = []
+    paths: list[Node] = []
     passed: list[Node] = []
     last = max(index for index, item in enumerate(items) if item.zero_width & bit)
     for index, item in enumerate(items):
         if index > last:
-            ways.append(_joined([*passed, *items[index:]], kind))
+            paths.append(_concatenate_from_end([*passed, *items[index:]], kind))
             break
         budget.spend(states=len(items) - index)
         here = item
         if item.zero_width & bit:
-            here = _resolved(item, kind, True, budget)
-        taken = consuming(here, budget)
+            here = _resolve(item, kind, True, budget)
+        taken = consuming_paths(here, budget)
         if not is_nothing(taken):
-            ways.append(_joined([*passed, taken, *_all_elsewhere(items[index + 1 :], kind, budget)], kind))
-        through = passing(here, budget)
+            paths.append(
+                _concatenate_from_end([*passed, taken, *_resolve_elsewhere(items[index + 1 :], kind, budget)], kind)
+            )
+        through = zero_width_paths(here, budget)
         if is_nothing(through):
             break
         passed.append(through)
     else:
-        ways.append(_joined(passed, kind))
-    return alternation(ways)
+        paths.append(_concatenate_from_end(passed, kind))
+    return alternation(paths)
 
 
-def _all_elsewhere(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> list[Node]:
+def _resolve_elsewhere(items: Sequence[Node], kind: AnchorKind, budget: Budget) -> list[Node]:
     parts = []
     for item in items:
-        parts.append(_resolved(item, kind, False, budget))
+        parts.append(_resolve(item, kind, False, budget))
     return parts
 
 
-def _joined(items: Sequence[Node], kind: AnchorKind) -> Node:
-    """A concatenation of items that are in order from one end of the text."""
+def _concatenate_from_end(items: Sequence[Node], kind: AnchorKind) -> Node:
+    """A concatenation of items that are in order from one end of the string."""
     return concatenation(items if kind is AnchorKind.START else items[::-1])
 
 
-def _absorbed(node: Node, kind: AnchorKind) -> Node:
-    """One way through the whole text, where an assertion beside its end may say what is there."""
+def _absorb_assertion(node: Node, kind: AnchorKind) -> Node:
+    """Decide a lookaround next to the end of the string in one alternative of the whole string."""
     is_start = kind is AnchorKind.START
     bit = ZeroWidth.BEHIND if is_start else ZeroWidth.AHEAD
     if not node.zero_width & bit:
@@ -210,32 +212,32 @@ def _absorbed(node: Node, kind: AnchorKind) -> Node:
     items = node.items if isinstance(node, Concatenation) else (node,)
     near, others = (items[0], items[1:]) if is_start else (items[-1], items[:-1])
     if not is_any_text(near):
-        return _joined_near(_asserted(near, kind, is_at_end=True), others, is_start)
+        return _attach_near(_apply_assertion(near, kind, is_at_end=True), others, is_start)
     if not others:
         return node
     near, others = (others[0], others[1:]) if is_start else (others[-1], others[:-1])
-    return _joined_near(_asserted(near, kind, is_at_end=False), others, is_start)
+    return _attach_near(_apply_assertion(near, kind, is_at_end=False), others, is_start)
 
 
-def _joined_near(near: Node, others: Sequence[Node], is_start: bool) -> Node:
+def _attach_near(near: Node, others: Sequence[Node], is_start: bool) -> Node:
     return concatenation([near, *others] if is_start else [*others, near])
 
 
-def _asserted(node: Node, kind: AnchorKind, *, is_at_end: bool) -> Node:
-    """`node` at one end of the text, or with only any text between it and that end, which is part of the result."""
+def _apply_assertion(node: Node, kind: AnchorKind, *, is_at_end: bool) -> Node:
+    """The node at one end of the string, or separated from it by any string, which is then part of the result."""
     is_start = kind is AnchorKind.START
     if node.zero_width & (ZeroWidth.BEHIND if is_start else ZeroWidth.AHEAD):
         if isinstance(node, Alternation):
-            ways = []
+            paths = []
             for item in node.items:
-                ways.append(_asserted(item, kind, is_at_end=is_at_end))
-            return alternation(ways)
+                paths.append(_apply_assertion(item, kind, is_at_end=is_at_end))
+            return alternation(paths)
         if isinstance(node, Concatenation):
             near, others = (node.items[0], node.items[1:]) if is_start else (node.items[-1], node.items[:-1])
-            return _joined_near(_asserted(near, kind, is_at_end=is_at_end), others, is_start)
+            return _attach_near(_apply_assertion(near, kind, is_at_end=is_at_end), others, is_start)
         if isinstance(node, Lookaround) and node.is_ahead != is_start:
             if not is_at_end:
-                return negation(node.item) if node.is_negative else node.item
+                return complement(node.item) if node.is_negative else node.item
             if node.item.min_length > 0:
                 return EMPTY_TEXT if node.is_negative else NOTHING
-    return node if is_at_end else _joined_near(ANY_TEXT, (node,), is_start)
+    return node if is_at_end else _attach_near(ANY_TEXT, (node,), is_start)

@@ -1,8 +1,9 @@
-"""The formats of JSON Schema as languages.
+"""The `format` values of JSON Schema as regular languages.
 
-Each is the grammar of its RFC, with what can be said of single values beside it: the days of months and leap years, octets of addresses,
-lengths of labels, leap seconds only at 23:59 UTC. They are made when first asked for and kept. Formats that no regular language describes
-(`regex`) have none, and are to be checked on the finished text; host names have one that is too small and one that is too large.
+Each follows the grammar of its RFC (3339, 5321, 1123, 3986, 3987, 4122, 6570, 6901) together with the constraints that a regular language
+can express: days per month and leap years, octets of addresses, label lengths, leap seconds only at 23:59 UTC. Languages are built on
+first use and cached. `regex` is not regular and must be checked on the finished string. Host names have two languages: a subset of the
+format and a superset of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rtlang_grammars.regular.string_formats.uri_formats import (
 CHECKED_FORMATS = frozenset({"regex"})
 """Standard formats without a language."""
 LOOSE_FORMATS = frozenset({"hostname", "host-name", "idn-hostname"})
-"""Formats whose language leaves out some texts, for which there is another that leaves out none and has more in it."""
+"""Formats whose language is a proper subset, for which `loose_format_language` is a superset."""
 
 _DAYS = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
 _LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26]|0[48])00)"
@@ -43,12 +44,12 @@ _JSON_POINTER = r"(?:/(?:[^~/]|~[01])*)*"
 
 @lru_cache(maxsize=64)
 def format_language(name: str) -> Language | None:
-    """The texts of a format.
+    """Return the language of a format.
 
     Args:
-        name: as in JSON Schema, older drafts' names included.
+        name: a format of JSON Schema, including the names of older drafts.
     Returns:
-        Their language; None for names that are not standard, and for CHECKED_FORMATS.
+        The language; None for unknown formats and for CHECKED_FORMATS.
     """
     make = _MAKERS.get(name)
     return None if make is None else make()
@@ -56,12 +57,12 @@ def format_language(name: str) -> Language | None:
 
 @lru_cache(maxsize=8)
 def loose_format_language(name: str) -> Language:
-    """A language in which all texts of one of LOOSE_FORMATS are; `is_of_loose_format` says of a text in it whether it is one."""
+    """Return a superset of one of LOOSE_FORMATS; `is_of_loose_format` decides which of its strings conform."""
     return loose_host_names(international=name == "idn-hostname")
 
 
 def is_of_loose_format(name: str, text: str) -> bool:
-    """Whether a text of `loose_format_language` is of the format."""
+    """Whether a string of `loose_format_language` conforms to the format."""
     assert name in LOOSE_FORMATS
     return is_host_name(text)
 
@@ -71,7 +72,7 @@ def _pattern(pattern: str) -> Callable[[], Language]:
 
 
 def _leap_seconds() -> Language:
-    """Times at second 60, which is at 23:59 UTC; hours and minutes follow the offset, each for itself but for one carry."""
+    """Times with second 60, that is 23:59 UTC: the offset determines hour and minute, apart from one carry between them."""
     second = rf":60{_FRACTION}"
     hours = "|".join(rf"{hour:02}:{_MINUTE}{second}(?:\+{hour:02}|-{23 - hour:02}):{_MINUTE}" for hour in range(24))
     minutes = "|".join(

@@ -1,7 +1,7 @@
-"""Host names with labels that stand for other scripts, RFC 5890 to 5893: as far as a language can say, and exactly.
+"""Internationalized host names (RFC 5890 to 5893): a regular superset, and the exact check.
 
-An A-label (`xn--...`) has to be decoded before anything can be said of it, and so has a label in another script to be encoded before its
-length is known. `loose_host_names` leaves that open: it has every host name in it, and others. `is_host_name` says it of one text.
+An A-label (`xn--...`) can only be validated after decoding, and the length limit of a U-label applies to its encoded form.
+`loose_host_names` ignores both and contains every host name; `is_host_name` decides single strings.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _FROM_RIGHT = frozenset({"R", "AL", "AN"})
 
 
 def loose_host_names(*, international: bool) -> Language:
-    """Every host name, and others whose labels say something wrong in another script.
+    """Return a superset of the host names that does not validate internationalized labels.
 
     Args:
-        international: labels may be written in other scripts.
+        international: whether U-labels are allowed.
     """
     ascii_label = compile_regex(LABEL)
     if not international:
@@ -37,21 +37,21 @@ def loose_host_names(*, international: bool) -> Language:
     marks = unicode_sets.unicode_property("M")
     assert marks is not None
     first = Language.code_points(code_points.difference(last, marks))
-    inner = Language.code_points(code_points.union(last, code_points.of_text("-"))).starred(0, 57)
+    inner = Language.code_points(code_points.union(last, code_points.of_text("-"))).repeat(0, 57)
     several = first.concat(
         inner, Language.code_points(last)
-    )  # at most 59: each takes a letter or more of the encoded form
+    )  # at most 59 characters: each takes at least one octet of the encoded form
     label = ascii_label.union(first.union(several).minus(compile_regex(r"[\0-\x7f]*", dialect="python")))
     separator = Language.code_points(code_points.of_text(SEPARATORS))
-    return label.concat(separator.concat(label).starred()).bounded(1, MAX_LENGTH)
+    return label.concat(separator.concat(label).repeat()).bounded(1, MAX_LENGTH)
 
 
 def is_host_name(text: str) -> bool:
-    """Whether a text of `loose_host_names` is a host name: its labels in other scripts are right, each for itself and together."""
+    """Whether a string of `loose_host_names` is a host name: every label is valid IDNA2008 and the whole satisfies the Bidi rule."""
     labels, length = [], -1
     for label in _SEPARATOR.split(text):
         try:
-            label, encoded = _both_forms(label)
+            label, encoded = _unicode_and_ascii_forms(label)
         except (idna.IDNAError, UnicodeError):
             return False
         labels.append(label)
@@ -60,14 +60,14 @@ def is_host_name(text: str) -> bool:
         return False
     if all(_FROM_RIGHT.isdisjoint(map(unicodedata.bidirectional, label)) for label in labels):
         return True
-    return all(_keeps_direction(label) for label in labels)
+    return all(_satisfies_bidi_rule(label) for label in labels)
 
 
-def _both_forms(label: str) -> tuple[str, str]:
-    """A label as it is read, and in ASCII.
+def _unicode_and_ascii_forms(label: str) -> tuple[str, str]:
+    """A label as a U-label (or in lower case) and in ASCII.
 
     Raises:
-        IDNAError, UnicodeError: it is not allowed.
+        IDNAError, UnicodeError: the label is not valid.
     """
     if not label.isascii():
         return label, idna.alabel(label).decode()
@@ -76,12 +76,12 @@ def _both_forms(label: str) -> tuple[str, str]:
         return lower, lower
     decoded = idna.ulabel(lower)
     if decoded.isascii() or idna.alabel(decoded).decode() != lower:
-        raise idna.IDNAError("there is another way to write it in ASCII")
+        raise idna.IDNAError("not the canonical A-label")
     return decoded, lower
 
 
-def _keeps_direction(label: str) -> bool:
-    """The rule for labels of names in which something runs from right to left."""
+def _satisfies_bidi_rule(label: str) -> bool:
+    """The Bidi rule of RFC 5893 for a label of a name with right-to-left characters."""
     try:
         return bool(idna.check_bidi(label, check_ltr=True))
     except idna.IDNAError:

@@ -1,10 +1,10 @@
-"""Internationalised host names, RFC 5890 to 5893, as a language.
+"""Internationalized host names (RFC 5890 to 5893) as a regular language.
 
-The permitted characters are derived from Unicode's tables as RFC 5892 says; characters with a contextual rule come only in units with that
-context; the bidirectional rule of RFC 5893 chooses between names without any character from right to left and names of labels that each
-run one way. Three things are left out that no small language says: A-labels (`xn--...`), which would have to be decoded; contextual
-characters of left-to-right labels beside a right-to-left one; and the length of a label in its encoded form, which is bounded by 59
-characters instead, each of which takes at least one of the 63.
+The permitted characters are derived from the Unicode tables as in RFC 5892; characters with a contextual rule only occur in units with
+that context; the Bidi rule of RFC 5893 is an alternation of names without right-to-left characters and names whose labels each have one
+direction. The language is a proper subset of the format. It excludes A-labels (`xn--...`), which would have to be decoded, and contextual
+characters of left-to-right labels next to a right-to-left label, and it limits labels to 59 characters, since each takes at least one of
+the 63 octets of the encoded form.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rtlang_grammars.regular.patterns.syntax import (
     EMPTY_TEXT,
     Node,
     alternation,
-    both,
     characters,
+    complement,
     concatenation,
-    negation,
+    intersection,
     repetition,
     text,
 )
@@ -32,8 +32,8 @@ from rtlang_grammars.regular.patterns.syntax import (
 _SEPARATORS = code_points.of_text(".\u3002\uff0e\uff61")
 _ASCII: CodePoints = ((0, 0x7F),)
 _LETTERS_AND_DIGITS = ("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc")
-_ALWAYS = "\u00df\u03c2\u06fd\u06fe\u0f0b\u3007"
-_NEVER = "\u0640\u07fa\u302e\u302f\u3031\u3032\u3033\u3034\u3035\u303b"
+_EXCEPTIONS_PVALID = "\u00df\u03c2\u06fd\u06fe\u0f0b\u3007"
+_EXCEPTIONS_DISALLOWED = "\u0640\u07fa\u302e\u302f\u3031\u3032\u3033\u3034\u3035\u303b"
 _IN_CONTEXT = "\u00b7\u0375\u05f3\u05f4\u30fb"
 _IGNORABLE_BLOCKS: CodePoints = ((0x20D0, 0x20FF), (0x1D100, 0x1D1FF), (0x1D200, 0x1D24F))
 _STABLE: CodePoints = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3), (0x20000, 0x2A6DF), (0x2A700, 0x2EBE0))
@@ -42,13 +42,13 @@ _NEUTRAL = ("ES", "CS", "ET", "ON", "BN", "NSM")
 
 @lru_cache(maxsize=1)
 def characters_in_context() -> CodePoints:
-    """Characters that are permitted only beside certain others."""
+    """CONTEXTJ and CONTEXTO of RFC 5892 without digits: characters that are permitted only in a certain context."""
     return code_points.of_text(_IN_CONTEXT + "\u200c\u200d")
 
 
 @lru_cache(maxsize=1)
 def permitted_characters() -> CodePoints:
-    """PVALID of RFC 5892, by the derivation of its section 3, without the hyphen."""
+    """PVALID of RFC 5892, derived as in its section 3, without the hyphen."""
     old_jamo = code_points.union(*(_property(f"Hangul_Syllable_Type={kind}") for kind in ("L", "V", "T")))
     ignorable = ("Default_Ignorable_Code_Point", "White_Space", "Noncharacter_Code_Point")
     excluded = code_points.union(old_jamo, *map(_property, ignorable), _IGNORABLE_BLOCKS)
@@ -60,16 +60,16 @@ def permitted_characters() -> CodePoints:
             folded = unicodedata.normalize("NFKC", character).casefold()
             if unicodedata.normalize("NFKC", folded) == character:
                 stable.append((code_point, code_point))
-    found = code_points.union(code_points.normalised(stable), code_points.of_text(_ALWAYS))
-    return code_points.difference(found, code_points.of_text(_NEVER + _IN_CONTEXT))
+    found = code_points.union(code_points.normalize(stable), code_points.of_text(_EXCEPTIONS_PVALID))
+    return code_points.difference(found, code_points.of_text(_EXCEPTIONS_DISALLOWED + _IN_CONTEXT))
 
 
 def idn_hostname() -> Language:
-    """Host names of U-labels and of ASCII labels, with any of the four full stops between them."""
+    """Host names of U-labels and ASCII labels, separated by any of the four full stops."""
     separator = characters(_SEPARATORS)
 
     def names(label: Node) -> Node:
-        return concatenation([label, _any_number(concatenation([separator, label]))])
+        return concatenation([label, _zero_or_more(concatenation([separator, label]))])
 
     other = code_points.complement(_SEPARATORS)
     ascii_characters = characters(code_points.intersection(other, _ASCII))
@@ -77,25 +77,25 @@ def idn_hostname() -> Language:
     before = alternation([EMPTY_TEXT, concatenation([ANY_TEXT, separator])])
     reserved = concatenation([before, repetition(characters(other), 2, 2), text("--"), ANY_TEXT])
     permitted = permitted_characters()
-    directed = alternation([names(_left_label(permitted)), names(_directed_label(permitted))])
-    return Language(both([directed, lengths, negation(reserved)], 1, 253))
+    directed = alternation([names(_left_to_right_label(permitted)), names(_bidi_label(permitted))])
+    return Language(intersection([directed, lengths, complement(reserved)], 1, 253))
 
 
-def _left_label(permitted: CodePoints) -> Node:
-    """Labels without a character from right to left, and those of ASCII."""
+def _left_to_right_label(permitted: CodePoints) -> Node:
+    """Labels without right-to-left characters, and ASCII labels."""
     permitted = code_points.difference(permitted, _bidirectional("R", "AL", "AN"))
     initial = code_points.difference(permitted, _property("M"))
     greek = characters(code_points.intersection(_property("Script=Greek"), permitted))
     virama = characters(code_points.intersection(_property("ccc=Virama"), permitted))
-    dotted_l = concatenation([text("l"), _some(text("\u00b7l"))])
-    units = [dotted_l, concatenation([_some(text("\u0375")), greek]), _joined(permitted)]
+    dotted_l = concatenation([text("l"), _one_or_more(text("\u00b7l"))])
+    units = [dotted_l, concatenation([_one_or_more(text("\u0375")), greek]), _joining_sequence(permitted)]
     after_virama = concatenation([virama, characters(code_points.of_text("\u200c\u200d"))])
     unit = alternation([characters(permitted), after_virama, *units])
     plain = _label(alternation([characters(initial), *units]), unit)
     east_asian = code_points.union(*(_property(f"Script={name}") for name in ("Hiragana", "Katakana", "Han")))
     dot = code_points.of_text("\u30fb")
     inner = characters(code_points.union(permitted, dot))
-    around = _any_number(alternation([inner, text("-")]))
+    around = _zero_or_more(alternation([inner, text("-")]))
     before = alternation([EMPTY_TEXT, concatenation([characters(code_points.union(initial, dot)), around])])
     after = alternation([EMPTY_TEXT, concatenation([around, inner])])
     with_dot = concatenation([before, characters(code_points.intersection(east_asian, permitted)), after])
@@ -104,13 +104,13 @@ def _left_label(permitted: CodePoints) -> Node:
 
 
 def _label(first: Node, unit: Node) -> Node:
-    """A label of units, hyphens between them."""
-    rest = concatenation([_any_number(alternation([unit, text("-")])), unit])
+    """A label of units with hyphens between them."""
+    rest = concatenation([_zero_or_more(alternation([unit, text("-")])), unit])
     return concatenation([first, alternation([EMPTY_TEXT, rest])])
 
 
-def _directed_label(permitted: CodePoints) -> Node:
-    """Labels that run one way, for names with a label from right to left. Digits there are of one kind."""
+def _bidi_label(permitted: CodePoints) -> Node:
+    """Labels of a single direction, for names with a right-to-left label. Their digits are either European or Arabic."""
     marks = _property("M")
     allowed = code_points.union(permitted, code_points.of_text("-"))
 
@@ -118,40 +118,42 @@ def _directed_label(permitted: CodePoints) -> Node:
         return code_points.intersection(_bidirectional(*names), allowed)
 
     def directed(first: Node, unit: Node, last: Node) -> Node:
-        rest = concatenation([_any_number(unit), last])
-        return concatenation([first, alternation([EMPTY_TEXT, rest]), _any_number(characters(of("NSM")))])
+        rest = concatenation([_zero_or_more(unit), last])
+        return concatenation([first, alternation([EMPTY_TEXT, rest]), _zero_or_more(characters(of("NSM")))])
 
     first_left = characters(code_points.difference(of("L"), marks))
-    ways = [directed(first_left, characters(of("L", "EN", *_NEUTRAL)), characters(of("L", "EN")))]
+    alternatives = [directed(first_left, characters(of("L", "EN", *_NEUTRAL)), characters(of("L", "EN")))]
     hebrew_letter = characters(code_points.intersection(_property("Script=Hebrew"), permitted))
     special = [
-        concatenation([hebrew_letter, _some(characters(code_points.of_text("\u05f3\u05f4")))]),
-        _joined(code_points.intersection(permitted, _bidirectional("R", "AL", "NSM"))),
+        concatenation([hebrew_letter, _one_or_more(characters(code_points.of_text("\u05f3\u05f4")))]),
+        _joining_sequence(code_points.intersection(permitted, _bidirectional("R", "AL", "NSM"))),
     ]
     first_right = alternation([characters(code_points.difference(of("R", "AL"), marks)), *special])
     for digits in ("EN", "AN"):
         last = alternation([characters(of("R", "AL", digits)), *special])
-        ways.append(directed(first_right, alternation([characters(of("R", "AL", digits, *_NEUTRAL)), *special]), last))
-    return alternation(ways)
+        alternatives.append(
+            directed(first_right, alternation([characters(of("R", "AL", digits, *_NEUTRAL)), *special]), last)
+        )
+    return alternation(alternatives)
 
 
-def _joined(permitted: CodePoints) -> Node:
+def _joining_sequence(permitted: CodePoints) -> Node:
     """Letters that join across zero-width non-joiners."""
 
     def of(*kinds: str) -> Node:
         points = code_points.union(*(_property(f"Joining_Type={kind}") for kind in kinds))
         return characters(code_points.intersection(points, permitted))
 
-    transparent = _any_number(of("T"))
+    transparent = _zero_or_more(of("T"))
     between = concatenation([transparent, text("\u200c"), transparent])
-    return concatenation([of("L", "D"), between, _any_number(concatenation([of("D"), between])), of("R", "D")])
+    return concatenation([of("L", "D"), between, _zero_or_more(concatenation([of("D"), between])), of("R", "D")])
 
 
-def _any_number(node: Node) -> Node:
+def _zero_or_more(node: Node) -> Node:
     return repetition(node, 0, None)
 
 
-def _some(node: Node) -> Node:
+def _one_or_more(node: Node) -> Node:
     return repetition(node, 1, None)
 
 

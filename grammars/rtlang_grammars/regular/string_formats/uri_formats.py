@@ -1,6 +1,7 @@
-"""Patterns of addresses and identifiers: RFC 3986 and 3987, RFC 6570, and the addresses in them.
+"""Patterns of URIs, IRIs, URI templates and IP addresses.
 
-They are ECMA-262 patterns for the whole text, named as in the RFCs. Sources: RFC 3986 appendix A, RFC 3987 section 2.2, RFC 6570 section 2.
+They are ECMA-262 patterns for the whole string; names follow the RFCs. Sources: RFC 3986 appendix A, RFC 3987 section 2.2,
+RFC 6570 section 2.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ _LAST_GROUPS = rf"(?:{_GROUP}:{_GROUP}|{IPV4})"
 
 
 def _ipv6() -> str:
-    """Eight groups, or fewer with one double colon; the last two may be an IPv4 address."""
-    ways = [rf"(?:{_GROUP}:){{6}}{_LAST_GROUPS}"]
+    """Eight groups, or fewer around one double colon; the last two may be an IPv4 address."""
+    alternatives = [rf"(?:{_GROUP}:){{6}}{_LAST_GROUPS}"]
     for num_after in range(6):  # groups between the double colon and the last two
         before = rf"(?:(?:{_GROUP}:){{0,{4 - num_after}}}{_GROUP})?" if num_after < 5 else ""
-        ways.append(rf"{before}::(?:{_GROUP}:){{{num_after}}}{_LAST_GROUPS}")
-    ways.append(rf"(?:(?:{_GROUP}:){{0,5}}{_GROUP})?::{_GROUP}")
-    ways.append(rf"(?:(?:{_GROUP}:){{0,6}}{_GROUP})?::")
-    return "(?:" + "|".join(ways) + ")"
+        alternatives.append(rf"{before}::(?:{_GROUP}:){{{num_after}}}{_LAST_GROUPS}")
+    alternatives.append(rf"(?:(?:{_GROUP}:){{0,5}}{_GROUP})?::{_GROUP}")
+    alternatives.append(rf"(?:(?:{_GROUP}:){{0,6}}{_GROUP})?::")
+    return "(?:" + "|".join(alternatives) + ")"
 
 
 IPV6 = _ipv6()
@@ -35,19 +36,19 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*"
 
 
 def _identifiers(beyond: str, private: str) -> tuple[str, str]:
-    """The patterns of an identifier and of a reference, with characters beyond ASCII in them."""
+    """The patterns of an identifier and of a reference, given the characters beyond ASCII that are allowed everywhere and in queries."""
     unreserved = rf"{beyond}{_UNRESERVED}"
 
-    def some(extra: str, count: str) -> str:
+    def repeated_characters(extra: str, count: str) -> str:
         return rf"(?:[{extra}{_SUB_DELIMS}{unreserved}]|{_PERCENT}){count}"
 
-    host = rf"(?:\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[:{_SUB_DELIMS}{_UNRESERVED}]+)\]|{some('', '*')})"
-    authority = rf"(?:{some(':', '*')}@)?{host}(?::\d*)?"
-    segment, segments = some(":@", "*"), rf"(?:/{some(':@', '*')})*"
-    absolute = rf"/(?:{some(':@', '+')}(?:/{segment})*)?"
-    tail = rf"(?:\?{some(f':@/?{private}', '*')})?(?:#{some(':@/?', '*')})?"
-    hierarchy = rf"(?://{authority}{segments}|{absolute}|{some(':@', '+')}{segments}|)"
-    relative = rf"(?://{authority}{segments}|{absolute}|{some('@', '+')}{segments}|)"
+    host = rf"(?:\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[:{_SUB_DELIMS}{_UNRESERVED}]+)\]|{repeated_characters('', '*')})"
+    authority = rf"(?:{repeated_characters(':', '*')}@)?{host}(?::\d*)?"
+    segment, segments = repeated_characters(":@", "*"), rf"(?:/{repeated_characters(':@', '*')})*"
+    absolute = rf"/(?:{repeated_characters(':@', '+')}(?:/{segment})*)?"
+    tail = rf"(?:\?{repeated_characters(f':@/?{private}', '*')})?(?:#{repeated_characters(':@/?', '*')})?"
+    hierarchy = rf"(?://{authority}{segments}|{absolute}|{repeated_characters(':@', '+')}{segments}|)"
+    relative = rf"(?://{authority}{segments}|{absolute}|{repeated_characters('@', '+')}{segments}|)"
     whole = rf"{_SCHEME}:{hierarchy}{tail}"
     return whole, rf"(?:{whole}|{relative}{tail})"
 

@@ -1,4 +1,4 @@
-"""Byte automata: JSON's own reader and UTF-8's own decoder as oracles, and no way into a dead end."""
+"""Byte automata, checked against Python's JSON parser and UTF-8 decoder, and for dead states."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PATTERNS = [
 
 
 def _value(body: str) -> str | None:
-    """What a JSON string with this inside is; None where it is none, or has a lone surrogate."""
+    """The value of a JSON string with this body; None if it is invalid or has a lone surrogate."""
     try:
         value = json.loads(f'"{body}"')
         value.encode()
@@ -61,7 +61,7 @@ def _value(body: str) -> str | None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.sampled_from(PATTERNS), st.lists(st.sampled_from(BODY_PIECES), max_size=4))
-def test_a_body_is_accepted_where_the_value_it_spells_is(pattern: str, pieces: list[str]) -> None:
+def test_a_json_string_body_is_accepted_if_its_value_is(pattern: str, pieces: list[str]) -> None:
     language = compile_regex(pattern)
     body = "".join(pieces)
     value = _value(body)
@@ -69,7 +69,7 @@ def test_a_body_is_accepted_where_the_value_it_spells_is(pattern: str, pieces: l
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_every_spelling_of_a_text_is_accepted(pattern: str) -> None:
+def test_every_escaped_form_of_a_string_is_accepted(pattern: str) -> None:
     language = compile_regex(pattern)
     plain, body = language.automaton(), language.json_string_body()
     for text in language.samples(random.Random(7), 20):
@@ -80,7 +80,7 @@ def test_every_spelling_of_a_text_is_accepted(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_raw_bytes_are_exactly_the_utf8_of_the_language(pattern: str) -> None:
-    """All sequences of some bytes that matter in UTF-8, up to four."""
+    """Tries all sequences of up to four of the bytes that matter in UTF-8."""
     language = compile_regex(pattern)
     automaton = language.automaton()
     interesting = [0x41, 0x61, 0x80, 0x9F, 0xA0, 0xBF, 0xC1, 0xC3, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF4, 0xF5]
@@ -91,7 +91,7 @@ def test_raw_bytes_are_exactly_the_utf8_of_the_language(pattern: str) -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(patterns(assertions=True), st.booleans())
-def test_no_state_is_a_dead_end(pattern: str, is_json: bool) -> None:
+def test_no_state_is_dead(pattern: str, is_json: bool) -> None:
     language = compile_regex(pattern, dialect="python", mode="search")
     if language.is_empty():
         return
@@ -103,9 +103,9 @@ def test_no_state_is_a_dead_end(pattern: str, is_json: bool) -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("a*b*", "(ab)*"), ("[ab]{3,7}", ".*bb.*"), (".*", "(?!.*x).*"), ("(aaa)*", "(aa)+")]
 )
-def test_intersections_and_complements_have_no_dead_ends(one: str, other: str) -> None:
-    mine, its = compile_regex(one), compile_regex(other)
-    for language in (mine.intersect(its), mine.minus(its).bounded(1, 5), its.minus(mine)):
+def test_intersections_and_complements_have_no_dead_states(one: str, other: str) -> None:
+    first, second = compile_regex(one), compile_regex(other)
+    for language in (first.intersect(second), first.minus(second).bounded(1, 5), second.minus(first)):
         if not language.is_empty():
             automaton = language.automaton()
             for state in reachable(automaton, 100):
@@ -115,7 +115,7 @@ def test_intersections_and_complements_have_no_dead_ends(one: str, other: str) -
 @pytest.mark.parametrize(
     ("text", "is_between"), [("", True), ("a", True), ("\\", False), ("\\u00", False), ("\\u0041", True)]
 )
-def test_a_state_knows_whether_it_is_within_a_character(text: str, is_between: bool) -> None:
+def test_states_know_whether_they_are_at_a_character_boundary(text: str, is_between: bool) -> None:
     automaton = Language.any_text().json_string_body()
     state = walk(automaton, text.encode())
     assert state is not None
@@ -123,7 +123,7 @@ def test_a_state_knows_whether_it_is_within_a_character(text: str, is_between: b
     assert automaton.is_accepting(state) is is_between
 
 
-def test_control_characters_need_an_escape_and_quotes_end_nothing() -> None:
+def test_control_characters_and_quotes_must_be_escaped() -> None:
     body = compile_regex(r"\n").json_string_body()
     row = body.row(body.start)
     assert np.flatnonzero(row >= 0).tolist() == [ord("\\")]
@@ -131,29 +131,29 @@ def test_control_characters_need_an_escape_and_quotes_end_nothing() -> None:
     assert accepts(body, b"\\u000A")
 
 
-def test_equal_places_within_characters_are_one_state() -> None:
-    """Any text needs one state between characters, and few within."""
+def test_equal_decoder_states_are_merged() -> None:
+    """The language of all strings needs one state at character boundaries, and few within characters."""
     plain, body = Language.any_text().automaton(), Language.any_text().json_string_body()
     assert len(reachable(plain, 1000)) == 1 + 7
     assert len(reachable(body, 1000)) < 40
     assert plain.num_states == 8
 
 
-def test_rows_are_the_caller_s_own() -> None:
+def test_rows_are_not_shared_between_calls() -> None:
     automaton = compile_regex("ab*").automaton()
     automaton.row(automaton.start)[:] = 5
     assert np.flatnonzero(automaton.row(automaton.start) >= 0).tolist() == [ord("a")]
     assert automaton.row(automaton.start).dtype == np.int32
 
 
-def test_an_automaton_that_outgrows_its_limits_says_so() -> None:
+def test_exceeding_the_state_limit_is_an_error() -> None:
     automaton = compile_regex("[ab]*a[ab]{24}").automaton(Budget(Limits(max_states=100)))
     rng = random.Random(0)
     state = automaton.start
     with pytest.raises(GrammarError, match="100 states"):
-        _wander(automaton, state, rng)
+        _random_walk(automaton, state, rng)
 
 
-def _wander(automaton: Automaton, state: int, rng: random.Random) -> None:
+def _random_walk(automaton: Automaton, state: int, rng: random.Random) -> None:
     for _ in range(10_000):
         state = int(automaton.row(state)[ord(rng.choice("ab"))])

@@ -1,4 +1,4 @@
-"""The automaton over code points: lazy, shared, and with its lookbehinds in step."""
+"""The automaton over code points: lazy, thread-safe, and tracking lookbehinds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE, Code
 from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.regular.patterns.escapes import Dialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
-from rtlang_grammars.regular.patterns.zero_width import resolved
+from rtlang_grammars.regular.patterns.zero_width import resolve_anchors
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 
 
 def _automaton(pattern: str) -> CodePointAutomaton:
-    return CodePointAutomaton(resolved(parse_pattern(pattern, Dialect.ECMA, Budget()), Budget()), Budget())
+    return CodePointAutomaton(resolve_anchors(parse_pattern(pattern, Dialect.ECMA, Budget()), Budget()), Budget())
 
 
 def _run(automaton: CodePointAutomaton, text: str) -> int:
@@ -28,14 +28,14 @@ def _run(automaton: CodePointAutomaton, text: str) -> int:
     return state
 
 
-def test_states_are_made_only_when_asked_for() -> None:
+def test_states_are_created_on_demand() -> None:
     automaton = _automaton("a{1000000}")
     assert automaton.num_states == 1
     _run(automaton, "aaa")
     assert automaton.num_states == 4
 
 
-def test_equal_remainders_are_one_state() -> None:
+def test_equal_derivatives_are_one_state() -> None:
     automaton = _automaton("(ab|cb)*d")
     assert _run(automaton, "a") == _run(automaton, "c") == _run(automaton, "abcba")
     assert _run(automaton, "ab") == automaton.start
@@ -57,15 +57,15 @@ def test_the_empty_language_has_no_state() -> None:
     assert automaton.num_states == 0
 
 
-def test_trees_that_are_too_deep_are_refused() -> None:
+def test_too_deep_trees_are_an_error() -> None:
     tree = syntax.text("ab")
     for _ in range(20):
-        tree = syntax.negation(syntax.concatenation([tree, syntax.CHARACTER]))
+        tree = syntax.complement(syntax.concatenation([tree, syntax.CHARACTER]))
     with pytest.raises(GrammarError, match="nested too deeply"):
         CodePointAutomaton(tree, Budget(Limits(max_depth=10)))
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_can_share_an_automaton() -> None:
     automaton = _automaton("[ab]*a[ab]{9}")
     ends: list[int] = []
 
@@ -87,23 +87,23 @@ def test_threads_may_share_it() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["a{2,4}b", "(ab|c)*", "x?[0-9]{3}(?:z|yy)", "[^a]*aa", r"\d{1,2}:\d\d"])
-def test_what_is_missing_is_the_length_of_a_shortest_text(pattern: str) -> None:
+def test_remaining_lengths_agree_with_a_search(pattern: str) -> None:
     automaton = _automaton(pattern)
-    missing = automaton.missing(100, Budget())
-    assert missing is not None
-    assert set(missing) == set(range(automaton.num_states))
-    for state, count in missing.items():
+    remaining_lengths = automaton.remaining_lengths(100, Budget())
+    assert remaining_lengths is not None
+    assert set(remaining_lengths) == set(range(automaton.num_states))
+    for state, count in remaining_lengths.items():
         end = automaton.nearest_end(state, 1000, Budget())
         assert end is not None
         assert len(end) == count
-    assert automaton.missing(len(missing), Budget()) == missing
-    assert automaton.missing(len(missing) - 1, Budget()) is None
+    assert automaton.remaining_lengths(len(remaining_lengths), Budget()) == remaining_lengths
+    assert automaton.remaining_lengths(len(remaining_lengths) - 1, Budget()) is None
 
 
-def test_what_is_missing_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_lengths_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     automaton = _automaton("a{1,20}")
-    first, few = automaton.missing(100, Budget()), automaton.missing(3, Budget())
+    first, few = automaton.remaining_lengths(100, Budget()), automaton.remaining_lengths(3, Budget())
     assert few is None
     monkeypatch.setattr(automaton, "moves", None)
-    assert automaton.missing(100, Budget()) is first
-    assert automaton.missing(3, Budget()) is None
+    assert automaton.remaining_lengths(100, Budget()) is first
+    assert automaton.remaining_lengths(3, Budget()) is None

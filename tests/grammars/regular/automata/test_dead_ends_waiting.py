@@ -1,4 +1,4 @@
-"""Where any plain text may come first: what is answered without looking at the states is what a search over texts says."""
+"""Terms that allow every plain prefix, checked against a search over strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rtlang_grammars.regular.automata.code_point_automaton import NO_STATE
 from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.limits import Budget
 
-WAITS = [
+ALLOWS_PLAIN_PREFIXES = [
     "(?=.*a)(?=.*b).*",
     ".*",
     ".+",
@@ -18,7 +18,7 @@ WAITS = [
     r"(?=.*a)(?=.*b)(?=.*c)[^\n]*",
     "(?:x|.*ab.*)",
 ]
-DOES_NOT = [
+REJECTS_SOME = [
     "(?=.*a).{0,5}",
     "(?=.*a)[ab]*",
     "a.*",
@@ -31,17 +31,17 @@ DOES_NOT = [
 ALPHABET = "ab0x c"
 
 
-@pytest.mark.parametrize("pattern", [*WAITS, *DOES_NOT])
-def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [*ALLOWS_PLAIN_PREFIXES, *REJECTS_SOME])
+def test_a_term_with_all_plain_prefixes_rejects_no_plain_string(pattern: str) -> None:
     language = compile_regex(pattern)
     automaton = language._code_point_automaton(Budget())
-    waits = (
-        automaton._dead_ends.can_wait(automaton._situations[automaton.start][0])
+    allows_all = (
+        automaton._dead_ends.has_all_plain_prefixes(automaton._configurations[automaton.start][0])
         if automaton.start != NO_STATE
         else False
     )
-    assert waits is (pattern in WAITS)
-    if not waits:
+    assert allows_all is (pattern in ALLOWS_PLAIN_PREFIXES)
+    if not allows_all:
         return
     assert automaton.free_length(automaton.start, 4, Budget()) is None
     for text in map("".join, itertools.chain.from_iterable(itertools.product(ALPHABET, repeat=n) for n in range(4))):
@@ -49,7 +49,7 @@ def test_where_any_text_may_come_no_text_of_plain_characters_is_a_dead_end(patte
         assert any(language.accepts(text + end) for end in ends), text
 
 
-def test_many_lookaheads_ask_for_few_states() -> None:
+def test_many_lookaheads_create_few_states() -> None:
     language = compile_regex("".join(f"(?=.*{letter})" for letter in "abcdefghijklmnop") + ".*")
     automaton = language._code_point_automaton(Budget())
     assert automaton.free_length(automaton.start, 16, Budget()) is None

@@ -1,4 +1,4 @@
-"""Derivatives: disjoint, complete, and right for boolean operations, by brute force over short words."""
+"""Derivatives, checked by brute force over short words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from rtlang_grammars.regular.automata.terms import NOTHING, Terms
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.partition import Partition
 from rtlang_grammars.regular.patterns import syntax
-from rtlang_grammars.regular.patterns.syntax import Node, alternation, both, concatenation, negation, repetition, text
+from rtlang_grammars.regular.patterns.syntax import (
+    Node,
+    alternation,
+    complement,
+    concatenation,
+    intersection,
+    repetition,
+    text,
+)
 from rtlang_grammars.spec.limits import Budget
 
 A, B = text("a"), text("b")
@@ -20,10 +28,12 @@ SETS = [code_points.of_text(letters) for letters in ("a", "b", "ab")]
 TREES: dict[str, Node] = {
     "count": repetition(AB, 2, 3),
     "ends in a": concatenation([repetition(AB, 0, None), A]),
-    "both": both([concatenation([repetition(AB, 0, None), A]), concatenation([B, repetition(AB, 0, None)])], 2, 3),
-    "not": negation(concatenation([A, repetition(AB, 0, None)])),
+    "both": intersection(
+        [concatenation([repetition(AB, 0, None), A]), concatenation([B, repetition(AB, 0, None)])], 2, 3
+    ),
+    "not": complement(concatenation([A, repetition(AB, 0, None)])),
     "nested": repetition(concatenation([repetition(A, 0, 2), B]), 1, 2),
-    "not within": concatenation([negation(text("a")), B]),
+    "not within": concatenation([complement(text("a")), B]),
 }
 EXPECTED = {
     "count": lambda word: 2 <= len(word) <= 3,
@@ -36,7 +46,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_words_are_accepted_by_deriving_letter_by_letter(name: str) -> None:
+def test_derivation_by_each_character_decides_membership(name: str) -> None:
     partition = Partition([code_points.ALL, *SETS])
     terms = Terms(partition, Budget())
     derivatives = Derivatives(terms)
@@ -52,16 +62,16 @@ def test_words_are_accepted_by_deriving_letter_by_letter(name: str) -> None:
             assert terms.is_nullable(term, 0) == EXPECTED[name]("".join(word)), word
 
 
-def test_steps_never_lead_to_nothing() -> None:
+def test_steps_are_disjoint_and_never_lead_to_nothing() -> None:
     terms = Terms(Partition([code_points.ALL, *SETS]), Budget())
     derivatives = Derivatives(terms)
-    waiting = [terms.load(syntax.both([TREES["count"], TREES["nested"]]))]
-    seen = set(waiting)
-    for term in waiting:
+    worklist = [terms.load(syntax.intersection([TREES["count"], TREES["nested"]]))]
+    seen = set(worklist)
+    for term in worklist:
         for mask, rest in derivatives.step(term, 0):
             assert mask
             assert rest != NOTHING
             if rest not in seen:
                 seen.add(rest)
-                waiting.append(rest)
+                worklist.append(rest)
     assert 3 < len(seen) < 40

@@ -1,4 +1,4 @@
-"""Names sorted while they are read, against `re` and a list: every spelling, in every prefix, and short ways to every label."""
+"""Classification of names, checked against `re` and a list of names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def label(listed: list[str], patterns: list[str], text: str) -> int | None:
 
 
 @pytest.mark.parametrize(("listed", "patterns"), CASES)
-def test_a_name_is_what_the_list_and_the_patterns_say(listed: list[str], patterns: list[str]) -> None:
+def test_labels_agree_with_the_list_and_the_patterns(listed: list[str], patterns: list[str]) -> None:
     names = automaton(listed, patterns)
     rng = random.Random(3)
     texts = {"".join(rng.choice(LETTERS) for _ in range(rng.randint(0, 5))) for _ in range(300)}
@@ -55,7 +55,7 @@ def test_a_name_is_what_the_list_and_the_patterns_say(listed: list[str], pattern
 
 
 @pytest.mark.parametrize(("listed", "patterns"), CASES)
-def test_nothing_is_a_dead_end_and_every_label_has_a_short_text(listed: list[str], patterns: list[str]) -> None:
+def test_no_state_is_dead_and_every_label_has_a_short_completion(listed: list[str], patterns: list[str]) -> None:
     names = automaton(listed, patterns)
     rng = random.Random(5)
     for _ in range(40):
@@ -77,14 +77,14 @@ def test_nothing_is_a_dead_end_and_every_label_has_a_short_text(listed: list[str
         assert names.free_length(state, 9) is None
 
 
-def test_patterns_of_the_same_sets_share_what_is_told_apart() -> None:
+def test_patterns_with_the_same_sets_share_a_decoder() -> None:
     names = automaton(["a"], ["^a[0-9]", "^b[0-9]"])
     state = walk(names, b"c")
-    assert names.coarse_levels(state) > 0  # whatever follows, it is of no class
+    assert names.coarse_levels(state) > 0  # every continuation is unclassified
     assert names.coarse_levels(walk(names, b"")) == 0
 
 
-def test_long_lists_and_long_names_take_no_more_than_what_is_followed() -> None:
+def test_long_lists_and_long_names_create_few_states() -> None:
     listed = [f"n{number:06}" for number in range(50_000)] + ["m" * 200_000]
     names = automaton(listed, ["^n0"])
     for text, expected in (("n000007", None), ("n00000", 0), ("n1", 1), ("m" * 500, 1), ("k", 1)):
@@ -92,6 +92,6 @@ def test_long_lists_and_long_names_take_no_more_than_what_is_followed() -> None:
     assert names.num_states < 1000 * 8
 
 
-def test_no_listed_name_has_a_lone_surrogate() -> None:
+def test_a_listed_name_with_a_lone_surrogate_is_an_error() -> None:
     with pytest.raises(GrammarError, match="literal"):
         automaton(["\ud800"], [])

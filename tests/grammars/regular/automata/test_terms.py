@@ -1,4 +1,4 @@
-"""Terms: equal remainders get equal numbers, and counts are joined."""
+"""Terms: hash-consing, simplification and merged counts."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ def terms() -> Terms:
     return Terms(Partition([code_points.ALL, A, B]), Budget())
 
 
-def test_equal_terms_are_one_number(terms: Terms) -> None:
+def test_equal_terms_have_one_number(terms: Terms) -> None:
     a, b = (terms.characters(terms.partition.mask(points)) for points in (A, B))
     assert terms.concatenation(a, b) == terms.concatenation(a, b)
     ab, ba = terms.concatenation(a, b), terms.concatenation(b, a)
     assert terms.alternation([ab, ba, ab]) == terms.alternation([ba, ab])
-    assert terms.both([ab, ba], 0, 5) == terms.both([ba, ab], 0, 5)
-    assert terms.negation(terms.negation(ab)) == ab
+    assert terms.intersection([ab, ba], 0, 5) == terms.intersection([ba, ab], 0, 5)
+    assert terms.complement(terms.complement(ab)) == ab
 
 
-def test_neutral_and_absorbing_terms_vanish(terms: Terms) -> None:
+def test_neutral_and_absorbing_terms_are_simplified(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
     assert terms.concatenation(EMPTY_TEXT, a) == terms.concatenation(a, EMPTY_TEXT) == a
     assert terms.concatenation(a, NOTHING) == NOTHING
     assert terms.concatenation(ANY_TEXT, terms.concatenation(ANY_TEXT, a)) == terms.concatenation(ANY_TEXT, a)
     assert terms.alternation([a, ANY_TEXT]) == ANY_TEXT
     assert terms.alternation([a, NOTHING]) == a
-    assert terms.both([a, ANY_TEXT], 0, UNBOUNDED) == a
-    assert terms.both([a, terms.negation(a)], 0, UNBOUNDED) == NOTHING
-    assert terms.both([a], 3, 2) == NOTHING
-    assert terms.negation(NOTHING) == ANY_TEXT
+    assert terms.intersection([a, ANY_TEXT], 0, UNBOUNDED) == a
+    assert terms.intersection([a, terms.complement(a)], 0, UNBOUNDED) == NOTHING
+    assert terms.intersection([a], 3, 2) == NOTHING
+    assert terms.complement(NOTHING) == ANY_TEXT
 
 
-def test_alternatives_that_differ_only_in_touching_counts_are_joined(terms: Terms) -> None:
+def test_alternatives_with_touching_counts_are_merged(terms: Terms) -> None:
     a, b = (terms.characters(terms.partition.mask(points)) for points in (A, B))
 
     def counted(low: int, high: int) -> int:
@@ -55,25 +55,25 @@ def test_alternatives_that_differ_only_in_touching_counts_are_joined(terms: Term
     assert terms.alternation(within) == terms.concatenation(b, counted(5, 6))
 
 
-def test_an_intersection_of_a_count_with_bounds_is_a_count(terms: Terms) -> None:
+def test_an_intersection_of_a_repetition_with_bounds_is_a_repetition(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
-    assert terms.both([terms.repetition(a, 2, UNBOUNDED)], 1, 9) == terms.repetition(a, 2, 9)
-    assert terms.both([ANY_TEXT], 1, 3) == terms.repetition(3, 1, 3)
-    assert terms.both([terms.repetition(a, 5, 6)], 1, 4) == NOTHING
+    assert terms.intersection([terms.repetition(a, 2, UNBOUNDED)], 1, 9) == terms.repetition(a, 2, 9)
+    assert terms.intersection([ANY_TEXT], 1, 3) == terms.repetition(3, 1, 3)
+    assert terms.intersection([terms.repetition(a, 5, 6)], 1, 4) == NOTHING
 
 
-def test_the_empty_text_is_found_by_shape_or_by_history(terms: Terms) -> None:
+def test_nullability_depends_on_structure_or_lookbehinds(terms: Terms) -> None:
     a = terms.characters(terms.partition.mask(A))
     behind = terms.behind(terms.concatenation(ANY_TEXT, a), is_negative=False)
     not_behind = terms.behind(terms.concatenation(ANY_TEXT, a), is_negative=True)
-    assert terms.nullable[behind] is Nullable.BY_HISTORY
-    for passed in (0, 1):
-        assert terms.is_nullable(behind, passed) is bool(passed)
-        assert terms.is_nullable(not_behind, passed) is not bool(passed)
-        assert terms.is_nullable(terms.alternation([behind, not_behind]), passed)
-        assert not terms.is_nullable(terms.concatenation(behind, not_behind), passed)
-        assert not terms.is_nullable(terms.concatenation(behind, a), passed)
-        assert terms.is_nullable(terms.negation(behind), passed) is not bool(passed)
+    assert terms.nullable[behind] is Nullable.BY_LOOKBEHIND
+    for matched in (0, 1):
+        assert terms.is_nullable(behind, matched) is bool(matched)
+        assert terms.is_nullable(not_behind, matched) is not bool(matched)
+        assert terms.is_nullable(terms.alternation([behind, not_behind]), matched)
+        assert not terms.is_nullable(terms.concatenation(behind, not_behind), matched)
+        assert not terms.is_nullable(terms.concatenation(behind, a), matched)
+        assert terms.is_nullable(terms.complement(behind), matched) is not bool(matched)
     assert terms.is_nullable(terms.repetition(a, 0, 3), 0)
 
 

@@ -1,4 +1,4 @@
-"""Grains: characters of one are judged the same wherever a state says so."""
+"""Coarse classes: their members are interchangeable where a state says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.regular.string_formats.formats import format_language
 from rtlang_grammars.spec.limits import Budget
 
-EVEN = [
+UNSPLIT = [
     r"(?:\S+\s+){0,3}\S+",
     r"[a-z0-9-]+",
     r"https?://[^ ]+",
@@ -25,7 +25,7 @@ EVEN = [
     "iri",
     "email",
 ]
-UNEVEN = [r".*(?<=x)y.*", r"\w+(?:ab)?", r"[^\n]{2,5}é*"]
+SPLIT = [r".*(?<=x)y.*", r"\w+(?:ab)?", r"[^\n]{2,5}é*"]
 
 
 def member(grain: CoarseClass, rng: random.Random) -> str:
@@ -34,7 +34,7 @@ def member(grain: CoarseClass, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_grains_are_disjoint_and_hold_their_example(level: tuple[CoarseClass, ...]) -> None:
+def test_coarse_classes_are_disjoint_and_contain_their_example(level: tuple[CoarseClass, ...]) -> None:
     seen: set[int] = set()
     for grain in level:
         points = {point for first, last in grain.ranges for point in range(first, last + 1)}
@@ -52,8 +52,8 @@ def follow(automaton: ByteAutomaton, state: int, text: str) -> int:
     return state
 
 
-@pytest.mark.parametrize("language", [*EVEN, *UNEVEN])
-def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
+@pytest.mark.parametrize("language", [*UNSPLIT, *SPLIT])
+def test_members_of_an_unsplit_class_are_interchangeable(language: str) -> None:
     found = format_language(language) or compile_regex(language)
     automaton = found.automaton(Budget())
     rng = random.Random(3)
@@ -78,10 +78,10 @@ def test_members_of_a_grain_lead_to_the_same_texts(language: str) -> None:
             answers = [found.accepts(texts + "".join(each)) for each in (letters, others)]
             assert answers[0] == answers[1], (texts, letters, others)
             checked += 1
-    assert (checked > 20) is (language in EVEN)
+    assert (checked > 20) is (language in UNSPLIT)
 
 
-def test_what_tells_letters_apart_is_seen_as_long_as_it_may_come() -> None:
+def test_a_class_is_split_while_a_splitting_set_may_follow() -> None:
     automaton = compile_regex(r"https?:[^ ]*").automaton(Budget())
     state = automaton.start
     assert automaton.coarse_levels(state) == 0

@@ -1,4 +1,4 @@
-"""Sets of code points against Python's sets."""
+"""Sets of code points, checked against Python's sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.characters.code_points import CodePoints
 
-SMALL = 0xD7F8  # so that a window of code points holds surrogates
+SMALL = 0xD7F8  # a window from here contains surrogates
 pairs = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda pair: (SMALL + min(pair), SMALL + max(pair)))
 ranges = st.lists(pairs, max_size=5)
 
@@ -23,30 +23,30 @@ def _scalars(pairs: list[tuple[int, int]]) -> set[int]:
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges, ranges)
-def test_operations_are_those_of_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
-    mine, its = code_points.normalised(one), code_points.normalised(other)
-    in_mine, in_its = _scalars(one), _scalars(other)
+def test_operations_agree_with_python_sets(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    first, second = code_points.normalize(one), code_points.normalize(other)
+    in_first, in_second = _scalars(one), _scalars(other)
     everything = _scalars([(SMALL, SMALL + 100)])
-    assert _members(mine) == in_mine
-    assert _members(code_points.union(mine, its)) == in_mine | in_its
-    assert _members(code_points.intersection(mine, its)) == in_mine & in_its
-    assert _members(code_points.difference(mine, its)) == in_mine - in_its
-    assert _members(code_points.complement(mine)) & everything == everything - in_mine
-    assert code_points.size(mine) == len(in_mine)
+    assert _members(first) == in_first
+    assert _members(code_points.union(first, second)) == in_first | in_second
+    assert _members(code_points.intersection(first, second)) == in_first & in_second
+    assert _members(code_points.difference(first, second)) == in_first - in_second
+    assert _members(code_points.complement(first)) & everything == everything - in_first
+    assert code_points.size(first) == len(in_first)
     for each in range(SMALL, SMALL + 32):
-        assert code_points.contains(mine, each) == (each in in_mine)
+        assert code_points.contains(first, each) == (each in in_first)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ranges)
 def test_equal_sets_are_equal_tuples(pairs: list[tuple[int, int]]) -> None:
-    points = code_points.normalised(pairs)
+    points = code_points.normalize(pairs)
     singles = [(each, each) for each in sorted(_scalars(pairs), reverse=True)]
-    assert code_points.normalised(singles) == points
+    assert code_points.normalize(singles) == points
     assert code_points.complement(code_points.complement(points)) == points
 
 
-def test_there_is_no_set_of_a_surrogate() -> None:
+def test_surrogates_are_never_members() -> None:
     assert code_points.single(0xD800) == code_points.NONE
     assert code_points.single(0x61) == code_points.of_text("aa") == ((0x61, 0x61),)
     assert code_points.complement(code_points.NONE) == code_points.ALL

@@ -1,4 +1,4 @@
-"""A partition tells apart what the sets tell apart, and nothing else."""
+"""Partitions separate exactly the characters that their sets separate."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rtlang_grammars.regular.characters.partition import Partition
 
 BASE = 0xD7F0
 pairs = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: (BASE + min(pair), BASE + max(pair)))
-sets = st.lists(st.lists(pairs, max_size=4).map(code_points.normalised), max_size=4)
+sets = st.lists(st.lists(pairs, max_size=4).map(code_points.normalize), max_size=4)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(sets)
-def test_two_characters_share_a_class_where_every_set_has_both_or_none(
+def test_two_characters_share_a_class_if_every_set_has_both_or_neither(
     given_sets: list[code_points.CodePoints],
 ) -> None:
     partition = Partition([code_points.ALL, *given_sets])
@@ -34,10 +34,10 @@ def test_two_characters_share_a_class_where_every_set_has_both_or_none(
     assert partition.mask(code_points.ALL) == partition.all_mask == (1 << partition.num_classes) - 1
 
 
-def test_ranges_cover_all_but_the_surrogates() -> None:
+def test_ranges_cover_everything_except_surrogates() -> None:
     partition = Partition([code_points.ALL, ((0x61, 0x7A),), ((0x70, 0x10FFFF),)])
     covered = [(first, last) for first, last, _ in partition.ranges_within(0, 0x10FFFF)]
-    assert code_points.normalised(covered) == code_points.ALL
+    assert code_points.normalize(covered) == code_points.ALL
     assert partition.ranges_within(0x6F, 0x71) == [
         (0x6F, 0x6F, partition.class_of(0x61)),
         (0x70, 0x71, partition.class_of(0x71)),

@@ -1,4 +1,4 @@
-"""Classes of the dialects against `re` and `unicodedata`, character by character."""
+"""Character sets, checked against `re` and `unicodedata` per character."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SAMPLE = [*range(0x3000), *range(0xA000, 0xD7FF, 7), *range(0xE000, 0x20000, 5),
     ("letter", "make"),
     [("d", unicode_sets.python_digit), ("w", unicode_sets.python_word), ("s", unicode_sets.python_space)],
 )
-def test_python_s_classes_are_those_of_re(letter: str, make: Callable[[], CodePoints]) -> None:
+def test_python_classes_agree_with_re(letter: str, make: Callable[[], CodePoints]) -> None:
     pattern, points = re.compile(rf"\{letter}"), make()
     for code_point in SAMPLE:
         assert code_points.contains(points, code_point) == (pattern.match(chr(code_point)) is not None), hex(code_point)
 
 
 @pytest.mark.parametrize("name", ["Lu", "Nd", "Zs", "L", "P", "General_Category=Sm", "gc=Sm"])
-def test_general_categories_are_those_of_the_tables(name: str) -> None:
+def test_general_categories_agree_with_unicodedata(name: str) -> None:
     points = unicode_sets.unicode_property(name)
     assert points is not None
     wanted = name.rpartition("=")[2]
@@ -49,7 +49,7 @@ def test_unknown_properties_are_none(name: str) -> None:
     assert unicode_sets.unicode_property(name) is None
 
 
-def test_two_letter_categories_can_be_joined() -> None:
+def test_general_categories_can_be_combined() -> None:
     points = unicode_sets.general_category("Mn", "Mc")
     assert code_points.contains(points, 0x300)
     assert code_points.contains(points, 0x903)
@@ -57,7 +57,7 @@ def test_two_letter_categories_can_be_joined() -> None:
 
 
 @pytest.mark.parametrize("character", "aAizIsSkK1ßẞéÉσςΣµμſıİKÅåǅǆ")
-def test_case_is_ignored_as_re_ignores_it(character: str) -> None:
+def test_case_closure_agrees_with_re(character: str) -> None:
     closure = unicode_sets.case_closure(code_points.single(ord(character)))
     pattern = re.compile(re.escape(character), re.IGNORECASE)
     for code_point in [*range(0x2200), 0xA64B, 0x1C88, 0x10400]:
@@ -65,7 +65,7 @@ def test_case_is_ignored_as_re_ignores_it(character: str) -> None:
         assert code_points.contains(closure, code_point) == matches, hex(code_point)
 
 
-def test_the_spaces_of_ecma_are_those_of_the_standard() -> None:
+def test_ecma_whitespace_agrees_with_the_standard() -> None:
     spaces = {each for first, last in unicode_sets.ECMA_SPACE for each in range(first, last + 1)}
     separators = {each for each in range(0x10000) if unicodedata.category(chr(each)) == "Zs"}
     assert spaces == separators | {0x9, 0xA, 0xB, 0xC, 0xD, 0xFEFF, 0x2028, 0x2029}

@@ -1,4 +1,4 @@
-"""Tables of bounds, against exact fractions."""
+"""DFAs of bounds, checked against exact fractions."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _expected(bound: Fraction, is_minimum: bool, is_exclusive: bool, text: str) 
     return (value == bound and not is_exclusive) or (value > bound if is_minimum else value < bound)
 
 
-def _texts(bound: Fraction, rng: random.Random) -> list[str]:
-    """Numbers around a bound in many spellings, and texts that are no numbers."""
+def _candidates(bound: Fraction, rng: random.Random) -> list[str]:
+    """Numbers around a bound in many notations, and strings that are not numbers."""
     texts = [
         "",
         "-",
@@ -76,15 +76,15 @@ def _texts(bound: Fraction, rng: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
-def test_numbers_are_told_by_value(bound: Fraction) -> None:
-    texts = _texts(bound, random.Random(5))
+def test_numbers_are_compared_by_value(bound: Fraction) -> None:
+    texts = _candidates(bound, random.Random(5))
     for is_minimum, is_exclusive in itertools.product((True, False), repeat=2):
         table = bound_table(bound, is_minimum=is_minimum, is_exclusive=is_exclusive)
         for text in texts:
             assert _accepts(table, text) is _expected(bound, is_minimum, is_exclusive, text), (text, is_minimum)
 
 
-def test_near_a_far_bound_there_must_be_an_exponent() -> None:
+def test_numbers_near_an_extreme_bound_need_an_exponent() -> None:
     large = bound_table(Fraction(10) ** 60, is_minimum=False, is_exclusive=True)
     assert _accepts(large, "9" * 40)
     assert not _accepts(large, "9" * 41)
@@ -99,13 +99,13 @@ def test_near_a_far_bound_there_must_be_an_exponent() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "1", "-65535", "0.125", "1e300", "123456789.987654321"])
-def test_tables_are_small_and_whole(text: str) -> None:
+def test_tables_are_small_and_well_formed(text: str) -> None:
     bound = Fraction(Decimal(text))
     rows, accepting = bound_table(bound, is_minimum=True, is_exclusive=True)
     assert len(rows) == len(accepting) <= 150
     assert all(len(row) == NUM_SYMBOLS and max(row) < len(rows) and min(row) >= -1 for row in rows)
 
 
-def test_a_bound_without_a_decimal_form_is_refused() -> None:
+def test_a_bound_without_a_finite_decimal_form_is_an_error() -> None:
     with pytest.raises(GrammarError, match="no finite decimal form"):
         bound_table(Fraction(1, 3), is_minimum=True, is_exclusive=False)

@@ -1,4 +1,4 @@
-"""Digits of exact numbers."""
+"""Decimal digits of exact numbers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rtlang_grammars.spec.errors import GrammarError
     ("value", "digits"),
     [("0", ("0", "")), ("12", ("12", "")), ("0.05", ("0", "05")), ("100.250", ("100", "25")), ("1/8", ("0", "125"))],
 )
-def test_digits_are_without_needless_zeros(value: str, digits: tuple[str, str]) -> None:
+def test_digits_have_no_redundant_zeros(value: str, digits: tuple[str, str]) -> None:
     assert decimal_digits(Fraction(value)) == digits
 
 
-def test_endless_decimals_are_refused() -> None:
+def test_infinite_decimals_are_an_error() -> None:
     with pytest.raises(GrammarError, match="no finite decimal form"):
         decimal_digits(Fraction(2, 7))
 
 
-def test_numbers_have_an_order() -> None:
+def test_order_of_is_a_three_way_comparison() -> None:
     assert [order_of(1, 2), order_of(2, 2), order_of(3, 2)] == [LESS, EQUAL, GREATER]

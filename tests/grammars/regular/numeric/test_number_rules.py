@@ -1,4 +1,4 @@
-"""Rules alone, digit by digit."""
+"""Number rules, digit by digit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtlang_grammars.regular.numeric.number_rules import Form, Multiple, Rule
 
 
 def _read(rule: Rule, text: str) -> bool | None:
-    """Whether a rule accepts a number; None where it gives up."""
+    """Whether a rule accepts a number; None if it rejects early."""
     state: Hashable | None = rule.start()
     is_fraction = is_exponent = False
     for character in text:
@@ -33,12 +33,12 @@ def _read(rule: Rule, text: str) -> bool | None:
 @pytest.mark.parametrize(
     ("text", "is_multiple"), [("0", True), ("1.5", True), ("1.25", None), ("0.75", None), ("-4.50", True), ("1", False)]
 )
-def test_a_multiple_is_told_by_its_digits(text: str, is_multiple: bool | None) -> None:
+def test_multiples_are_recognized_by_their_digits(text: str, is_multiple: bool | None) -> None:
     assert _read(Multiple(Fraction("1.5")), text) is is_multiple
     assert _read(Multiple(Fraction("1.5"), is_negated=True), text) is (not is_multiple)
 
 
-def test_a_multiple_takes_only_exponents_that_keep_it_one() -> None:
+def test_multiples_allow_only_safe_exponents() -> None:
     assert _read(Multiple(Fraction(3)), "6e5") is True
     assert _read(Multiple(Fraction(3)), "6e-1") is None
     assert _read(Multiple(Fraction(3)), "2e1") is None
@@ -46,7 +46,7 @@ def test_a_multiple_takes_only_exponents_that_keep_it_one() -> None:
     assert _read(Multiple(Fraction(3), is_negated=True), "2e1") is None
 
 
-def test_a_form_counts_digits() -> None:
+def test_forms_count_digits() -> None:
     assert _read(Form(max_digits=3), "1.25") is True
     assert _read(Form(max_digits=3), "1.255") is None
     assert _read(Form(allows_fraction=False), "1.0") is None

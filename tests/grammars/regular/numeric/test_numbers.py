@@ -1,4 +1,4 @@
-"""Numbers by value, against exact fractions."""
+"""Numbers by value, checked against exact fractions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ decimals = st.builds(
     lambda digits, places: Fraction(digits, 10**places), st.integers(-12_000, 12_000), st.integers(0, 3)
 )
 steps = st.sampled_from([Fraction(each) for each in ("1", "2", "0.5", "0.01", "2.5", "7", "10", "300", "0.15", "12")])
-spelt = st.builds(
+written_numbers = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["", "", "-"]),
     st.one_of(st.integers(0, 20), st.integers(0, 20_000)),
     st.sampled_from(["", "", "", ".0", ".5", ".25", ".05", ".125", ".999", ".50", ".001"]),
     st.sampled_from(["", "", "", "e0", "E1", "e+2", "e-1", "e-02", "e3", "E-0", "e12"]),
 )
-demands = st.fixed_dictionaries(
+constraints = st.fixed_dictionaries(
     {},
     optional={
         "minimum": decimals,
@@ -42,25 +42,23 @@ demands = st.fixed_dictionaries(
 )
 
 
-def _meets(value: Fraction, demand: dict[str, Any]) -> bool:
-    minimum, maximum = demand.get("minimum"), demand.get("maximum")
+def _satisfies(value: Fraction, constraint: dict[str, Any]) -> bool:
+    minimum, maximum = constraint.get("minimum"), constraint.get("maximum")
     return (
-        (minimum is None or value > minimum or (value == minimum and not demand.get("exclusive_minimum")))
-        and (maximum is None or value < maximum or (value == maximum and not demand.get("exclusive_maximum")))
-        and ("multiple_of" not in demand or value % demand["multiple_of"] == 0)
-        and all(value % step for step in demand.get("not_multiple_of", ()))
-        and not (demand.get("integer") and value.denominator != 1)
+        (minimum is None or value > minimum or (value == minimum and not constraint.get("exclusive_minimum")))
+        and (maximum is None or value < maximum or (value == maximum and not constraint.get("exclusive_maximum")))
+        and ("multiple_of" not in constraint or value % constraint["multiple_of"] == 0)
+        and all(value % step for step in constraint.get("not_multiple_of", ()))
+        and not (constraint.get("integer") and value.denominator != 1)
     )
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)
-@given(demands, st.lists(spelt, min_size=25, max_size=25))
-def test_plain_decimals_are_told_exactly_and_exponents_never_wrongly(
-    demand: dict[str, Any], spellings: list[str]
-) -> None:
-    language = number_language(**demand)
+@given(constraints, st.lists(written_numbers, min_size=25, max_size=25))
+def test_plain_decimals_are_exact_and_exponents_are_sound(constraint: dict[str, Any], spellings: list[str]) -> None:
+    language = number_language(**constraint)
     for spelling in spellings:
-        expected = _meets(Fraction(Decimal(spelling)), demand)
+        expected = _satisfies(Fraction(Decimal(spelling)), constraint)
         if "e" in spelling.lower():
             assert expected or not language.accepts(spelling), spelling
         else:
@@ -68,19 +66,19 @@ def test_plain_decimals_are_told_exactly_and_exponents_never_wrongly(
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(demands)
-def test_samples_are_json_numbers_that_meet_the_demand(demand: dict[str, Any]) -> None:
-    language = number_language(**demand)
+@given(constraints)
+def test_samples_are_json_numbers_that_satisfy_the_constraints(constraint: dict[str, Any]) -> None:
+    language = number_language(**constraint)
     for text in language.samples(random.Random(0), 10):
         if len(text.lower().partition("e")[2]) > 4:
-            continue  # true, but beyond what can be computed with
+            continue  # correct, but too large to compute with
         assert json.loads(text) is not None
-        assert _meets(Fraction(Decimal(text)), demand), text
+        assert _satisfies(Fraction(Decimal(text)), constraint), text
 
 
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
-def test_whatever_python_writes_is_compared_rightly_with_any_bound(value: float, bound: float) -> None:
+def test_numbers_written_by_python_compare_correctly(value: float, bound: float) -> None:
     text, limit = json.dumps(value), Fraction(Decimal(json.dumps(bound)))
     exact = Fraction(Decimal(text))
     assert number_language(minimum=limit).accepts(text) == (exact >= limit)
@@ -95,7 +93,7 @@ def test_integer_ranges_have_exactly_their_integers(low: int, high: int) -> None
     assert sorted(int(word) for word in words if word != "-0") == list(range(low, high + 1))
 
 
-def test_empty_demands_give_the_empty_language() -> None:
+def test_unsatisfiable_constraints_give_the_empty_language() -> None:
     assert number_language(3, 2).is_empty()
     assert number_language(3, 3, exclusive_minimum=True).is_empty()
     assert number_language(1, 2, exclusive_minimum=True, exclusive_maximum=True, integer=True).is_empty()
@@ -103,12 +101,12 @@ def test_empty_demands_give_the_empty_language() -> None:
 
 
 @pytest.mark.parametrize("text", ["1.0", "1e0", "10E-0", "1.00e+5", "-0", "0.000", "0e9"])
-def test_integers_are_so_by_value(text: str) -> None:
+def test_integers_are_recognized_by_value(text: str) -> None:
     assert number_language(integer=True).accepts(text)
     assert not number_language(not_multiple_of=[1]).accepts(text)
 
 
-def test_forms_can_be_demanded() -> None:
+def test_forms_can_be_required() -> None:
     written = number_language(integer=True, integer_form=True)
     assert [text for text in ("1", "1.0", "1e0", "-12") if written.accepts(text)] == ["1", "-12"]
     fraction = number_language(fraction_form=True)
@@ -122,26 +120,26 @@ def test_forms_can_be_demanded() -> None:
 
 
 @pytest.mark.parametrize("text", ["01", "+1", ".5", "1.", "", "-", "1e", "1e+", "NaN", "--1", "1.5.2", "1e1.0", " 1"])
-def test_what_json_has_not_is_in_no_language_of_numbers(text: str) -> None:
+def test_invalid_json_numbers_are_rejected(text: str) -> None:
     for language in (number_language(), number_language(-100, 100), number_language(integer=True)):
         assert not language.accepts(text)
 
 
 @pytest.mark.parametrize(
-    ("demand", "reason"),
+    ("constraint", "reason"),
     [
         ({"minimum": Fraction(1, 3)}, "no finite decimal form"),
-        ({"multiple_of": 2003}, "up to a step of 2000"),
+        ({"multiple_of": 2003}, "may be at most 2000"),
         ({"multiple_of": 0}, "greater than 0"),
         ({"maximum": 10**500}, "at most 400 digits"),
     ],
 )
-def test_what_is_out_of_reach_is_refused(demand: dict[str, Any], reason: str) -> None:
+def test_unsupported_bounds_and_steps_are_errors(constraint: dict[str, Any], reason: str) -> None:
     with pytest.raises(GrammarError, match=reason):
-        number_language(**demand)
+        number_language(**constraint)
 
 
-def test_steps_with_many_zeros_and_far_bounds_stay_small() -> None:
+def test_large_round_steps_and_distant_bounds_stay_small() -> None:
     million = number_language(multiple_of=10**12)
     assert million.accepts("7000000000000")
     assert not million.accepts("7000000000001")

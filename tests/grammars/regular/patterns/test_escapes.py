@@ -1,4 +1,4 @@
-"""Escapes and classes, one character at a time: Python's against `re`, ECMA's against tables from its standard."""
+"""Escapes and character classes, checked per character against `re` and the tables of ECMA-262."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PYTHON = [
 
 
 @pytest.mark.parametrize("pattern", PYTHON)
-def test_python_s_escapes_are_those_of_re(pattern: str) -> None:
+def test_python_escapes_agree_with_re(pattern: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = re.compile(pattern)
@@ -85,11 +85,11 @@ def test_python_s_escapes_are_those_of_re(pattern: str) -> None:
         ("}", "}"),
     ],
 )
-def test_ecma_s_escapes_are_those_of_the_standard(pattern: str, expected: str) -> None:
+def test_ecma_escapes_agree_with_the_standard(pattern: str, expected: str) -> None:
     assert _matched(pattern, "ecma") == set(expected)
 
 
-def test_what_is_left_out_of_ecma_s_classes() -> None:
+def test_ecma_classes_exclude_the_right_characters() -> None:
     everything = set(CHARACTERS)
     assert everything - _matched(".", "ecma") == set("\n\r\u2028\u2029")
     assert everything - _matched("[^]", "ecma") == set()
@@ -103,25 +103,25 @@ def test_what_is_left_out_of_ecma_s_classes() -> None:
     [
         (r"ab\1", "ecma", "backreferences", "1:3"),
         (r"(?<n>a)\k<n>", "ecma", "backreferences", "1:8"),
-        ("a\n\\q", "ecma", r"no escape \\q", "2:1"),
+        ("a\n\\q", "ecma", r"unknown escape \\q", "2:1"),
         (r"\Z", "ecma", "python dialect", "1:1"),
-        (r"\p{Nope}", "ecma", "no Unicode property 'Nope'", "1:1"),
+        (r"\p{Nope}", "ecma", "unknown Unicode property 'Nope'", "1:1"),
         (r"\pL", "ecma", "in braces", "1:1"),
         (r"a\x4", "ecma", "2 hexadecimal digits", "1:2"),
-        (r"\u{110000}", "ecma", "no character", "1:1"),
+        (r"\u{110000}", "ecma", "code point out of range", "1:1"),
         (r"\u{}", "ecma", "hexadecimal", "1:1"),
         (r"\07", "ecma", "octal", "1:1"),
         ("x[a-", "ecma", "no closing bracket", "1:2"),
-        ("[z-a]", "ecma", "backwards", "1:2"),
+        ("[z-a]", "ecma", "range out of order", "1:2"),
         (r"[a-\d]", "python", "single characters", "1:2"),
-        (r"\p{L}", "python", "not an escape of Python", "1:1"),
-        (r"\N{NOPE}", "python", "no character is called", "1:1"),
-        (r"\q", "python", r"no escape \\q", "1:1"),
+        (r"\p{L}", "python", "not supported in the python dialect", "1:1"),
+        (r"\N{NOPE}", "python", "unknown character name", "1:1"),
+        (r"\q", "python", r"unknown escape \\q", "1:1"),
         ("ab\\", "python", "ends within an escape", "1:4"),
-        (r"\U00110000", "python", "no character", "1:1"),
+        (r"\U00110000", "python", "code point out of range", "1:1"),
     ],
 )
-def test_what_is_no_escape_is_refused_at_its_place(pattern: str, dialect: str, reason: str, location: str) -> None:
+def test_invalid_escapes_are_located(pattern: str, dialect: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
         compile_regex(pattern, dialect="python" if dialect == "python" else "ecma")
     assert caught.value.location == location

@@ -1,4 +1,4 @@
-"""What is seen at a glance, against automata."""
+"""Syntactic checks, checked against automata."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _is_empty(tree: syntax.Node) -> bool:
     return CodePointAutomaton(tree, Budget()).start == NO_STATE
 
 
-def _has_more_texts(tree: syntax.Node, limit: int) -> bool:
-    """Takes texts away one by one."""
+def _enumerate_more_than(tree: syntax.Node, limit: int) -> bool:
+    """Removes strings one by one."""
     words: list[str] = []
     for _ in range(limit + 1):
-        left_out = syntax.negation(syntax.any_of_texts(words))
-        word = Language(syntax.both([tree, left_out])).shortest()
+        left_out = syntax.complement(syntax.any_of_texts(words))
+        word = Language(syntax.intersection([tree, left_out])).shortest()
         if word is None:
             return False
         words.append(word)
@@ -35,11 +35,11 @@ def _has_more_texts(tree: syntax.Node, limit: int) -> bool:
 def _tree(pattern: str, mode: str, wrapping: str) -> syntax.Node:
     tree = compile_regex(pattern, mode="full" if mode == "full" else "search")._tree
     if wrapping == "negation":
-        return syntax.negation(tree)
+        return syntax.complement(tree)
     if wrapping == "lengths":
-        return syntax.both([tree], 1, 3)
+        return syntax.intersection([tree], 1, 3)
     if wrapping == "both":
-        return syntax.both([syntax.negation(tree), syntax.negation(syntax.any_of_texts(["", "ab", "b"]))])
+        return syntax.intersection([syntax.complement(tree), syntax.complement(syntax.any_of_texts(["", "ab", "b"]))])
     return tree
 
 
@@ -53,17 +53,17 @@ trees = st.builds(
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees)
-def test_what_seems_to_have_texts_has_them(tree: syntax.Node) -> None:
-    if syntactic_checks.has_text(tree):
+def test_languages_found_nonempty_are_nonempty(tree: syntax.Node) -> None:
+    if syntactic_checks.has_string(tree):
         assert not _is_empty(tree)
     for limit in (0, 2, 5):
-        if syntactic_checks.has_more_texts(tree, limit):
-            assert _has_more_texts(tree, limit)
+        if syntactic_checks.has_more_strings_than(tree, limit):
+            assert _enumerate_more_than(tree, limit)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees)
-def test_every_text_begins_as_is_seen(tree: syntax.Node) -> None:
+def test_every_string_starts_within_the_prefix_sets(tree: syntax.Node) -> None:
     sets = syntactic_checks.prefix(tree)
     for text in Language(tree).samples(random.Random(1), 8):
         assert len(text) >= len(sets)
@@ -73,34 +73,34 @@ def test_every_text_begins_as_is_seen(tree: syntax.Node) -> None:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(trees, trees)
-def test_what_is_seen_apart_shares_nothing(one: syntax.Node, other: syntax.Node) -> None:
+def test_languages_found_disjoint_are_disjoint(one: syntax.Node, other: syntax.Node) -> None:
     if syntactic_checks.are_disjoint(one, other):
-        assert _is_empty(syntax.both([one, other]))
+        assert _is_empty(syntax.intersection([one, other]))
 
 
 @pytest.mark.parametrize(
     ("pattern", "num_places"), [("^abc_", 4), ("^(ab|cd)(x|yz)", 3), ("^[a-z]{2,3}$", 2), ("^(?=a)ab", 2), ("a", 0)]
 )
-def test_beginnings_are_seen(pattern: str, num_places: int) -> None:
+def test_prefix_sets_of_patterns(pattern: str, num_places: int) -> None:
     assert len(syntactic_checks.prefix(compile_regex(pattern, mode="search")._tree)) == num_places
 
 
-def test_usual_patterns_are_seen_through() -> None:
+def test_common_patterns_are_decided() -> None:
     name, title = (compile_regex(f"^({word}_[a-z]{{2,5}})$", mode="search") for word in ("name", "title"))
     assert syntactic_checks.are_disjoint(name._tree, title._tree)
-    assert syntactic_checks.has_more_texts(name._tree, 64)
-    assert syntactic_checks.has_text(name.union(title).complement()._tree)
-    assert syntactic_checks.has_more_texts(name.complement().intersect(title.complement())._tree, 64)
-    assert syntactic_checks.has_text(name.bounded(2, 7)._tree)
-    assert not syntactic_checks.has_text(name.bounded(0, 6)._tree)
-    assert not syntactic_checks.has_more_texts(compile_regex("^(a|b)(c|d)$", mode="search")._tree, 4)
+    assert syntactic_checks.has_more_strings_than(name._tree, 64)
+    assert syntactic_checks.has_string(name.union(title).complement()._tree)
+    assert syntactic_checks.has_more_strings_than(name.complement().intersect(title.complement())._tree, 64)
+    assert syntactic_checks.has_string(name.bounded(2, 7)._tree)
+    assert not syntactic_checks.has_string(name.bounded(0, 6)._tree)
+    assert not syntactic_checks.has_more_strings_than(compile_regex("^(a|b)(c|d)$", mode="search")._tree, 4)
 
 
-def test_glances_change_no_answer() -> None:
+def test_checks_do_not_change_answers() -> None:
     language = compile_regex("^x-[a-c]$", mode="search")
     texts = ["x-a", "x-d", "x-", "", "y-a", "x-aa"]
     seen = [Language(language._tree).accepts(text) for text in texts]
-    language.shortest()  # from here on there is an automaton
+    language.shortest()  # builds the automaton
     assert seen == [language.accepts(text) for text in texts] == [True, False, False, False, False, False]
     assert Language(language._tree).finite_words(3) == ["x-a", "x-b", "x-c"]
     assert Language(language._tree).finite_words(2) is None

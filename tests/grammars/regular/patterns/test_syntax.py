@@ -1,4 +1,4 @@
-"""Trees are simplified as they are made, and know their depth and shortest text."""
+"""Syntax trees: simplification, depth and minimal length."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rtlang_grammars.regular.patterns.syntax import (
     EMPTY_TEXT,
     NOTHING,
     Alternation,
-    Both,
     Characters,
     Concatenation,
+    Intersection,
     Repetition,
     alternation,
     any_of_texts,
-    both,
     character,
+    complement,
     concatenation,
-    negation,
+    intersection,
     repetition,
     text,
 )
@@ -26,7 +26,7 @@ from rtlang_grammars.regular.patterns.syntax import (
 A, B = character(ord("a")), character(ord("b"))
 
 
-def test_concatenations_are_flat_and_end_at_nothing() -> None:
+def test_concatenations_are_flattened_and_absorbed_by_nothing() -> None:
     tree = concatenation([A, concatenation([B, A]), EMPTY_TEXT])
     assert isinstance(tree, Concatenation)
     assert tree.items == (A, B, A)
@@ -35,7 +35,7 @@ def test_concatenations_are_flat_and_end_at_nothing() -> None:
     assert text("") is EMPTY_TEXT
 
 
-def test_single_characters_of_alternatives_become_one_set() -> None:
+def test_single_character_alternatives_become_one_set() -> None:
     tree = alternation([A, alternation([B, text("ab")]), character(ord("c"))])
     assert isinstance(tree, Alternation)
     first = tree.items[0]
@@ -45,13 +45,13 @@ def test_single_characters_of_alternatives_become_one_set() -> None:
     assert alternation([]) is NOTHING
 
 
-def test_an_alternative_to_nothing_written_is_a_repeat() -> None:
+def test_an_alternation_with_the_empty_string_is_a_repetition() -> None:
     tree = alternation([EMPTY_TEXT, A])
     assert isinstance(tree, Repetition)
     assert (tree.item, tree.low, tree.high) == (A, 0, 1)
 
 
-def test_repeats_of_repeats_are_joined_where_the_counts_allow() -> None:
+def test_nested_repetitions_are_merged_if_equivalent() -> None:
     def bounds(outer: tuple[int, int | None], inner: tuple[int, int | None]) -> tuple[object, int, int | None]:
         tree = repetition(repetition(A, *inner), *outer)
         assert isinstance(tree, Repetition)
@@ -71,25 +71,25 @@ def test_repeats_of_repeats_are_joined_where_the_counts_allow() -> None:
     assert repetition(NOTHING, 1, None) is NOTHING
 
 
-def test_intersections_gather_their_bounds() -> None:
-    tree = both([both([text("ab"), ANY_TEXT], 1, 9), both([B], 2, None)], 0, 5)
-    assert isinstance(tree, Both)
+def test_nested_intersections_merge_their_bounds() -> None:
+    tree = intersection([intersection([text("ab"), ANY_TEXT], 1, 9), intersection([B], 2, None)], 0, 5)
+    assert isinstance(tree, Intersection)
     assert (tree.low, tree.high, len(tree.items)) == (2, 5, 2)
-    assert both([A], 3, 2) is NOTHING
-    assert both([A, NOTHING]) is NOTHING
-    counted = both([ANY_TEXT], 2, 4)
+    assert intersection([A], 3, 2) is NOTHING
+    assert intersection([A, NOTHING]) is NOTHING
+    counted = intersection([ANY_TEXT], 2, 4)
     assert isinstance(counted, Repetition)
     assert (counted.item, counted.low, counted.high) == (CHARACTER, 2, 4)
-    assert both([A]) is A
+    assert intersection([A]) is A
 
 
-def test_negations_cancel() -> None:
-    assert negation(negation(A)) is A
-    assert negation(NOTHING) is ANY_TEXT
-    assert negation(ANY_TEXT) is NOTHING
+def test_double_complements_cancel() -> None:
+    assert complement(complement(A)) is A
+    assert complement(NOTHING) is ANY_TEXT
+    assert complement(ANY_TEXT) is NOTHING
 
 
-def test_depth_and_shortest_text_follow_the_shape() -> None:
+def test_depth_and_min_length_are_computed() -> None:
     tree = repetition(concatenation([A, alternation([text("ab"), repetition(B, 3, 4)])]), 2, None)
     assert tree.min_length == 2 * (1 + 2)
     assert tree.depth == 5
@@ -97,7 +97,7 @@ def test_depth_and_shortest_text_follow_the_shape() -> None:
     assert text("ab").depth == 2
 
 
-def test_texts_share_their_beginnings() -> None:
+def test_literals_share_common_prefixes() -> None:
     words = ["", "car", "cart", "cat", "dog", "do", "x" * 50, "x" * 49 + "y", "\U0001f600"]
     language = Language(any_of_texts(words + words))
     assert language.finite_words(20) == sorted(words, key=lambda word: (len(word), word))

@@ -1,4 +1,4 @@
-"""Anchors vanish from trees, and no repeat turns on an assertion alone."""
+"""Anchors are eliminated, and no repetition consists of an assertion alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rtlang_grammars.regular.patterns import syntax
 from rtlang_grammars.regular.patterns.escapes import Dialect
 from rtlang_grammars.regular.patterns.parser import parse_pattern
 from rtlang_grammars.regular.patterns.syntax import ANY_TEXT, NOTHING, ZeroWidth
-from rtlang_grammars.regular.patterns.zero_width import consuming, lookaround, passing, resolved
+from rtlang_grammars.regular.patterns.zero_width import consuming_paths, lookaround, resolve_anchors, zero_width_paths
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -34,11 +34,11 @@ ANCHORED = [
 
 def _tree(pattern: str) -> syntax.Node:
     tree = parse_pattern(pattern, Dialect.ECMA, Budget())
-    return resolved(syntax.concatenation([ANY_TEXT, tree, ANY_TEXT]), Budget())
+    return resolve_anchors(syntax.concatenation([ANY_TEXT, tree, ANY_TEXT]), Budget())
 
 
 @pytest.mark.parametrize("pattern", ANCHORED)
-def test_anchors_are_resolved_without_a_trace(pattern: str) -> None:
+def test_anchors_are_eliminated(pattern: str) -> None:
     tree = _tree(pattern)
     assert tree.zero_width == 0
     language = Language(tree)
@@ -47,28 +47,28 @@ def test_anchors_are_resolved_without_a_trace(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"\bfoo", "a(?!b)", "(?<=a)b", "^(?!a)", "(?<!a)$"])
-def test_assertions_beside_the_ends_of_a_search_say_what_is_there(pattern: str) -> None:
+def test_assertions_at_the_ends_of_a_search_are_absorbed(pattern: str) -> None:
     assert _tree(pattern).zero_width & ZeroWidth.BEHIND == 0
 
 
-def test_a_tree_is_its_passing_and_its_consuming_ways() -> None:
+def test_a_tree_is_the_union_of_its_zero_width_and_consuming_paths() -> None:
     for pattern in ("a?", "(a|^)b?", "(?=a)|b", "(a?b?)*", "a{0,3}", "ab", ""):
         tree = parse_pattern(pattern, Dialect.ECMA, Budget())
-        through, taking = passing(tree, Budget()), consuming(tree, Budget())
+        through, taking = zero_width_paths(tree, Budget()), consuming_paths(tree, Budget())
         assert syntax.is_nothing(taking) or taking.min_length > 0
-        whole = Language(resolved(tree, Budget()))
-        parts = Language(resolved(syntax.alternation([through, taking]), Budget()))
+        whole = Language(resolve_anchors(tree, Budget()))
+        parts = Language(resolve_anchors(syntax.alternation([through, taking]), Budget()))
         assert whole.is_equivalent(parts), pattern
 
 
-def test_an_assertion_may_be_required_only_a_few_times() -> None:
+def test_an_assertion_can_be_required_only_a_few_times() -> None:
     assert compile_regex("(?:a|(?=b)){8}b").accepts("aab")
     with pytest.raises(GrammarError, match="at most 8 times") as caught:
         compile_regex("(?:a|(?=b)){9}b")
     assert caught.value.location == "1:12"
 
 
-def test_assertions_that_say_nothing_are_none() -> None:
+def test_trivial_assertions_are_removed() -> None:
     for is_ahead in (True, False):
         assert syntax.is_empty_text(lookaround(ANY_TEXT, is_ahead=is_ahead, is_negative=False))
         assert syntax.is_nothing(lookaround(ANY_TEXT, is_ahead=is_ahead, is_negative=True))

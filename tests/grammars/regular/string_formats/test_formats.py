@@ -1,4 +1,4 @@
-"""Formats against the published test suite, the stock format checker, and values computed from the calendar."""
+"""Formats, checked against the JSON Schema test suite, the `jsonschema` format checker and the calendar."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _suite_groups() -> list[dict[str, Any]]:
         return [group for group in map(json.loads, lines) if group["keyword"].startswith("format/")]
 
 
-@pytest.mark.skipif(not SUITE.exists(), reason="the published test suite is not beside the checkout")
-def test_the_published_suite_is_met_but_for_encoded_labels() -> None:
+@pytest.mark.skipif(not SUITE.exists(), reason="the published test suite is not next to the checkout")
+def test_the_json_schema_suite_passes_except_for_encoded_labels() -> None:
     num_tests = 0
     for group in _suite_groups():
         language = format_language(group["schema"].get("format", ""))
@@ -50,13 +50,13 @@ def test_the_published_suite_is_met_but_for_encoded_labels() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*FORMATS} - {"time", "date-time", "uri-template", "relative-json-pointer"}))
-def test_samples_pass_the_stock_checker(name: str) -> None:
+def test_samples_pass_the_jsonschema_checker(name: str) -> None:
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     for text in _language(name).samples(random.Random(5), 60):
         assert checker.conforms(text, name), text
 
 
-def test_dates_are_those_of_the_calendar() -> None:
+def test_dates_agree_with_the_calendar() -> None:
     dates = _language("date")
     for year in (1, 4, 100, 400, 1900, 1999, 2000, 2023, 2024, 2100, 9999):
         for month in range(14):
@@ -71,7 +71,7 @@ def test_dates_are_those_of_the_calendar() -> None:
     assert not dates.accepts("2024-1-01")
 
 
-def test_leap_seconds_are_at_the_end_of_a_day_in_utc() -> None:
+def test_leap_seconds_are_at_the_end_of_a_utc_day() -> None:
     times = _language("time")
     rng = random.Random(3)
     for _ in range(300):
@@ -91,7 +91,7 @@ def test_leap_seconds_are_at_the_end_of_a_day_in_utc() -> None:
     assert not _language("date-time").accepts("1990-12-31 15:59:59Z")
 
 
-def test_addresses_are_those_of_the_standard_library() -> None:
+def test_addresses_agree_with_ipaddress() -> None:
     rng = random.Random(11)
     version_6 = _language("ipv6")
     pieces = ["", "0", "1", "ffff", "12345", "g", "1.2.3.4", "1.2.3.256", "01.2.3.4", "ABcd"]
@@ -110,10 +110,10 @@ def test_addresses_are_those_of_the_standard_library() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_is_made_once(name: str) -> None:
+def test_format_languages_are_cached(name: str) -> None:
     assert format_language(name) is _language(name)
 
 
 @pytest.mark.parametrize("name", ["unknown", "int32", "", *CHECKED_FORMATS])
-def test_other_names_have_no_language(name: str) -> None:
+def test_unknown_formats_have_no_language(name: str) -> None:
     assert format_language(name) is None

@@ -1,4 +1,4 @@
-"""Host names against the `idna` package, label by label and together, and against what a language must have in it."""
+"""Host names, checked against the `idna` package by label and as a whole."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ascii_only() -> Language:
 
 
 def is_valid(label: str) -> bool:
-    """What the package says of a label; letters of ASCII may be large."""
+    """Whether `idna` accepts a label; ASCII letters may be in upper case."""
     label = label.lower() if label.isascii() else label
     try:
         encoded = idna.alabel(label)
@@ -43,16 +43,16 @@ def accepts(language: Language, text: str) -> bool:
 
 
 @pytest.mark.parametrize("label", [*A_LABELS, *LABELS])
-def test_labels_are_what_the_package_says(wide: Language, ascii_only: Language, label: str) -> None:
+def test_labels_agree_with_idna(wide: Language, ascii_only: Language, label: str) -> None:
     expected = is_valid(label)
     assert accepts(wide, label) is expected
-    is_reserved = label[2:4] == "--" and not label.lower().startswith("xn")  # which only names in other scripts keep to
+    is_reserved = label[2:4] == "--" and not label.lower().startswith("xn")  # enforced only for U-labels
     assert accepts(ascii_only, label) is (label.isascii() and (expected or is_reserved))
     if expected:
         assert accepts(wide, f"a.{label}") or not label.isascii() or label.lower().startswith("xn--")
 
 
-def test_random_labels_and_their_encodings_are_what_the_package_says(wide: Language, ascii_only: Language) -> None:
+def test_random_labels_and_their_encodings_agree_with_idna(wide: Language, ascii_only: Language) -> None:
     rng = random.Random(3)
     pool = "abz09-·é\u0301üßςאבשلمي١۰日本語ラ・̈\u200c\u200dक्\u0375αЖж"
     num_valid = 0
@@ -67,7 +67,7 @@ def test_random_labels_and_their_encodings_are_what_the_package_says(wide: Langu
     assert num_valid > 300
 
 
-def test_lengths_are_those_of_the_encoded_form(wide: Language) -> None:
+def test_length_limits_apply_to_the_encoded_form(wide: Language) -> None:
     for count in range(1, 64):
         label = "".join(chr(0x4E00 + 37 * i) for i in range(count))
         assert accepts(wide, label) is is_valid(label)
@@ -83,7 +83,7 @@ def test_lengths_are_those_of_the_encoded_form(wide: Language) -> None:
     ("name", "is_allowed"),
     [
         ("שלום.example", True),
-        ("שלום.1example", False),  # beside one from right to left, no label may begin with a digit
+        ("שלום.1example", False),  # next to a right-to-left label, no label may begin with a digit
         ("xn--9dbne9b.1example", False),
         ("xn--9dbne9b.example", True),
         ("日本。example", True),
@@ -95,10 +95,10 @@ def test_lengths_are_those_of_the_encoded_form(wide: Language) -> None:
         ("ab--c.de", False),
     ],
 )
-def test_labels_of_a_name_have_to_go_together(wide: Language, name: str, is_allowed: bool) -> None:
+def test_the_bidi_rule_applies_to_all_labels(wide: Language, name: str, is_allowed: bool) -> None:
     assert accepts(wide, name) is is_allowed
 
 
-def test_text_that_is_not_composed_is_no_label(wide: Language) -> None:
+def test_labels_must_be_in_composed_form(wide: Language) -> None:
     assert accepts(wide, "é")
     assert not accepts(wide, "e\u0301")

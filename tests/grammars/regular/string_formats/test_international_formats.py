@@ -1,4 +1,4 @@
-"""Internationalised names against the `idna` package."""
+"""Internationalized host names, checked against the `idna` package."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _is_name(text: str) -> bool:
     return True
 
 
-def test_permitted_characters_are_those_of_the_tables() -> None:
-    """But for characters that one of the two Unicode versions does not know."""
+def test_permitted_characters_agree_with_idna() -> None:
+    """Except for characters that only one of the two Unicode versions knows."""
     tabulated = {
         code_point
         for pair in idnadata.codepoint_classes["PVALID"]
@@ -82,7 +82,7 @@ def test_permitted_characters_are_those_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize("label", LABELS, ids=ascii)
-def test_labels_are_those_of_idna(names: Language, label: str) -> None:
+def test_labels_agree_with_idna(names: Language, label: str) -> None:
     for text in (label, f"a.{label}", f"{label}。b"):
         expected = _is_name(text) and "xn--" not in text
         assert names.accepts(text) == expected, ascii(text)
@@ -121,7 +121,7 @@ def test_samples_can_be_encoded(names: Language) -> None:
     assert num_names > 200
 
 
-def test_lengths_are_bounded(names: Language) -> None:
+def test_length_limits_are_enforced(names: Language) -> None:
     assert names.accepts("a" * 63)
     assert not names.accepts("a" * 64)
     assert not names.accepts("é" * 60)

@@ -1,4 +1,4 @@
-"""URIs and IRIs: cases from the RFCs, and what tells the two apart."""
+"""URIs and IRIs: examples of the RFCs and their differences."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RELATIVE = ["", "g", "./g", "g/", "/g", "//g", "?y", "g?y", "#s", "g;x=1/../y", 
 
 
 @pytest.mark.parametrize("text", RFC_3986_EXAMPLES)
-def test_identifiers_of_the_rfc_are_all_four_kinds(text: str) -> None:
+def test_uris_of_the_rfc_match_all_four_formats(text: str) -> None:
     for pattern in (URI, URI_REFERENCE, IRI, IRI_REFERENCE):
         assert compile_regex(pattern).accepts(text)
 
 
 @pytest.mark.parametrize("text", RELATIVE)
-def test_relative_references_are_no_identifiers(text: str) -> None:
+def test_relative_references_are_not_uris(text: str) -> None:
     assert compile_regex(URI_REFERENCE).accepts(text)
     assert compile_regex(IRI_REFERENCE).accepts(text)
     assert not compile_regex(URI).accepts(text)
@@ -43,12 +43,12 @@ def test_relative_references_are_no_identifiers(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["http://a b", "http://a/%zz", "1a:b", "http://[::1", "a:[", "http://a:b/", "a\n:b", "a:\\"]
 )
-def test_malformed_identifiers_are_none(text: str) -> None:
+def test_malformed_uris_are_rejected(text: str) -> None:
     for pattern in (URI, IRI):
         assert not compile_regex(pattern).accepts(text)
 
 
-def test_only_iris_go_beyond_ascii_and_private_characters_only_in_queries() -> None:
+def test_only_iris_allow_non_ascii_and_private_use_only_in_queries() -> None:
     assert compile_regex(IRI).accepts("http://é.example/ß?ü#\U0001f600")
     assert not compile_regex(URI).accepts("http://é.example/")
     assert compile_regex(IRI).accepts("http://a/?\ue000")
@@ -64,7 +64,7 @@ def test_a_colon_in_the_first_segment_makes_a_scheme() -> None:
 @pytest.mark.parametrize(
     ("text", "is_address"), [("::", True), ("1::", True), ("1:2:3:4:5:6:7::", True), ("::1:2:3:4:5:6:7:8", False)]
 )
-def test_double_colons_stand_for_at_least_one_group(text: str, is_address: bool) -> None:
+def test_a_double_colon_replaces_at_least_one_group(text: str, is_address: bool) -> None:
     assert compile_regex(IPV6).accepts(text) is is_address
 
 
@@ -80,11 +80,11 @@ def test_double_colons_stand_for_at_least_one_group(text: str, is_address: bool)
         ("{=a}", False),
     ],
 )
-def test_templates_are_those_of_rfc_6570(text: str, is_template: bool) -> None:
+def test_templates_agree_with_rfc_6570(text: str, is_template: bool) -> None:
     assert compile_regex(URI_TEMPLATE).accepts(text) is is_template
 
 
-def test_characters_of_iris_are_those_of_rfc_3987() -> None:
+def test_iri_characters_agree_with_rfc_3987() -> None:
     language = compile_regex(IRI)
     allowed = [
         (0xA0, 0xD7FF),
@@ -97,6 +97,6 @@ def test_characters_of_iris_are_those_of_rfc_3987() -> None:
     for first, last in allowed:
         assert language.accepts(f"a:{chr(first)}")
         assert language.accepts(f"a:{chr(last)}")
-        if last != 0xD7FF:  # a surrogate is behind it
+        if last != 0xD7FF:  # followed by surrogates
             assert not language.accepts(f"a:{chr(last + 1)}")
         assert not language.accepts(f"a:{chr(first - 1)}") or first == 0x10000
