@@ -35,7 +35,7 @@ from rtlang.contract.target import Target
 from rtlang.lang.execution.result import Result
 from rtlang.lang.program import Program
 from rtlang.model import system_resources
-from rtlang_grammars.spec import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 
 PIPED_WIDTH = 100
 CHECK_SCHEMA = {
@@ -287,7 +287,7 @@ def check(settings: dict[str, Any]) -> None:
             f"memory      weights need {system_resources.show_bytes(needed)}, {system_resources.show_bytes(free)} available"
         )
         if config.grammar_backend == "rtlang":
-            seconds = import_module("rtlang_grammars.warm_up").warm_up()
+            seconds = import_module("rtlang_grammars.api.precompile").precompile()
             typer.echo(f"grammars    native backend, code compiled in {seconds:.1f} s (cached on disk)")
         with _started(config) as runtime:
             dtype = str(loader.pick_dtype(config.dtype, config.device)).removeprefix("torch.")

@@ -162,7 +162,8 @@ def needlessly_inside_function(found: Import) -> bool:
     may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.columns"
     # Of use only to programs with schemas, and as slow to import as all else that a client needs.
     may_be |= (
-        is_within(found.target, "rtlang_grammars.value_checks") and found.importer == "rtlang.lang.output_types.types"
+        is_within(found.target, "rtlang_grammars.schema.value_checks")
+        and found.importer == "rtlang.lang.output_types.types"
     )
     return found.is_inside_function and not may_be
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import NamedTuple
 
 PROGRAM = "examples/character.py:character"
-COMPILE_ALL = ("-c", "from rtlang_grammars.warm_up import warm_up; warm_up()")
+COMPILE_ALL = ("-c", "from rtlang_grammars.api.precompile import precompile; precompile()")
 
 
 class Times(NamedTuple):

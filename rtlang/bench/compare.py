@@ -33,8 +33,7 @@ from rtlang.model.loading.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.system_resources import num_cores
 from rtlang.runtime.runtime import Runtime
-from rtlang_grammars.backends import create_backend
-from rtlang_grammars.spec import CompiledGrammar
+from rtlang_grammars import CompiledGrammar, create_backend
 
 QUICK_BUDGET_S = 150.0
 NUM_AGREEMENT_GRAPHS = 8

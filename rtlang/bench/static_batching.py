@@ -22,7 +22,7 @@ from rtlang.bench.measure import Measurement, OutputKey
 from rtlang.bench.workloads import Encoder, generations
 from rtlang.contract.graph import Generate, Node, RequestGraph, Text, dependencies
 from rtlang.contract.params import Constraint
-from rtlang_grammars.spec import CompiledGrammar, GrammarMatcher
+from rtlang_grammars import CompiledGrammar, GrammarMatcher
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

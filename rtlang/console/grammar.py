@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rtlang.console.source import CommandError
 from rtlang.contract.config import RuntimeConfig
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError, JsonStyle
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, JsonStyle, Vocabulary
 
 MAX_LINES = 40
 """Report lines shown by default."""
@@ -33,7 +32,7 @@ def check_grammar(
         CommandError: the file cannot be read or the constraint cannot be compiled; gives the location.
         RtlangError: the model's tokenizer cannot be loaded.
     """
-    inspection = import_module("rtlang_grammars.inspection")
+    inspection = import_module("rtlang_grammars.api.inspection")
     try:
         found = inspection.read_constraint(file, kind)
         constraint = Constraint(found.kind, found.source, style)
@@ -60,7 +59,7 @@ def check_grammar(
 
 
 def _report_lines(report: object, shows_all: bool) -> Iterator[str]:
-    status = import_module("rtlang_grammars.schema.report").KeywordStatus
+    status = import_module("rtlang_grammars.schema.reading.report").KeywordStatus
     entries = list(report.entries)  # type: ignore[attr-defined]
     counts = {each: sum(entry.status is each for entry in entries) for each in status}
     yield f"keywords    {report.dialect}: " + ", ".join(f"{count} {each}" for each, count in counts.items())  # type: ignore[attr-defined]

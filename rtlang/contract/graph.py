@@ -15,7 +15,7 @@ import msgpack
 
 from rtlang.contract.errors import GraphError, ParameterError
 from rtlang.contract.params import Constraint, SamplingParams, SelectMethod
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars import GrammarError
 
 MAX_NODES = 20_000
 MAX_SELECT_CHOICES = 1_024

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from rtlang.contract.errors import ParameterError
-from rtlang_grammars.spec import Constraint, ConstraintKind
+from rtlang_grammars import Constraint, ConstraintKind
 
 __all__ = ["Constraint", "ConstraintKind", "FinishReason", "SamplingParams", "SelectMethod", "Usage"]
 

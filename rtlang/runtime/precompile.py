@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rtlang.contract.config import RuntimeConfig
-from rtlang_grammars import warm_up
+from rtlang_grammars.api import precompile
 
 CPU_CODE = ("rtlang_kernels.cpu.ahead",)
 
@@ -14,4 +14,4 @@ def start_background_compile(config: RuntimeConfig) -> None:
     Call this before importing torch, which takes seconds as well.
     """
     if config.grammar_backend == "rtlang":
-        warm_up.begin(CPU_CODE if config.device == "cpu" else ())
+        precompile.start_background_compile(CPU_CODE if config.device == "cpu" else ())

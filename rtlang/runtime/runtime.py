@@ -40,7 +40,7 @@ from rtlang.runtime.graph_run import GraphRun, RunOptions, notify
 from rtlang.runtime.loop import EngineLoop
 from rtlang.runtime.process_settings import loading
 from rtlang.runtime.telemetry import Telemetry, counters
-from rtlang_grammars.schema.report import Report
+from rtlang_grammars import Report
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as HubTokenizer
 from rtlang.bench.static_batching import Member, StaticBatching
 from rtlang.contract.graph import Generate, Ref, RequestGraph, Text
 from rtlang.contract.params import Constraint, SamplingParams
-from rtlang_grammars.spec import CompiledGrammar
+from rtlang_grammars import CompiledGrammar
 from tests.support.tiny_models import BOS_TOKEN_ID, make_checkpoint
 
 

@@ -28,7 +28,7 @@ from rtlang.contract.graph import (
     nodes_to_plain,
 )
 from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams, SelectMethod
-from rtlang_grammars.spec import JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import JsonStyle, PropertyOrder, Whitespace
 
 PARAMS = SamplingParams()
 MANY = SamplingParams(n=3)

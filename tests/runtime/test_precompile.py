@@ -19,7 +19,7 @@ FIRST_RUN = """
 import json, os, signal, subprocess, sys, time
 sys.path[:0] = {paths}
 import rtlang as rt
-from rtlang_grammars.machine import compiled
+from rtlang_grammars.machine.native import native_code as compiled
 
 class Popen(subprocess.Popen):
     def __init__(self, *args, **options):
@@ -74,7 +74,7 @@ def test_what_is_compiled_ahead_is_what_is_used(
     settings: dict[str, Any], expected: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[object] = []
-    monkeypatch.setattr(precompile.warm_up, "begin", begun.append)
+    monkeypatch.setattr(precompile.precompile, "start_background_compile", begun.append)
     precompile.start_background_compile(RuntimeConfig(**settings))
     assert begun == expected
 

@@ -16,11 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from rtlang_grammars.engine_backend import EngineBackend, EngineGrammar
-from rtlang_grammars.machine.engine import Engine
-from rtlang_grammars.schema.options import SchemaOptions
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Vocabulary
+from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.schema.reading.options import SchemaOptions
 from tests.support.json_spellings import spelled
 from tests.support.mask_oracle import MaskOracle, vocabulary_of
 from tests.support.random_grammars import LETTERS, lark_accepts, lark_grammars, lark_parser
@@ -37,9 +36,9 @@ class Kit:
     def __init__(self, texts: list[bytes]) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(texts, random.Random(2))
         options = SchemaOptions(default_dialect="2020-12")
-        self.backend = EngineBackend(Engine(self.vocabulary), schema_options=options, allow_checked=True)
+        self.backend = RtlangBackend(VocabularyIndex(self.vocabulary), schema_options=options, allow_checked=True)
 
-    def compile(self, kind: ConstraintKind, source: str) -> EngineGrammar | str:
+    def compile(self, kind: ConstraintKind, source: str) -> RtlangGrammar | str:
         """The compiled constraint, or why it is refused."""
         try:
             return self.backend.compile(Constraint(kind, source))

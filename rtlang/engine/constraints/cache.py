@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes
 from rtlang.engine.daemon_pool import Timer
-from rtlang_grammars.spec import CompiledGrammar
-from rtlang_grammars.spelling import ClosingPath
+from rtlang_grammars import CompiledGrammar, CompletionPath
 
 
 @dataclass(slots=True)
@@ -27,7 +26,7 @@ class CacheEntry:
     size_bytes: int
     source_bytes: int
     grammar: CompiledGrammar | None = None
-    path: ClosingPath | None = None
+    path: CompletionPath | None = None
     error: ConstraintError | None = None
     is_invalid: bool = False
     mask_times: MaskTimes = field(default_factory=MaskTimes)

@@ -24,15 +24,19 @@ from rtlang.contract.metrics import Metrics
 from rtlang.engine.constraints.cache import CacheEntry, PendingCompile
 from rtlang.engine.constraints.session import ConstraintSession, as_constraint_error
 from rtlang.engine.daemon_pool import DaemonPool, Timer, start_timer
-from rtlang_grammars import warm_up
-from rtlang_grammars.backends import create_backend
-from rtlang_grammars.budget import BudgetKeeper
-from rtlang_grammars.canonical import canonical
-from rtlang_grammars.closing import CompletionSearch
-from rtlang_grammars.engine_backend import EngineGrammar
-from rtlang_grammars.grammar_store import GrammarStore
-from rtlang_grammars.spec import Constraint, GrammarBackend, GrammarError
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars import (
+    CompletionSearch,
+    Constraint,
+    GrammarBackend,
+    GrammarError,
+    GrammarStore,
+    TokenBudget,
+    Vocabulary,
+    create_backend,
+)
+from rtlang_grammars.api import precompile
+from rtlang_grammars.api.rtlang_backend import RtlangGrammar
+from rtlang_grammars.spec.canonical_json import canonical
 
 _SEARCH_LIMIT = 4096
 """Maximum length in tokens of the completion path searched at compile time."""
@@ -198,7 +202,7 @@ class ConstraintCompiler:
     # -- on the compile threads
 
     def _compile(self, constraint: Constraint) -> None:
-        if self._config.grammar_backend == "rtlang" and not warm_up.is_ready(
+        if self._config.grammar_backend == "rtlang" and not precompile.is_ready(
             self._vocab_size,
             constraint,
             lambda: self._submit(self._compile_pool, lambda: self._compile(constraint)),  # lets other threads run first
@@ -297,9 +301,9 @@ class ConstraintCompiler:
             if path is None:
                 raise BudgetError(max_tokens, None if compiled.path is None else compiled.path.cost())
             compiled.path = path
-        keeper, ends = BudgetKeeper(search, path), search.vocabulary.eos_token_ids
+        keeper, ends = TokenBudget(search, path), search.vocabulary.eos_token_ids
         grammar = compiled.grammar
-        check, report = (grammar.value_check, grammar.report) if isinstance(grammar, EngineGrammar) else (None, None)
+        check, report = (grammar.value_check, grammar.report) if isinstance(grammar, RtlangGrammar) else (None, None)
         return ConstraintSession(
             matcher, keeper, ends, compiled.invalidate, check, report, mask_times=compiled.mask_times
         )

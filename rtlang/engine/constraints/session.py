@@ -10,10 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
-from rtlang_grammars.budget import BudgetKeeper
-from rtlang_grammars.schema.report import Report
-from rtlang_grammars.spec import GrammarError, GrammarMatcher
-from rtlang_grammars.value_checks import ValueCheck
+from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
 
 SLOW_FILL_S = 0.05
 """CPU time in seconds above which a mask counts as slow; later masks are then made outside the steps."""
@@ -65,7 +62,7 @@ class ConstraintSession:
     def __init__(
         self,
         matcher: GrammarMatcher,
-        keeper: BudgetKeeper,
+        keeper: TokenBudget,
         end_token_ids: frozenset[int],
         on_failure: Callable[[], None],
         value_check: ValueCheck | None = None,

@@ -16,8 +16,7 @@ from rtlang.contract.errors import ConstraintError, EngineDeadError, InvalidValu
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.daemon_pool import DaemonPool
 from rtlang.engine.request import Request, RequestOutput
-from rtlang_grammars.spec import GrammarError
-from rtlang_grammars.value_checks import ValueCheck
+from rtlang_grammars import GrammarError, ValueCheck
 
 _SEED_STEP = 0x9E3779B97F4A7C15
 _NUM_THREADS = 2

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import structures
-from rtlang_grammars.spec import GrammarError, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars.spec import structures
 
 
 def json_text(

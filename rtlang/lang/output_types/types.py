@@ -28,8 +28,8 @@ from rtlang.contract.errors import ParameterError, ValueParseError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.date_patterns import DATE, TIME
 from rtlang.lang.output_types.pydantic_schema import generator
-from rtlang_grammars.lark_library import LIBRARY, library_constraint
-from rtlang_grammars.spec import GrammarError
+from rtlang_grammars import GrammarError, library_constraint
+from rtlang_grammars.context_free.lark_library import LIBRARY
 
 _INTEGER = "-?(0|[1-9][0-9]*)"
 _NUMBER = rf"{_INTEGER}(\.[0-9]+)?"
@@ -274,7 +274,7 @@ def _json_constraint(schema: object) -> Constraint:
 
 def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
     """The value of JSON text, checked against a schema as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
-    from rtlang_grammars.value_checks import value_check
+    from rtlang_grammars.schema.value_checks import value_check
 
     value = json.loads(text, parse_constant=_refuse_constant)
     try:

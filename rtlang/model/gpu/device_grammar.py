@@ -17,9 +17,9 @@ from torch import Tensor
 from rtlang.contract.step import Row
 from rtlang.model.gpu.accelerator import Accelerator
 from rtlang.model.gpu.device_sampler import Masks
+from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Automaton, Walk
-from rtlang_grammars.machine.trie import MAX_TOKEN_BYTES
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars.machine.token_index.token_trie import MAX_TOKEN_BYTES
 
 
 class DeviceGrammars:

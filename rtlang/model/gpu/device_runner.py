@@ -35,8 +35,8 @@ from rtlang.model.gpu.device_sampler import Masks, PendingSample, launch_logprob
 from rtlang.model.loading.loader import load_model
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Walk
-from rtlang_grammars.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 

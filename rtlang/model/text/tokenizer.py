@@ -22,7 +22,7 @@ import tokenizers
 from rtlang.contract.errors import ModelLoadError
 from rtlang.model.text.chat import ChatFraming
 from rtlang.model.text.token_bytes import UnsupportedDecoderError, token_bytes_of
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars import Vocabulary
 
 _PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
 """Texts that must survive encoding and decoding as a continuation; checked at load time."""

@@ -20,10 +20,8 @@ from rtlang.contract.errors import BudgetError, ConfigError, ConstraintError, Ov
 from rtlang.contract.metrics import Metrics
 from rtlang.engine.constraints import compiler as compiler_module
 from rtlang.engine.constraints.compiler import MAX_LATE, ConstraintCompiler, ConstraintSession
-from rtlang_grammars.engine_backend import EngineBackend
-from rtlang_grammars.grammar_store import GrammarStore
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
-from rtlang_grammars.vocabulary import Vocabulary
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, GrammarStore, Vocabulary
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from tests.support.vocabularies import allowed_ids, small_vocabulary
 from tests.support.waiting import wait_until
 
@@ -430,7 +428,7 @@ def test_what_was_kept_on_disk_is_found_by_the_next_compiler(tmp_path: Path, mon
         texts.append(generate(session, 60, random.Random(7)))
         jsonschema.validate(json.loads(texts[-1]), SCHEMA)
         backend, _ = compiler._make_backend()
-        assert isinstance(backend, EngineBackend)
+        assert isinstance(backend, RtlangBackend)
         assert backend.store is not None
         backend.store.flush()
         assert backend.store.counts.hits == attempt

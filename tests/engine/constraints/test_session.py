@@ -10,10 +10,7 @@ import pytest
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error
-from rtlang_grammars.backends import create_backend
-from rtlang_grammars.budget import BudgetKeeper
-from rtlang_grammars.closing import CompletionSearch
-from rtlang_grammars.spec import Constraint, ConstraintKind, GrammarError
+from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, TokenBudget, create_backend
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -28,7 +25,7 @@ def session_of(
     path = search.find(matcher, max_tokens)
     assert path is not None
     return ConstraintSession(
-        matcher, BudgetKeeper(search, path), vocabulary.eos_token_ids, lambda: None, mask_times=mask_times
+        matcher, TokenBudget(search, path), vocabulary.eos_token_ids, lambda: None, mask_times=mask_times
     )
 
 

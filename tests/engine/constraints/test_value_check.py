@@ -14,7 +14,8 @@ from rtlang.contract.errors import AbortedError, ConstraintError, EngineDeadErro
 from rtlang.contract.params import FinishReason, SamplingParams
 from rtlang.engine.constraints.value_check import ValueChecker
 from rtlang.engine.request import RequestOutput
-from rtlang_grammars.value_checks import ValueCheck, value_check
+from rtlang_grammars import ValueCheck
+from rtlang_grammars.schema.value_checks import value_check
 
 UNIQUE = value_check({"type": "array", "uniqueItems": True})
 

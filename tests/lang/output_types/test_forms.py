@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.output_types.types import output_type
-from rtlang_grammars.spec import JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import JsonStyle, PropertyOrder, Whitespace
 
 
 class Point(BaseModel):
