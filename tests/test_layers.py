@@ -63,6 +63,7 @@ MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "typing_extensions",
     "huggingface_hub",
     "lark",
+    "tokenizers",
     "flashinfer",
 }
 
@@ -192,7 +193,7 @@ def test_parts_only_import_parts_listed_before_them() -> None:
 def test_imports_make_no_circle() -> None:
     arrows: dict[str, set[str]] = {name: set() for name in modules()}
     for found in all_imports():
-        if found.target in arrows and not found.is_for_types:
+        if found.target in arrows and found.target != found.importer:
             arrows[found.importer].add(found.target)
     while sources := {
         name for name, targets in arrows.items() if not targets
@@ -206,7 +207,11 @@ def test_imports_make_no_circle() -> None:
 
 def test_package_files_hold_a_docstring_only() -> None:
     for name, path in modules().items():
-        if path.name == "__init__.py" and name not in ("rtlang", "rtlang.model"):  # rtlang.model prepares for torch
+        if path.name == "__init__.py" and name not in (
+            "rtlang",
+            "rtlang.model",  # prepares for torch
+            "rtlang_grammars",
+        ):
             body = ast.parse(path.read_text(encoding="utf-8")).body
             assert len(body) == 1, f"{name}/__init__.py holds more than a docstring"
             assert isinstance(body[0], ast.Expr)

@@ -18,10 +18,6 @@ LINE_BUDGET = 600  # aim below 400; more only where a cut would split the idea
 
 # Sources whose tests are not in a file of their name, and where they are instead.
 TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
-    "grammars/rtlang_grammars/bench_pathological.py": (
-        "tests/grammars/benchmarks/test_pathological.py",
-        "its inputs are what is tested there, its table besides",
-    ),
     "grammars/rtlang_grammars/adapters/peer_matcher.py": (
         "tests/grammars/adapters/test_outlines_backend.py",
         "what the adapters share; tested through each of them",
@@ -130,11 +126,29 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
     "grammars/rtlang_grammars/context_free": "tests/grammars/context_free/test_lark_reader.py",
-    "grammars/rtlang_grammars/machine": "tests/grammars/machine/test_machine.py",
-    "grammars/rtlang_grammars/schema": "tests/grammars/schema/test_compiler.py",
+    **{
+        f"grammars/rtlang_grammars/{folder}": "tests/grammars/machine/test_machine.py"
+        for folder in ("machine", "machine/automaton", "machine/native", "machine/token_index")
+    },
+    **{
+        f"grammars/rtlang_grammars/{folder}": "tests/grammars/api/test_rtlang_backend.py"
+        for folder in ("lowering", "lowering/grammars", "lowering/json_shapes", "lowering/languages", "spec")
+    },
+    **{
+        f"grammars/rtlang_grammars/schema/{folder}": "tests/grammars/schema/test_compiler.py"
+        for folder in ("keywords", "normal_form", "reading", "shape_graph")
+    },
 }
 # Test files about data that lies beside the sources.
-TESTED_DATA = {"tests/tiny/test_tiny.py": "rtlang/tiny"}
+TESTED_DATA = {
+    "tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny",
+    "tests/grammars/test_readme.py": "grammars/README.md",
+    "tests/grammars/test_layers.py": "grammars/rtlang_grammars",
+    **{
+        f"tests/grammars/benchmarks/test_{name}.py": f"grammars/benchmarks/rtlang_grammars_bench/{name}.py"
+        for name in ("conformance", "keyword_table", "memory", "pathological", "speed")
+    },
+}
 # Folders of tests about more than one source file.
 WIDER_TESTS = ("system", "conformance", "docs")
 

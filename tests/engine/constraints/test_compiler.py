@@ -259,7 +259,7 @@ def test_what_waits_for_the_code_holds_up_nothing_and_has_all_its_time(
             calls.append(when_done)
         return constraint not in waiting
 
-    monkeypatch.setattr(compiler_module.warm_up, "is_ready", is_ready)
+    monkeypatch.setattr(compiler_module.precompile, "is_ready", is_ready)
     compiler, timers = make(manual, is_ready=False)
     futures = [compiler.session(source, 60) for source in (WORD, JSON, WORD)]
     manual.run()
