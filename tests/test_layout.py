@@ -141,7 +141,7 @@ TESTED_WHOLE = {
 }
 # Test files about data that lies beside the sources.
 TESTED_DATA = {
-    "tests/model/embedded/test_tiny.py": "rtlang/model/embedded/tiny",
+    "tests/tiny/test_tiny.py": "rtlang/tiny",
     "tests/grammars/test_readme.py": "grammars/README.md",
     "tests/grammars/test_layers.py": "grammars/rtlang_grammars",
     **{
