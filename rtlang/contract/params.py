@@ -1,11 +1,12 @@
-"""What a caller may ask of one generation, and what is reported about it.
+"""Sampling parameters of a generation, and its finish reason and token usage.
 
-`SamplingParams` is frozen, plain data and validates itself once, at the edge; the engine trusts it afterwards. The names and
-meanings of the options are the field's usual ones.
+`SamplingParams` is frozen, plain data that normalizes and validates itself on construction; the engine does not check it again.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -21,6 +22,7 @@ MAX_STOPS = 32
 MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
 MAX_DEADLINE_S = 1e9
+_NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options given in several forms
 
 
 class FinishReason(StrEnum):
@@ -33,38 +35,38 @@ class FinishReason(StrEnum):
 
 
 class SelectMethod(StrEnum):
-    """How `select` compares its choices (all from the model's log-probabilities of their tokens)."""
+    """How `select` compares choices by the log-probabilities of their tokens."""
 
     TOKEN_LENGTH_NORMALIZED = "token_length_normalized"  # mean log-probability per token
-    GREEDY_TOKEN_SELECTION = "greedy_token_selection"  # token by token, the likelier token wins
+    GREEDY_TOKEN_SELECTION = "greedy_token_selection"  # token by token, the more likely token wins
     UNCONDITIONAL_LIKELIHOOD_NORMALIZED = "unconditional_likelihood_normalized"  # minus the likelihood without prompt
     FULL_LIKELIHOOD = "full_likelihood"  # summed log-probability
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Options of one `gen`.
+    """Options of one generation. Lists are accepted wherever tuples are declared, and normalized.
 
     Attributes:
-        max_tokens: most tokens to generate.
-        min_tokens: end tokens and stops are held back until so many tokens are there.
-        stop: strings that end the text; they are not part of it. A constrained text ends by its constraint alone: no stop applies to it.
-        stop_token_ids: tokens that end the text, besides the model's own end tokens; not part of it.
-        stop_regex: patterns (Python `re`) that end the text where they first match; the match is not part of it.
-        temperature: 0 takes the most likely token; otherwise logits are divided by it. Default 0, so that programs repeat.
-        top_k: draw from the k most likely tokens only; 0 means all.
-        top_p: then from the smallest set whose probability reaches top_p.
-        min_p: then from tokens at least min_p times as likely as the likeliest.
-        presence_penalty, frequency_penalty: subtracted from logits of tokens already generated (once; per occurrence).
-        repetition_penalty: logits of tokens in prompt or output are divided (positive) or multiplied (negative) by it.
-        logit_bias: pairs (token id, added to its logit).
-        seed: of the noise; None draws one. Same seed, same text, whatever else runs.
-        n: how many independent texts.
-        logprobs: report the log-probability of each generated token and of that many most likely ones; None reports none.
+        max_tokens: maximum number of tokens to generate.
+        min_tokens: end tokens and stops are ignored before this number of tokens.
+        stop: a string, or strings, that end the text and are not part of it. Constrained text ignores stops: its constraint ends it.
+        stop_token_ids: tokens that end the text, in addition to the model's end tokens; not part of it.
+        stop_regex: a pattern, or patterns (Python `re`), that end the text at their first match, which is not part of it.
+        temperature: logits are divided by it; 0 (the default, for reproducible programs) takes the most likely token.
+        top_k: sample from the k most likely tokens only; 0 means all.
+        top_p: then from the smallest set of tokens whose probability reaches top_p.
+        min_p: then from tokens at least min_p times as likely as the most likely one.
+        presence_penalty, frequency_penalty: subtracted from the logits of generated tokens (once; per occurrence).
+        repetition_penalty: positive logits of tokens in prompt or output are divided by it, negative ones multiplied.
+        logit_bias: pairs (token id, bias added to its logit), or a mapping.
+        seed: seed of the sampling noise; None chooses one at random. The same seed gives the same text, whatever else runs.
+        n: number of independent texts.
+        logprobs: report the log-probability of each generated token and of this many most likely tokens; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
-        ignore_eos: the model's end tokens are ordinary tokens.
-        max_retries: how often a constrained text is generated again that fails what its constraint leaves to be checked (for temperature 0
-            then at temperature 1, as the same text would come again). Its text is shown only when it is valid.
+        ignore_eos: treat the model's end tokens as ordinary tokens.
+        max_retries: number of times an invalid value is generated again, if its constraint has keywords that masks do not enforce (at
+            temperature 1 if the temperature is 0, which would repeat the same text). Such text is streamed only once it is valid.
     """
 
     max_tokens: int = 128
@@ -88,10 +90,17 @@ class SamplingParams:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
+        for name in _NORMALIZED:
+            object.__setattr__(self, name, normalized_option(name, getattr(self, name)))
         _check_int("max_tokens", self.max_tokens, 1, 1 << 24)
         _check_int("min_tokens", self.min_tokens, 0, self.max_tokens)
         _check_strings("stop", self.stop)
         _check_strings("stop_regex", self.stop_regex)
+        for pattern in self.stop_regex:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ParameterError("stop_regex", pattern, f"a pattern of Python's re is allowed: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
         _check_float("temperature", self.temperature, 0.0, 100.0)
         _check_int("top_k", self.top_k, 0, 1 << 31)
@@ -118,7 +127,7 @@ class SamplingParams:
             raise ParameterError("ignore_eos", self.ignore_eos, "true or false is allowed")
 
     def to_plain(self) -> dict[str, Any]:
-        """Only the fields that differ from their default, as lists and scalars."""
+        """The fields that differ from their defaults, as lists and scalars."""
         plain: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -133,13 +142,15 @@ class SamplingParams:
         """The inverse of `to_plain`.
 
         Raises:
-            ParameterError: an unknown field, or a value of the wrong type or range; names it.
+            ParameterError: a field is unknown, or its value has the wrong type or range; names the field.
         """
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {}
         for name, value in plain.items():
             if name not in known:
-                raise ParameterError(str(name), value, f"unknown option; known are {', '.join(sorted(known))}")
+                raise ParameterError(str(name), value, f"unknown option; allowed are {', '.join(sorted(known))}")
+            if name in _NORMALIZED and not isinstance(value, list):
+                raise ParameterError(name, value, "a list is allowed")
             if isinstance(value, list):
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
             values[name] = value
@@ -148,7 +159,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens spent. `cached_tokens` of the prompt tokens came from the prefix cache."""
+    """Token counts. `cached_tokens` is the part of the prompt tokens taken from the prefix cache."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -166,7 +177,7 @@ def check_run_options(priority: object, deadline_s: object) -> None:
     """Check the options of a whole run.
 
     Raises:
-        ParameterError: the priority is no integer of a moderate size, or the deadline no positive number of seconds (or None).
+        ParameterError: `priority` or `deadline_s` is invalid.
     """
     _check_int("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
     if deadline_s is None:
@@ -176,8 +187,29 @@ def check_run_options(priority: object, deadline_s: object) -> None:
 
 
 def seconds_left(deadline_s: float) -> float:
-    """A deadline as a moderate number of seconds: one in the far future is as good as any other."""
+    """A deadline in seconds, limited to `MAX_DEADLINE_S`."""
     return float(min(deadline_s, MAX_DEADLINE_S))
+
+
+def normalized_option(name: str, value: Any) -> Any:
+    """The canonical form of an option that may be given in several forms; other options and invalid values are returned unchanged.
+
+    Strings and patterns become tuples of one, iterables become tuples, and a mapping of token ids to biases becomes pairs.
+    """
+    if name not in _NORMALIZED or value is None:
+        return value
+    if name in ("stop", "stop_regex") and isinstance(value, (str, re.Pattern)):
+        value = (value,)
+    if name == "logit_bias" and isinstance(value, Mapping):
+        value = value.items()
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return value
+    items = tuple(value)
+    if name == "stop_regex":
+        return tuple(item.pattern if isinstance(item, re.Pattern) else item for item in items)
+    if name == "logit_bias":
+        return tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in items)
+    return items
 
 
 def _check_int(name: str, value: object, low: int, high: int) -> None:
@@ -188,8 +220,8 @@ def _check_int(name: str, value: object, low: int, high: int) -> None:
 def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False) -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
     if not good or (open_low and value == low):
-        over = "over" if open_low else "from"
-        raise ParameterError(name, value, f"a number {over} {low:g} to {high:g} is allowed")
+        lower = "above" if open_low else "from"
+        raise ParameterError(name, value, f"a number {lower} {low:g} to {high:g} is allowed")
 
 
 def _check_strings(name: str, value: object) -> None:

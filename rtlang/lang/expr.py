@@ -1,8 +1,8 @@
-"""Expressions: what can be appended to a state.
+"""Expressions that can be appended to a state.
 
-`text`, `gen`, `select` and the roles make immutable expressions; `+` puts them in a row. Nothing is recorded until a state takes one
-(`s += ...`), so an expression may be made anywhere and used many times. Pieces of text are checked where they are given, and an error
-names the argument and the line.
+`text`, `gen`, `select` and the roles create immutable expressions; `+` concatenates them. Nothing is recorded until an expression is added
+to a state (`s += ...`), so it can be created anywhere and reused. Arguments are checked immediately, and errors name the argument and the
+line.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
-from rtlang.contract.params import SamplingParams, SelectMethod
+from rtlang.contract.params import SamplingParams, SelectMethod, normalized_option
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
 Sampling = SamplingParams
-"""Options of generations, under the name that programs use."""
+"""Sampling parameters, under the name used in programs."""
 
 
 class Expr:
-    """Something that can be appended to a state; `a + b` is both, one after the other. Text and values may stand on either side."""
+    """An expression that can be appended to a state; `a + b` is their concatenation. Either side may be text or a value."""
 
     __slots__ = ()
     _rt_is_expression = True
@@ -72,7 +72,7 @@ class Role(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Series(Expr):
-    """Expressions in a row."""
+    """A sequence of expressions."""
 
     items: tuple[Expr, ...]
 
@@ -82,10 +82,10 @@ def _items(expr: Expr) -> tuple[Expr, ...]:
 
 
 def as_expr(item: object, where: str) -> Expr:
-    """`item` as an expression.
+    """Convert `item` to an expression.
 
     Raises:
-        TraceError: it is no text, number, value or expression; says where it was given.
+        TraceError: it is not text, a number, a value or an expression; names where it was given.
     """
     if isinstance(item, Expr):
         return item
@@ -121,7 +121,7 @@ def text(*pieces: object) -> Expr:
     """Text made of strings, numbers, generated values and other expressions, without separators.
 
     Raises:
-        TraceError: a piece is None or something else that is no text; names the argument.
+        TraceError: an argument is None or cannot be converted to text; names the argument.
     """
     return Series(_content("text", pieces))
 
@@ -132,22 +132,22 @@ def _role(role: str, pieces: tuple[object, ...]) -> Expr:
 
 
 def system(*pieces: object) -> Expr:
-    """A system message; pieces as for `text`."""
+    """A system message; arguments as for `text`."""
     return _role("system", pieces)
 
 
 def user(*pieces: object) -> Expr:
-    """A user message; pieces as for `text`."""
+    """A user message; arguments as for `text`."""
     return _role("user", pieces)
 
 
 def assistant(*pieces: object) -> Expr:
-    """An assistant message; pieces as for `text`, generations among them."""
+    """An assistant message; arguments as for `text`, including generations."""
     return _role("assistant", pieces)
 
 
 def tool(*pieces: object) -> Expr:
-    """A message with a tool's result; pieces as for `text`."""
+    """A tool message with a tool's result; arguments as for `text`."""
     return _role("tool", pieces)
 
 
@@ -180,24 +180,24 @@ def gen(
     ignore_eos: bool | None = None,
     max_retries: int | None = None,
 ) -> Expr:
-    """Generate text, under `name` if one is given.
+    """Generate text and store it as variable `name`, if given.
 
     Args:
-        type, schema, regex, choices, grammar: at most one; holds the text to a form and makes the value (see
+        type, schema, regex, choices, grammar: at most one; constrains the text and determines the type of the value (see
             `rtlang.lang.output_types.types.output_type`).
-        params: options as `rt.Sampling`; those given beside it come first, those of the run (`run(params=...)`) do not apply.
-        n: with more than one, the value is a list; the sequence goes on from before the generation.
+        params: an `rt.Sampling`, used instead of the run's (`run(params=...)`); options given here override it.
+        n: if more than 1, the value is a list, and the sequence continues from before the generation.
         others: as in `rt.Sampling`.
     Raises:
-        ParameterError: the output type or an option is wrong; names it.
+        ParameterError: the output type or an option is invalid; names it.
         TraceError: the name is not a non-empty string.
     """
     options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "min_tokens": min_tokens,
-        "stop": _tuple(stop, str),
-        "stop_token_ids": _tuple(stop_token_ids),
-        "stop_regex": _patterns(stop_regex),
+        "stop": stop,
+        "stop_token_ids": stop_token_ids,
+        "stop_regex": stop_regex,
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,
@@ -205,7 +205,7 @@ def gen(
         "presence_penalty": presence_penalty,
         "frequency_penalty": frequency_penalty,
         "repetition_penalty": repetition_penalty,
-        "logit_bias": _biases(logit_bias),
+        "logit_bias": logit_bias,
         "seed": seed,
         "n": n,
         "logprobs": logprobs,
@@ -216,19 +216,21 @@ def gen(
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "rt.Sampling(...) is allowed")
     kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
-    return Gen(_name(name, "gen"), kind, params, {key: value for key, value in options.items() if value is not None})
+    given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
+    SamplingParams(**{key: value for key, value in given.items() if key != "min_tokens"})  # errors name the option here
+    return Gen(_name(name, "gen"), kind, params, given)
 
 
 def select(
     name: str | None, choices: Iterable[object], *, method: SelectMethod | str = SelectMethod.TOKEN_LENGTH_NORMALIZED
 ) -> Expr:
-    """Append the one of `choices` that the model finds likeliest; the probabilities of all are in `s.meta(name)`.
+    """Append the most likely of `choices`; `s.meta(name)` has the probabilities of all.
 
     Args:
-        choices: texts or numbers, or an Enum class; the value is the chosen item.
-        method: how choices are compared, a `SelectMethod` or its name.
+        choices: strings or numbers, or an Enum class; the value is the chosen item.
+        method: a `SelectMethod` or its name.
     Raises:
-        ParameterError: a choice or the method is wrong; names it.
+        ParameterError: a choice or the method is invalid; names it.
         TraceError: the name is not a non-empty string.
     """
     try:
@@ -249,32 +251,3 @@ def _name(name: object, function: str) -> str | None:
 
 def _real_items(items: Any) -> Any:
     return [real(item) for item in items] if isinstance(items, (list, tuple)) else real(items)
-
-
-def _tuple(items: Any, single: type | None = None) -> Any:
-    if items is None or isinstance(items, tuple):
-        return items
-    if single is not None and isinstance(items, single):
-        return (items,)
-    return tuple(items) if isinstance(items, Iterable) and not isinstance(items, (str, bytes)) else items
-
-
-def _patterns(given: Any) -> Any:
-    listed = _tuple(given, str) if not isinstance(given, re.Pattern) else (given,)
-    if not isinstance(listed, tuple):
-        return listed
-    patterns = tuple(item.pattern if isinstance(item, re.Pattern) else item for item in listed)
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except (re.error, TypeError) as error:
-            raise ParameterError("stop_regex", pattern, f"a pattern of Python's re is allowed: {error}") from None
-    return patterns
-
-
-def _biases(given: Any) -> Any:
-    if isinstance(given, Mapping):
-        return tuple((token_id, bias) for token_id, bias in given.items())
-    if given is None or not isinstance(given, Iterable):
-        return given
-    return tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in given)

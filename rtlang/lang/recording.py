@@ -1,8 +1,8 @@
-"""What a program body has recorded so far, and what is known of it.
+"""The recording of a program run: its nodes and their outcomes.
 
-A `Recording` owns the nodes of one run: it hands out node ids, keeps those not yet submitted, and turns outcomes (the events that ended
-nodes) into texts, parsed values and errors. A `Driver` behind it can wait for nodes; the recording itself neither submits nor
-waits. It may be used from several threads of one body.
+A `Recording` owns the nodes of one run. It assigns node ids, keeps nodes that are not submitted yet, and converts outcomes (the events that
+ended nodes) into texts, parsed values and errors. It neither submits nor waits; its `Driver` does. May be used from several threads of one
+body.
 """
 
 from __future__ import annotations
@@ -12,7 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from rtlang.contract.errors import DependencyError, RtlangError, TraceError, ValueParseError, rebuild
+from rtlang.contract.errors import (
+    AbortedError,
+    ConnectionLostError,
+    DeadlineError,
+    DependencyError,
+    EngineDeadError,
+    OverloadError,
+    RtlangError,
+    SlowConsumerError,
+    TraceError,
+    ValueParseError,
+    rebuild,
+)
 from rtlang.contract.events import NodeFinished
 from rtlang.contract.graph import MAX_NODES, Arg, Generate, Node, Part, RequestGraph, Select, Text
 from rtlang.contract.params import SamplingParams, SelectMethod
@@ -21,11 +33,13 @@ from rtlang.lang.output_types.types import OutputType
 from rtlang.lang.values import user_location
 
 Outcome = NodeFinished | RtlangError
+_RUN_ERRORS = (AbortedError, ConnectionLostError, DeadlineError, EngineDeadError, OverloadError, SlowConsumerError)
+"""Errors that end the whole run and so belong to no generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A place where the body needed a value: `location` is file:line, `what` the value, `reason` what asked for it."""
+    """A graph break: at `location` (file:line) the body needed the value `what` for `reason`."""
 
     location: str
     what: str
@@ -36,24 +50,24 @@ class Break:
 
 
 class Driver(Protocol):
-    """What lets a recording's body wait."""
+    """Submits nodes and waits for them, on behalf of a recording."""
 
     @property
     def is_async(self) -> bool:
-        """The body is a coroutine: it may await, not block."""
+        """Whether the body is a coroutine, which must await instead of block."""
 
     def outcome(self, node_id: int) -> Outcome | None:
-        """How a node ended (a failed graph ends all of its nodes); None while it runs or is not submitted."""
+        """The outcome of a node (a failed graph ends all its nodes); None while it is running or not submitted."""
 
     def wait(self, node_ids: Sequence[int]) -> None:
-        """Submit what is recorded and return when all these nodes have an outcome."""
+        """Submit recorded nodes and block until all these nodes have an outcome."""
 
     async def wait_async(self, node_ids: Sequence[int]) -> None:
-        """The same for a coroutine."""
+        """`wait` for coroutines."""
 
 
 class AheadOfTime:
-    """The driver of `Program.graph`: nothing runs, nothing can be waited for."""
+    """The driver of `Program.graph`: nothing runs, so waiting is impossible."""
 
     def __init__(self, is_async: bool) -> None:
         self._is_async = is_async
@@ -73,12 +87,12 @@ class AheadOfTime:
 
 
 class Recording:
-    """Nodes of one run of a program and what became of them.
+    """The nodes of one program run and their outcomes.
 
     Attributes:
         nodes: every node by id, as recorded (not folded).
         breaks: the graph breaks so far.
-        branch_points: ids of nodes that later nodes may continue although they have a child already.
+        branch_points: ids of nodes that later nodes may continue although they already have a child.
     """
 
     def __init__(self, driver: Driver, base: SamplingParams | None = None) -> None:
@@ -90,6 +104,7 @@ class Recording:
         self._pending: list[Node] = []
         self._inputs: dict[str, None] = {}
         self._types: dict[int, OutputType] = {}
+        self._locations: dict[int, str] = {}  # file:line of generate and select nodes
         self._values: dict[tuple[int, int], Any] = {}
         self._reported: set[int] = set()
         self._lock = threading.RLock()
@@ -100,28 +115,28 @@ class Recording:
         return tuple(self._inputs)
 
     def add_text(self, parent: int | None, parts: Sequence[Part]) -> int:
-        """Record a text node; its id."""
+        """Record a text node; returns its id."""
         for part in parts:
             if isinstance(part, Arg):
                 self._inputs[part.name] = None
         return self._add(lambda node_id: Text(node_id, parent, tuple(parts)))
 
     def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
-        """Record a generate node whose texts read as `kind`; its id."""
+        """Record a generate node whose texts parse as `kind`; returns its id."""
         node_id = self._add(lambda node_id: Generate(node_id, parent, name, params, kind.constraint))
-        self._types[node_id] = kind
+        self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id
 
     def add_select(
         self, parent: int | None, name: str | None, choices: tuple[str, ...], method: SelectMethod, kind: OutputType
     ) -> int:
-        """Record a select node whose text reads as `kind`; its id."""
+        """Record a select node whose text parses as `kind`; returns its id."""
         node_id = self._add(lambda node_id: Select(node_id, parent, name, choices, method))
-        self._types[node_id] = kind
+        self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id
 
     def take(self, *, is_last: bool) -> list[Node]:
-        """Nodes to submit now. Text after the last generation stays for later, or is dropped at the end: no output needs it."""
+        """Remove and return the nodes to submit now. Text after the last generation waits, or is dropped at the end as unused."""
         with self._lock:
             count = len(self._pending)
             while count and isinstance(self._pending[count - 1], Text):
@@ -131,11 +146,11 @@ class Recording:
             return taken
 
     def close(self) -> None:
-        """The body is done; recording more is an error from here on."""
+        """Close the recording, because the body has ended; recording more raises."""
         self.is_closed = True
 
     def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
-        """Return when these nodes have outcomes, which may be a graph break.
+        """Wait until these nodes have outcomes; a graph break if they have none yet.
 
         Raises:
             TraceError: the graph is recorded ahead of time, or the body is a coroutine that must await.
@@ -150,7 +165,7 @@ class Recording:
         self.driver.wait(node_ids)
 
     async def require_async(self, node_ids: Sequence[int], what: str, location: str) -> None:
-        """Return when these nodes have outcomes, holding no thread.
+        """`require` for coroutines; holds no thread.
 
         Raises:
             TraceError: the graph is recorded ahead of time, or the program is not a coroutine.
@@ -167,24 +182,24 @@ class Recording:
         """The text of an ended node.
 
         Raises:
-            RtlangError: the error it ended in; of a dependant, the error at the root.
+            RtlangError: the error of the node, or for a dependent node the error of its root cause.
         """
         return self.finished(node_id).completions[choice].text
 
     def value_of(self, node_id: int, choice: int) -> Any:
-        """The text of an ended node read as its type, once.
+        """The text of an ended node parsed as its type; parsed once.
 
         Raises:
-            ValueParseError: the text does not read as the type. RtlangError: as for `text_of`.
+            ValueParseError: the text does not parse. RtlangError: as for `text_of`.
         """
         found = self.read(node_id, choice)
         if isinstance(found, RtlangError):
             self._reported.add(node_id)
-            raise _fresh(found)
+            raise self._located(node_id, found)
         return found
 
     def read(self, node_id: int, choice: int) -> Any:
-        """The value of a finished node's text, or the ValueParseError that reading it gives."""
+        """The parsed value of a finished node's text, or the ValueParseError of parsing it."""
         key = (node_id, choice)
         if key not in self._values:
             text = self.text_of(node_id, choice)
@@ -195,11 +210,11 @@ class Recording:
         return self._values[key]
 
     def meta_of(self, node_id: int, choice: int) -> Meta:
-        """What is known of an ended node's text besides the text. Raises as `text_of`."""
+        """The metadata of an ended node's text. Raises like `text_of`."""
         return Meta.of(self.nodes[node_id], self.finished(node_id), choice)
 
     def finished(self, node_id: int) -> NodeFinished:
-        """How an ended node finished. Raises as `text_of`."""
+        """The final event of a node. Raises like `text_of`."""
         outcome = self.driver.outcome(node_id)
         if isinstance(outcome, NodeFinished):
             return outcome
@@ -207,20 +222,20 @@ class Recording:
             raise TraceError(f"{self.name_of(node_id)!r} was recorded but never run", user_location())
         root_id, error = self._root(node_id, outcome)
         self._reported.add(root_id)
-        raise _fresh(error)
+        raise self._located(root_id, error)
 
     def root_error(self, node_id: int, error: RtlangError) -> RtlangError:
-        """What made a node fail with `error`: of a dependant, the error at the root."""
-        return _fresh(self._root(node_id, error)[1])
+        """The root cause of a node's `error`."""
+        return self._located(*self._root(node_id, error))
 
     def name_of(self, node_id: int) -> str:
-        """What to call a node in messages."""
+        """The name of a node for messages."""
         node = self.nodes[node_id]
         name = None if isinstance(node, Text) else node.name
         return f"node {node_id}" if name is None else name
 
     def first_error(self) -> RtlangError | None:
-        """The first failure of a node or of reading its text that the body has not been told of."""
+        """The first error of a node, or of parsing its text, that the body has not seen."""
         for node_id, node in self.nodes.items():
             if isinstance(node, Text):
                 continue
@@ -228,12 +243,12 @@ class Recording:
             if isinstance(outcome, RtlangError):
                 root_id, error = self._root(node_id, outcome)
                 if root_id not in self._reported:
-                    return _fresh(error)
+                    return self._located(root_id, error)
             elif outcome is not None and node_id not in self._reported:
                 for choice in range(len(outcome.completions)):
                     value = self.read(node_id, choice)
                     if isinstance(value, RtlangError):
-                        return _fresh(value)
+                        return self._located(node_id, value)
         return None
 
     def graph(self) -> RequestGraph:
@@ -241,10 +256,10 @@ class Recording:
         return RequestGraph(tuple(self.nodes.values()), self.inputs)
 
     def effective(self, params: SamplingParams | None, options: Mapping[str, Any]) -> SamplingParams:
-        """The options of one generation: its own, over its `params`, over those of the run, over the defaults.
+        """The sampling parameters of one generation: its own options override its `params`, or else those of the run.
 
         Raises:
-            ParameterError: an option is wrong; names it.
+            ParameterError: an option is invalid; names it.
         """
         base = params or self.base
         if base is None:
@@ -269,9 +284,11 @@ class Recording:
     def _may_break(self, location: str, what: str, reason: str) -> None:
         if isinstance(self.driver, AheadOfTime):
             self.breaks.append(Break(location, what, reason))
-            raise TraceError(f"graph break: {reason} needs {what}, which a graph ahead of time does not have", location)
+            raise TraceError(
+                f"graph break: {reason} needs {what}, which is not available when recording ahead of time", location
+            )
         if self.is_closed:
-            raise TraceError(f"the program ended before {what} was there", location)
+            raise TraceError(f"the program ended before {what} was generated", location)
 
     def _root(self, node_id: int, error: RtlangError) -> tuple[int, RtlangError]:
         seen = {node_id}
@@ -284,9 +301,13 @@ class Recording:
             error = cause
         return node_id, error
 
-
-def _fresh(error: RtlangError) -> RtlangError:
-    """The same error without the tracebacks of earlier raises; the first instance stays its cause where it has one."""
-    copy = rebuild(error.code, error.message, error.facts)
-    copy.__cause__ = error.__cause__
-    return copy
+    def _located(self, node_id: int, error: RtlangError) -> RtlangError:
+        """A copy of an error without earlier tracebacks, whose message names the generation and the line that recorded it."""
+        message, location = error.message, self._locations.get(node_id)
+        if location is not None and not isinstance(error, _RUN_ERRORS):
+            node = self.nodes[node_id]
+            named = f" {node.name!r}" if isinstance(node, (Generate, Select)) and node.name else ""
+            message = f"{message} (generation{named} at {location})"
+        copy = rebuild(error.code, message, error.facts)
+        copy.__cause__ = error.__cause__
+        return copy

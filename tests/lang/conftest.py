@@ -1,19 +1,3 @@
-"""Fixtures of the language's tests: a fake runtime."""
+"""Fixtures of the language's tests."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import pytest
-
-import rtlang as rt
-from tests.support.fake_target import FakeTarget
-
-
-@pytest.fixture
-def target() -> Iterator[FakeTarget]:
-    """A fake runtime that is also the default one."""
-    with FakeTarget() as fake:
-        rt.set_default_runtime(fake)
-        yield fake
-        rt.set_default_runtime(None)
+from tests.support.target_fixture import target as target

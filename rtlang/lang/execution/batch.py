@@ -1,8 +1,8 @@
-"""One program over many inputs.
+"""Runs one program over many inputs.
 
-Plain bodies run one after the other in a worker thread, and each submits its graph and makes room for the next without waiting for it.
-Only a body that is about to wait at a graph break, or is slow by itself, lets another worker start. Coroutine bodies run together in
-one event loop. Each run has its own session, so that nothing that happens to one reaches another.
+Plain bodies run one after the other in a worker thread; each submits its graph without waiting for it. Another worker starts only when
+a body is about to wait at a graph break, or is slow itself. Coroutine bodies run concurrently in one event loop. Each run has its own
+session, so a failure of one does not affect the others.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
 from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
+from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
 from rtlang.lang.execution.run import OnError, check_on_error, resolve_runtime, run_async, run_coroutine
-from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, Session, check_options
-from rtlang.lang.state import State
+from rtlang.lang.execution.session import MAX_OVERLOAD_WAIT_S, check_options
 
 MAX_THREADS = 64
 MAX_COROUTINES = 10_000
 MAX_IDLE_RETRIES = 3
-STALL_S = 0.25  # no new body begun for so long, though there are more: the workers are busy with something slow
+STALL_S = 0.25  # start another worker if no body was started for this long
 
 Report = Callable[[int, int], None]
 
@@ -68,15 +68,14 @@ def run_batch(
 
 
 class _ThreadedBatch:
-    """Runs plain bodies. The caller's thread collects, workers record and submit; they meet at one bell."""
+    """Runs plain bodies. The caller's thread collects results, workers record and submit; they share one condition variable."""
 
     def __init__(self, bodies: list[Body], target: Target, options: dict[str, Any], max_threads: int) -> None:
         self._bodies, self._target, self._options, self._max_threads = bodies, target, options, max_threads
         self._has_deadline = options["deadline_s"] is not None
-        self._bell = InterruptibleCondition()
-        self._runs: dict[int, tuple[Session, State]] = {}  # begun and not yet collected
-        self._returned: dict[int, tuple[Any, BaseException | None]] = {}  # bodies that ended
-        self._ended: deque[int] = deque()  # runs whose body and graph have both ended, not yet collected
+        self._condition = InterruptibleCondition()
+        self._runs: dict[int, ProgramRun] = {}  # started and not yet collected
+        self._ended: deque[int] = deque()  # runs whose body and graph have ended, not yet collected
         self._is_half_ended: set[int] = set()
         self._next = self._num_threads = self._num_ended = 0
         self._is_stopped = False
@@ -89,10 +88,9 @@ class _ThreadedBatch:
         try:
             while num_done < len(results):
                 for index in self._wait_for_ended():
-                    with self._bell.lock:
-                        session, state = self._runs.pop(index)
-                        value, error = self._returned.pop(index)
-                    result = results[index] = Result(session, state, value, error)
+                    with self._condition.lock:
+                        run = self._runs.pop(index)
+                    result = results[index] = run.result()
                     num_done += 1
                     report(num_done, len(results))
                     if on_error == "raise" and result.error is not None:
@@ -102,18 +100,18 @@ class _ThreadedBatch:
         return [result for result in results if result is not None]
 
     def _wait_for_ended(self) -> list[int]:
-        """Indices of runs whose body and graph have both ended; at least one."""
+        """Wait for at least one run whose body and graph have ended; returns the indices."""
         while True:
-            with self._bell.lock:
+            with self._condition.lock:
                 if self._ended:
                     ended = list(self._ended)
                     self._ended.clear()
                     return ended
                 begun, has_more = self._next, self._next < len(self._bodies)
-                running = (session for session, _ in self._runs.values() if session.final is None)
+                running = (run.session for run in self._runs.values() if run.session.final is None)
                 sessions = list(running) if self._has_deadline else []
                 timeouts = [session.remaining_s() or 0.0 for session in sessions] + ([STALL_S] if has_more else [])
-            self._bell.wait(lambda: bool(self._ended), min(timeouts, default=None))
+            self._condition.wait(lambda: bool(self._ended), min(timeouts, default=None))
             has_stalled = has_more and self._next == begun and not self._ended
             for session in sessions:
                 session.expire()
@@ -121,16 +119,16 @@ class _ThreadedBatch:
                 self._add_thread()
 
     def _stop(self) -> None:
-        with self._bell.lock:
+        with self._condition.lock:
             self._is_stopped = True
-            sessions = [session for session, _ in self._runs.values()]
-            self._bell.ring()
+            sessions = [run.session for run in self._runs.values()]
+            self._condition.notify_all()
         for session in sessions:
             session.cancel()
 
     def _add_thread(self) -> None:
-        """Start another worker if there is work for it: a body is about to wait, or does something slow of its own."""
-        with self._bell.lock:
+        """Start another worker if bodies are left, because one is about to wait or is slow."""
+        with self._condition.lock:
             if self._is_stopped or self._next >= len(self._bodies) or self._num_threads >= self._max_threads:
                 return
             self._num_threads += 1
@@ -138,34 +136,26 @@ class _ThreadedBatch:
 
     def _work(self) -> None:
         while True:
-            with self._bell.lock:
+            with self._condition.lock:
                 if self._is_stopped or self._next >= len(self._bodies):
                     self._num_threads -= 1
                     return
                 index = self._next
                 self._next += 1
-                session = Session(
+                run = self._runs[index] = ProgramRun(
+                    self._bodies[index],
                     self._target,
                     **self._options,
                     on_wait=self._add_thread,
                     on_end=partial(self._graph_ended, index),
                     on_overload=self._room_after(),
                 )
-                state = State(session.recording)
-                self._runs[index] = (session, state)
-            value, error = None, None
-            try:
-                with session.ended_by_errors():
-                    value = self._bodies[index].call(state)
-                    session.finish()
-            except BaseException as caught:
-                error = caught
-            with self._bell.lock:
-                self._returned[index] = (value, error)
+            run.execute()
+            with self._condition.lock:
                 self._half_ended(index)
 
     def _graph_ended(self, index: int) -> None:
-        with self._bell.lock:
+        with self._condition.lock:
             self._num_ended += 1
             self._half_ended(index)
 
@@ -175,21 +165,21 @@ class _ThreadedBatch:
             self._ended.append(index)
         else:
             self._is_half_ended.add(index)
-        self._bell.ring()
+        self._condition.notify_all()
 
     def _room_after(self) -> Callable[[OverloadError], bool]:
-        """A function that waits for the queue to drain: as long as runs of this batch end, else a few times."""
+        """A function that waits while the queue is full, as long as runs of this batch end, or else a few times."""
         last_ended, num_idle = -1, 0
 
         def wait(error: OverloadError) -> bool:
             nonlocal last_ended, num_idle
-            with self._bell.lock:
+            with self._condition.lock:
                 num_idle = num_idle + 1 if self._num_ended == last_ended else 0
                 last_ended = self._num_ended
                 if num_idle > MAX_IDLE_RETRIES or self._is_stopped:
                     return False
             seen = last_ended
-            self._bell.wait(
+            self._condition.wait(
                 lambda: self._is_stopped or self._num_ended > seen, min(error.retry_after_s, MAX_OVERLOAD_WAIT_S)
             )
             return True

@@ -1,45 +1,56 @@
-"""Waiting for another thread, in a way that Ctrl-C may interrupt at any point."""
+"""A condition variable for threads and coroutines whose waits can be interrupted by Ctrl-C at any point."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 
-# An interrupt that comes just before a thread falls asleep is seen when it wakes, so it wakes now and then.
+# An interrupt just before a thread falls asleep is noticed when it wakes, so threads wake regularly.
 SLICE_S = 1.0
 
 
 class InterruptibleCondition:
-    """A lock for what several threads share, and a bell that wakes those who wait for a change of it.
+    """A reentrant lock for shared state, with notification of its changes.
 
     Attributes:
-        lock: reentrant; for whoever reads or changes more than one thing at once.
+        lock: guards compound reads and changes of the shared state.
 
-    A `threading.Condition` interrupted in the wrong place stays locked for ever, or is released twice. Here the lock is taken by
-    `with bell.lock` alone, which an interrupt cannot split, and nobody sleeps with it.
+    A `threading.Condition` that is interrupted at the wrong moment stays locked or is released twice. Here the lock is only taken by
+    `with condition.lock`, which an interrupt cannot split, and no thread sleeps while holding it.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._sleepers: deque[threading.Lock] = deque()
+        self._futures: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
-    def ring(self) -> None:
-        """Wake all who wait. Call it after the change."""
-        for _ in range(len(self._sleepers)):  # those who sleep again meanwhile have seen the change
+    def notify_all(self) -> None:
+        """Wake all waiting threads and coroutines. Call this after a change."""
+        for _ in range(len(self._sleepers)):  # those that sleep again in the meantime have seen the change
             try:
                 sleeper = self._sleepers.popleft()
             except IndexError:
-                return
+                break
             sleeper.release()
+        for _ in range(len(self._futures)):
+            try:
+                loop, future = self._futures.popleft()
+            except IndexError:
+                break
+            try:
+                loop.call_soon_threadsafe(_settle, future)
+            except RuntimeError:  # the loop is closed: nothing waits there any more
+                continue
 
     def wait(self, is_ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until it is ready, asked at the start, after each ring and at the end; whether it is.
+        """Block until `is_ready`, which is called at the start, after each notification and at the end; returns its result.
 
         Args:
-            is_ready: asked without the lock.
-            timeout_s: seconds after which to give up; None waits for ever.
+            is_ready: called without the lock.
+            timeout_s: seconds after which to give up; None waits forever.
         """
         end = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -47,17 +58,42 @@ class InterruptibleCondition:
             sleeper.acquire()
             self._sleepers.append(sleeper)
             if is_ready():
-                self._leave(sleeper)
+                self._forget(sleeper)
                 return True
             left = SLICE_S if end is None else min(end - time.monotonic(), SLICE_S)
             if left <= 0:
-                self._leave(sleeper)
+                self._forget(sleeper)
                 return False
             if not sleeper.acquire(timeout=left):
-                self._leave(sleeper)
+                self._forget(sleeper)
 
-    def _leave(self, sleeper: threading.Lock) -> None:
+    async def wait_async(self, is_ready: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """`wait` for a coroutine; holds no thread."""
+        loop = asyncio.get_running_loop()
+        end = None if timeout_s is None else time.monotonic() + timeout_s
+        while not is_ready():
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                await asyncio.sleep(0)  # a caller that polls must not starve the event loop
+                return is_ready()
+            entry = (loop, loop.create_future())
+            self._futures.append(entry)
+            try:
+                if is_ready():
+                    return True
+                await asyncio.wait((entry[1],), timeout=left)
+            finally:
+                if entry in self._futures:
+                    self._futures.remove(entry)
+        return True
+
+    def _forget(self, sleeper: threading.Lock) -> None:
         try:
             self._sleepers.remove(sleeper)
-        except ValueError:  # it was just rung for
+        except ValueError:  # it was just notified
             return
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

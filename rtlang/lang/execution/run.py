@@ -1,7 +1,7 @@
-"""Running one program: the drivers behind `Program.run` and `Program.arun`, and the default runtime.
+"""Runs one program: implements `Program.run` and `Program.arun`, and holds the default runtime.
 
-A plain body runs in the caller's thread (`run`) or a thread of its own (`arun`) and blocks it at graph breaks; a coroutine body runs in
-an event loop and blocks nothing. Straight-line bodies end at once, and only their graph is waited for.
+A plain body runs in the caller's thread (`run`) or in its own thread (`arun`) and blocks it at graph breaks; a coroutine body runs in an
+event loop and blocks no thread. A body without graph breaks returns at once, and only its graph is waited for.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.params import SamplingParams
 from rtlang.contract.target import Target
 from rtlang.lang.body import Body
+from rtlang.lang.execution.program_run import ProgramRun
 from rtlang.lang.execution.result import Result
-from rtlang.lang.execution.session import Session
-from rtlang.lang.state import State
 from rtlang.lang.values import user_location
 
 OnError = Literal["raise", "result"]
@@ -25,13 +24,13 @@ _T = TypeVar("_T")
 
 
 class _Default:
-    """The process-wide default runtime; set by `set_default_runtime` alone."""
+    """The process-wide default runtime, set by `set_default_runtime`."""
 
     target: Target | None = None
 
 
 def set_default_runtime(runtime: Target | None) -> None:
-    """Use `runtime` wherever a program is run without one; None takes the default away."""
+    """Set the runtime for programs that are run without one; None removes it."""
     _Default.target = runtime
 
 
@@ -44,11 +43,11 @@ def resolve_runtime(runtime: Target | None) -> Target:
     """`runtime`, or the default one.
 
     Raises:
-        TraceError: there is neither. ParameterError: it is no runtime.
+        TraceError: neither exists. ParameterError: `runtime` is not a runtime.
     """
     found = runtime if runtime is not None else _Default.target
     if found is None:
-        raise TraceError("no runtime: pass runtime=..., or call rt.set_default_runtime(...) first", user_location())
+        raise TraceError("no runtime: pass runtime=... or call rt.set_default_runtime(...) first", user_location())
     if isinstance(found, type) or not callable(getattr(found, "submit", None)):
         raise ParameterError("runtime", found, "an rt.Runtime(...) or rt.connect(...) is allowed")
     return found
@@ -75,21 +74,12 @@ def run(
     body.check_complete()
     if body.is_async:
         return run_coroutine(lambda: run_async(body, target, params, priority, deadline_s, on_error))
-    session = Session(target, params=params, priority=priority, deadline_s=deadline_s)
-    state = State(session.recording)
-    value, error = None, None
-    with session.ended_by_errors():
-        try:
-            value = body.call(state)
-        except Exception as caught:
-            if on_error == "raise":
-                raise
-            session.cancel()
-            error = caught
-        else:
-            session.finish()
-        session.wait_final()
-    return settle(Result(session, state, value, error), on_error)
+    program_run = ProgramRun(body, target, params=params, priority=priority, deadline_s=deadline_s)
+    program_run.execute()
+    program_run.raise_error(even_exceptions=on_error == "raise")
+    with program_run.session.ended_by_errors():
+        program_run.session.wait_final()
+    return settle(program_run.result(), on_error)
 
 
 async def arun(
@@ -118,48 +108,34 @@ async def run_async(
     *,
     is_patient: bool = False,
 ) -> Result:
-    """Run to the end; `is_patient`: a full queue is waited for, until the deadline."""
-    session = Session(
+    """Run to the end. With `is_patient`, wait while the queue is full, until the deadline."""
+    program_run = ProgramRun(
+        body,
         target,
-        is_async=body.is_async,
         params=params,
         priority=priority,
         deadline_s=deadline_s,
         on_overload=(lambda _: True) if is_patient else None,
     )
-    state = State(session.recording)
-    value, error = None, None
-    with session.ended_by_errors():
-        try:
-            if body.is_async:
-                value = await body.call_async(state)
-                await session.finish_async()
-            else:
-                value = await _in_thread(lambda: _call_and_finish(body, state, session))
-        except Exception as caught:
-            if on_error == "raise":
-                raise
-            session.cancel()
-            error = caught
-        await session.wait_final_async()
-    return settle(Result(session, state, value, error), on_error)
-
-
-def _call_and_finish(body: Body, state: State, session: Session) -> Any:
-    value = body.call(state)
-    session.finish()
-    return value
+    with program_run.session.ended_by_errors():  # a cancelled caller cancels the graph
+        if body.is_async:
+            await program_run.execute_async()
+        else:
+            await _in_thread(program_run.execute)
+        program_run.raise_error(even_exceptions=on_error == "raise")
+        await program_run.session.wait_final_async()
+    return settle(program_run.result(), on_error)
 
 
 def settle(result: Result, on_error: OnError) -> Result:
-    """The result, or its error raised."""
+    """Return the result, or raise its error if `on_error` is "raise"."""
     if on_error == "raise" and result.error is not None:
         raise result.error
     return result
 
 
 def run_coroutine(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine to its end from plain code: in this thread, or in another where an event loop runs in this one."""
+    """Run a coroutine from plain code: in this thread, or in another one if an event loop is already running here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -181,7 +157,7 @@ def run_coroutine(make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
 
 
 async def _in_thread(work: Callable[[], _T]) -> _T:
-    """Call `work` in a thread of its own: bodies may wait for each other, so none may have to wait for a free worker."""
+    """Call `work` in a new thread. Bodies may wait for each other, so none may queue for a free worker."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 
@@ -201,7 +177,7 @@ async def _in_thread(work: Callable[[], _T]) -> _T:
             error = caught
         try:
             loop.call_soon_threadsafe(settle_future, value, error)
-        except RuntimeError:  # the loop was closed: whoever waited is gone
+        except RuntimeError:  # the loop is closed: no caller waits any more
             return
 
     threading.Thread(target=call, name="rtlang-body", daemon=True).start()

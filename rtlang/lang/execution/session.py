@@ -1,8 +1,8 @@
-"""One running program: submits what is recorded, listens, and lets the body wait.
+"""The session of a running program: submits recorded nodes, receives events, and lets the body wait.
 
-A `Session` is the driver behind a recording. The body's thread records and flushes, the runtime's thread delivers events; they meet at
-one bell. Every way a run can end (all nodes done, the graph failed, the runtime is gone, the deadline passed, cancelled) sets the
-one `final`, wakes everyone, and is what reading an unfinished value raises. So nothing waits for ever.
+A `Session` is the driver of a recording. The body's thread records and submits, the runtime's thread delivers events; they share one
+condition variable. However a run ends (completed, failed, cancelled, deadline passed, runtime gone), the session sets `final` once and
+wakes every waiter, and reading an unfinished value raises it. So no wait lasts forever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rtlang.lang.execution.interruptible_condition import InterruptibleCondition
 from rtlang.lang.recording import Outcome, Recording
 
 MAX_OVERLOAD_WAIT_S = 5.0
-MAX_WAIT_S = 3600.0  # at a time; the clocks of a machine cannot wait for every number of seconds
+MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait arbitrarily long
 
 
 def check_options(params: object, priority: object, deadline_s: object) -> None:
@@ -34,16 +34,16 @@ def check_options(params: object, priority: object, deadline_s: object) -> None:
 
 
 class Session:
-    """The run of one program on a target. Owned by whoever drives the body.
+    """One run of a program on a target. Owned by the code that executes the body.
 
     Args:
-        is_async: the body is a coroutine.
-        params: default options of the program's generations.
-        deadline_s: seconds from now until everything ends with DeadlineError.
-        on_event: called with every event of the graph, from the runtime's thread.
+        is_async: whether the body is a coroutine.
+        params: default sampling parameters of the program's generations.
+        deadline_s: seconds from now after which the run ends with DeadlineError.
+        on_event: called with every event of the graph, on the runtime's thread.
         on_end: called once when `final` is set, from any thread.
         on_wait: called when the body is about to block its thread.
-        on_overload: called when the target's queue is full; waits, and says whether to try again.
+        on_overload: called when the target's queue is full; waits, and returns whether to retry.
     """
 
     def __init__(
@@ -68,15 +68,14 @@ class Session:
         self._target, self._priority = target, priority
         self._on_event, self._on_end, self._on_wait, self._on_overload = on_event, on_end, on_wait, on_overload
         self._outcomes: dict[int, Outcome] = {}
-        self._bell = InterruptibleCondition()
+        self._condition = InterruptibleCondition()
         self._flush_lock = threading.RLock()
         self._run: GraphRun | None = None
         self._unsent: list[Node] = []
-        self._sleepers: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     @property
     def usage(self) -> Usage:
-        """Tokens spent so far."""
+        """Tokens used so far."""
         if isinstance(self.final, GraphFinished):
             return self.final.usage
         finished = [event.usage for event in list(self._outcomes.values()) if isinstance(event, NodeFinished)]
@@ -85,7 +84,7 @@ class Session:
     # Driver
 
     def outcome(self, node_id: int) -> Outcome | None:
-        """How a node ended; a graph that ended gives its own end to nodes that did not report."""
+        """The outcome of a node, or None; if the graph has ended, nodes without an outcome of their own share its error."""
         found = self._outcomes.get(node_id)
         if found is not None or self.final is None:
             return found
@@ -94,24 +93,24 @@ class Session:
         return self._outcomes.get(node_id) or RtlangError(f"the runtime ended the graph without node {node_id}")
 
     def wait(self, node_ids: Sequence[int]) -> None:
-        """Submit what is recorded and block until these nodes have outcomes."""
+        """Submit recorded nodes and block until these nodes have outcomes."""
         self._flush(is_last=False)
         self._block(lambda: all(self.outcome(node_id) is not None for node_id in node_ids))
 
     async def wait_async(self, node_ids: Sequence[int]) -> None:
-        """The same without a thread."""
+        """Like the blocking method, for coroutines."""
         await self._flush_async(is_last=False)
         await self._sleep(lambda: all(self.outcome(node_id) is not None for node_id in node_ids))
 
     # The end of a run
 
     def finish(self) -> None:
-        """The body is done: submit the rest and close the graph."""
+        """Submit the remaining nodes and close the graph, because the body has returned."""
         self.recording.close()
         self._flush(is_last=True)
 
     async def finish_async(self) -> None:
-        """The same for a coroutine."""
+        """Like `finish`, for coroutines."""
         self.recording.close()
         await self._flush_async(is_last=True)
 
@@ -120,23 +119,23 @@ class Session:
         self._block(lambda: self.final is not None)
 
     async def wait_final_async(self) -> None:
-        """The same without a thread."""
+        """Like the blocking method, for coroutines."""
         await self._sleep(lambda: self.final is not None)
 
     def cancel(self) -> None:
-        """End the run, unless it ended."""
+        """Cancel the run, unless it has ended."""
         self.recording.close()
         self._end(AbortedError("the program was cancelled"))
 
     def expire(self) -> bool:
-        """End the run if its deadline has passed; whether it has ended."""
+        """End the run if its deadline has passed; returns whether it has ended."""
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            self._end(DeadlineError("the deadline passed before the program was done"))
+            self._end(DeadlineError("the deadline passed before the program ended"))
         return self.final is not None
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """Whatever leaves this block as an exception cancels the run."""
+        """Context manager that cancels the run if the block raises."""
         try:
             yield
         except BaseException:
@@ -195,12 +194,12 @@ class Session:
                 return
             self.submitted.extend(graph.nodes)
             self._unsent.clear()
-            self._cancel_if_failed()  # it may have ended while it was being submitted
+            self._cancel_if_failed()  # it may have ended during submission
 
     # Events
 
     def _listen(self, event: Event) -> None:
-        with self._bell.lock:
+        with self._condition.lock:
             if self.final is not None:
                 return
             if isinstance(event, NodeFinished):
@@ -214,15 +213,15 @@ class Session:
         elif isinstance(event, GraphFailed):
             self._end(event.error)
         elif isinstance(event, (NodeFinished, NodeFailed)):
-            with self._bell.lock:
-                self._wake()
+            with self._condition.lock:
+                self._condition.notify_all()
 
     def _end(self, final: GraphFinished | RtlangError) -> None:
-        with self._bell.lock:
+        with self._condition.lock:
             if self.final is not None:
                 return
             self.final = final
-            self._wake()
+            self._condition.notify_all()
         self._cancel_if_failed()
         if self._on_end is not None:
             self._on_end()
@@ -231,20 +230,13 @@ class Session:
         if self._run is not None and isinstance(self.final, RtlangError):
             self._run.cancel()
 
-    def _wake(self) -> None:
-        self._bell.ring()
-        sleepers, self._sleepers = self._sleepers, []
-        for loop, future in sleepers:
-            try:
-                loop.call_soon_threadsafe(_settle, future)
-            except RuntimeError:  # that loop is closed: nobody sleeps there any more
-                continue
-
     # Waiting
 
     def remaining_s(self) -> float | None:
-        """Seconds to wait for the deadline, if there is one; of a far one the first part."""
-        return None if self.deadline is None else min(max(self.deadline - time.monotonic(), 0.0), MAX_WAIT_S)
+        """Seconds until the deadline, at most `MAX_WAIT_S`; None without a deadline or after the end of the graph."""
+        if self.deadline is None or self.final is not None:
+            return None
+        return min(max(self.deadline - time.monotonic(), 0.0), MAX_WAIT_S)
 
     def _block(self, is_ready: Callable[[], bool]) -> None:
         if is_ready():
@@ -254,21 +246,10 @@ class Session:
         while not is_ready():
             if self.expire():
                 return
-            self._bell.wait(is_ready, self.remaining_s())
+            self._condition.wait(is_ready, self.remaining_s())
 
     async def _sleep(self, is_ready: Callable[[], bool]) -> None:
-        loop = asyncio.get_running_loop()
         while not is_ready():
             if self.expire():
                 return
-            future: asyncio.Future[None] = loop.create_future()
-            with self._bell.lock:
-                if is_ready():
-                    return
-                self._sleepers.append((loop, future))
-            await asyncio.wait((future,), timeout=self.remaining_s())
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+            await self._condition.wait_async(is_ready, self.remaining_s())

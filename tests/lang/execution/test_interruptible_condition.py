@@ -27,7 +27,7 @@ def test_a_timeout_ends_the_wait() -> None:
     bell = InterruptibleCondition()
     assert not bell.wait(lambda: False, 0.0)
     assert not bell.wait(lambda: False, 0.01)
-    bell.ring()  # for nobody
+    bell.notify_all()  # for nobody
 
 
 def test_it_is_asked_once_more_at_the_timeout() -> None:
@@ -50,7 +50,7 @@ def test_no_ring_is_lost_between_many_threads() -> None:
                 return
             with bell.lock:
                 turns[0] += 1
-            bell.ring()
+            bell.notify_all()
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(size)]
     for thread in threads:
@@ -74,7 +74,7 @@ def test_an_error_of_the_one_who_asks_leaves_it_usable() -> None:
 
     def rings() -> None:
         is_there.set()
-        bell.ring()
+        bell.notify_all()
 
     threading.Thread(target=rings).start()
     assert bell.wait(is_there.is_set, 60)
@@ -94,7 +94,7 @@ def test_one_who_gave_up_takes_no_ring_from_others() -> None:
     waiter.start()
     assert waits.wait(60)
     is_there.set()
-    bell.ring()
+    bell.notify_all()
     waiter.join()
     assert found == [True]
     assert not bell._sleepers

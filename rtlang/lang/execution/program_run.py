@@ -1,0 +1,57 @@
+"""One run of a program body: calls the body, submits what it recorded, and makes the result.
+
+`run`, `arun`, batches and streams all execute bodies through this class; they differ in how they wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rtlang.contract.target import Target
+from rtlang.lang.body import Body
+from rtlang.lang.execution.result import Result
+from rtlang.lang.execution.session import Session
+from rtlang.lang.state import State
+
+
+class ProgramRun:
+    """A body on its session.
+
+    Attributes:
+        session: submits the recording and receives events.
+        error: the exception that ended the body, or None.
+    """
+
+    def __init__(self, body: Body, target: Target, **options: Any) -> None:
+        """Args: options: as for `Session`."""
+        self.session = Session(target, is_async=body.is_async, **options)
+        self.error: BaseException | None = None
+        self._body, self._state = body, State(self.session.recording)
+        self._returned: Any = None
+
+    def execute(self) -> None:
+        """Call a plain body and submit the rest of its graph. An exception cancels the graph and is kept in `error`."""
+        try:
+            with self.session.ended_by_errors():
+                self._returned = self._body.call(self._state)
+                self.session.finish()
+        except BaseException as error:
+            self.error = error
+
+    async def execute_async(self) -> None:
+        """Await a coroutine body and submit the rest of its graph. An exception cancels the graph and is kept in `error`."""
+        try:
+            with self.session.ended_by_errors():
+                self._returned = await self._body.call_async(self._state)
+                await self.session.finish_async()
+        except BaseException as error:
+            self.error = error
+
+    def raise_error(self, *, even_exceptions: bool) -> None:
+        """Raise `error` if there is one; with `even_exceptions` False only an interrupt or a cancellation."""
+        if self.error is not None and (even_exceptions or not isinstance(self.error, Exception)):
+            raise self.error
+
+    def result(self) -> Result:
+        """The result, once body and graph have ended."""
+        return Result(self.session, self._state, self._returned, self.error)

@@ -1,0 +1,3 @@
+"""Fixtures of the contract's tests."""
+
+from tests.support.target_fixture import target as target
