@@ -26,7 +26,7 @@ from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language, compile_regex
 from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.schema.reading.report import KeywordStatus, Notes, Report, ReportEntry
+from rtlang_grammars.schema.reading.report import KeywordStatus, Report, ReportBuilder, ReportEntry
 from rtlang_grammars.schema.value_checks import ValueCheck, value_check
 from rtlang_grammars.spec.canonical_json import canonical
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
@@ -109,14 +109,14 @@ class Compilation:
         start, report = int(plain["start"]), plain.get("report")
         if report is not None:
             dialect, entries = report
-            report = Report(dialect, _StoredNotes(entries, plain["is_checked"]))
+            report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
         check = None
         if plain["is_checked"]:
             check = value_check(json.loads(self.constraint.source), self.options)
         return Built(tables, start, report, check)
 
 
-class _StoredNotes(Notes):
+class _StoredReport(ReportBuilder):
     """The entries of a report as they were stored."""
 
     __slots__ = ("_stored",)

@@ -1,1 +1,1 @@
-"""JSON Schema as shapes: what text a schema allows, with all the algebra of the vocabulary already done."""
+"""Compile JSON Schema to shapes: a normal form without references, conjunctions or negations."""

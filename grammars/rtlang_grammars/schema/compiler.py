@@ -1,7 +1,8 @@
-"""From a JSON Schema to shapes: the way through the parts, and the worklist of places.
+"""Compile a JSON Schema to a graph of shapes.
 
-`compile_shapes` is the whole interface. Each place of the value is a conjunction of demands; its shape is made from the facets of the
-six types, and the conjunctions of its children are put on the worklist, each once, so recursion ends and depth costs no stack.
+`compile_shapes` is the interface of this package. A worklist holds conjunctions of demands: the shape of each is made from the facets of
+the six JSON types, and the conjunctions of its subschemas are appended, each once, so that recursive schemas terminate and deep ones
+need no stack.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from rtlang_grammars.schema.keywords.scalars import EVERY_TYPE, NUMBERS, STRINGS
 from rtlang_grammars.schema.normal_form.algebra import Algebra, Keyword
 from rtlang_grammars.schema.normal_form.emptiness import is_empty
 from rtlang_grammars.schema.normal_form.facets import Conj, Facet, Mark, NumberBody, StringBody
-from rtlang_grammars.schema.normal_form.literal_exclusion import without_excluded
+from rtlang_grammars.schema.normal_form.literal_exclusion import expand_excluded
 from rtlang_grammars.schema.normal_form.membership import facet_accepts
 from rtlang_grammars.schema.normal_form.texts import Texts
 from rtlang_grammars.schema.reading.documents import Documents
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.schema.reading.report import Notes, Report
+from rtlang_grammars.schema.reading.report import Report, ReportBuilder
 from rtlang_grammars.schema.reading.values import Json, JsonType, json_key
 from rtlang_grammars.schema.shape_graph.array_shapes import array_shapes, whole_numbers
 from rtlang_grammars.schema.shape_graph.object_shapes import object_shapes
-from rtlang_grammars.schema.shape_graph.pruning import pruned
+from rtlang_grammars.schema.shape_graph.pruning import prune
 from rtlang_grammars.schema.shape_graph.shapes import (
     Alternative,
     BooleanShape,
@@ -52,77 +53,80 @@ _KEYWORDS: dict[JsonType, dict[str, Keyword]] = {
         JsonType.OBJECT: containers.OBJECTS,
     }.items()
 }
-_AFTERTHOUGHTS = (*applicators.AFTERTHOUGHTS, *containers.AFTERTHOUGHTS)
+_DEFERRED_KEYWORDS = (*applicators.DEFERRED_KEYWORDS, *containers.DEFERRED_KEYWORDS)
 
 
 def compile_shapes(schema: Any, *, options: SchemaOptions | None = None, budget: Budget | None = None) -> ShapeGraph:
-    """Work out what a schema allows.
+    """Compile a schema to shapes.
 
     Args:
-        schema: a schema as parsed JSON (numbers may be `Decimal`); it is not changed, and not copied.
+        schema: the schema as parsed JSON (numbers may be `Decimal`); neither changed nor copied.
+        options: how to read it; the defaults if None.
+        budget: what the compile may cost; a fresh one with default limits if None.
     Returns:
-        Shapes that accept every valid value, and no other unless the report says that a keyword must be checked.
+        Shapes that accept every valid instance, and no other unless the report has a keyword as `checked`.
     Raises:
-        GrammarError: the schema is malformed, refers to what is not there, allows nothing, or is more than the budget
-            or the options allow; with a JSON pointer.
+        GrammarError: the schema is malformed, a reference cannot be resolved, no instance is valid, or the budget or a limit of the
+            options is exceeded; with the JSON pointer of the schema.
+    Source: JSON Schema Core and Validation, drafts 04 to 2020-12.
     """
     budget, options = budget or Budget(), options or SchemaOptions()
     try:
         return _compile(schema, options, budget)
-    except RecursionError:  # what recurses is bounded, but not what the caller has already used of the stack
-        raise GrammarError("nested too deeply for the stack that is left", "#") from None
+    except RecursionError:  # recursion is bounded here, but the caller may have used most of the stack already
+        raise GrammarError("nested too deeply for the remaining stack", "#") from None
 
 
 def _compile(schema: Json, options: SchemaOptions, budget: Budget) -> ShapeGraph:
     documents = Documents(schema, budget, options.default_dialect, options.lenient)
-    report = Notes()
-    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _AFTERTHOUGHTS, is_empty)
-    shapes = _Places(algebra).compile(algebra.demand(documents.root_node()))
-    root, shapes = pruned(shapes, budget)
+    report = ReportBuilder()
+    algebra = Algebra(documents, Texts(budget), options, report, budget, _KEYWORDS, _DEFERRED_KEYWORDS, is_empty)
+    shapes = _Worklist(algebra).compile(algebra.demand(documents.root_node()))
+    root, shapes = prune(shapes, budget)
     return ShapeGraph(root, tuple(shapes), Report(documents.root.dialect.name, report))
 
 
-class _Places:
-    """The worklist. Owned by one compile."""
+class _Worklist:
+    """The conjunctions that need a shape. Owned by one compile."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._index: dict[Conj, int] = {}
-        self._waiting: list[Conj] = []
+        self._pending: list[Conj] = []
 
     def compile(self, root: Conj) -> list[Shape]:
-        """All shapes that can be reached, the root first; some may be empty."""
+        """Return the shapes of all reachable conjunctions, the root first; some may be unsatisfiable."""
         self._refer(root)
         shapes = []
-        for conj in self._waiting:  # grows while it is walked
+        for conj in self._pending:  # grows during the iteration
             self._algebra.budget.spend(states=1)
-            shapes.append(Shape(self._alternatives(conj), self._algebra.spot(conj)))
+            shapes.append(Shape(self._alternatives(conj), self._algebra.lazy_location(conj)))
         return shapes
 
     def _refer(self, conj: Conj) -> int:
         index = self._index.get(conj)
         if index is None:
-            index = self._index[conj] = len(self._waiting)
-            self._waiting.append(conj)
+            index = self._index[conj] = len(self._pending)
+            self._pending.append(conj)
         return index
 
     def _alternatives(self, conj: Conj) -> tuple[Alternative, ...]:
         algebra = self._algebra
         literals: dict[Hashable, Json] = {}
         made: list[Alternative] = []
-        for kind in algebra.kinds(conj):
+        for kind in algebra.possible_types(conj):
             for facet in algebra.conjunction(conj, kind):
                 if kind is JsonType.NUMBER and facet.literals is None:
                     assert isinstance(facet.body, NumberBody)
-                    facet = self._with_supported_steps(facet, facet.body, conj)
+                    facet = self._support_steps(facet, facet.body, conj)
                 if facet.literals is not None and kind is not JsonType.BOOLEAN:
-                    left = self._left_of_list(facet)
-                    if kind is JsonType.NULL and left:
+                    valid = self._valid_literals(facet)
+                    if kind is JsonType.NULL and valid:
                         made.append(NullShape())
                     else:
-                        literals.update(left)
+                        literals.update(valid)
                     continue
-                for shape in self._of_facet(facet, conj):
+                for shape in self._facet_shapes(facet, conj):
                     if isinstance(shape, LiteralShape):
                         literals.update((json_key(value), value) for value in shape.values)
                     else:
@@ -133,8 +137,8 @@ class _Places:
             made.append(LiteralShape(tuple(literals.values())))
         return tuple(made)
 
-    def _with_supported_steps(self, facet: Facet, body: NumberBody, conj: Conj) -> Facet:
-        """The same numbers, listed where that is how their steps can be enforced; else more, with a mark."""
+    def _support_steps(self, facet: Facet, body: NumberBody, conj: Conj) -> Facet:
+        """Return a facet whose multiples the number automata support: equivalent if few numbers can be listed, else a marked superset."""
         step, others = body.multiple_of, body.not_multiple_of
         if not others and (step is None or step == 1):
             return facet
@@ -146,21 +150,21 @@ class _Places:
         if step is not None and not is_supported_step(step):
             step = Fraction(1) if step.denominator == 1 else None
         body = replace(body, multiple_of=step, not_multiple_of=frozenset(filter(is_supported_step, others)))
-        reason = "the step has too many digits, zeros at its end not counted"
+        reason = "the value has too many significant digits"
         mark = Mark(self._algebra.location(conj), "multipleOf", reason)
         return replace(facet, body=body, marks=facet.marks | {mark})
 
-    def _left_of_list(self, facet: Facet) -> dict[Hashable, Json]:
+    def _valid_literals(self, facet: Facet) -> dict[Hashable, Json]:
         assert facet.literals is not None
-        left = {key: value for key, value in facet.literals.items() if facet_accepts(self._algebra, facet, value)}
-        if left:
+        valid = {key: value for key, value in facet.literals.items() if facet_accepts(self._algebra, facet, value)}
+        if valid:
             self._algebra.report_marks(facet.marks)
-        return left
+        return valid
 
-    def _of_facet(self, facet: Facet, conj: Conj) -> Iterator[Alternative]:
+    def _facet_shapes(self, facet: Facet, conj: Conj) -> Iterator[Alternative]:
         body = facet.body
         if facet.kind is JsonType.OBJECT or facet.kind is JsonType.ARRAY:
-            for each in without_excluded(self._algebra, facet) if facet.excluded else (facet,):
+            for each in expand_excluded(self._algebra, facet) if facet.excluded else (facet,):
                 if facet.kind is JsonType.OBJECT:
                     yield from object_shapes(self._algebra, each, self._refer, conj)
                 else:
@@ -185,19 +189,19 @@ class _Places:
 
 
 def _intervals(body: NumberBody, excluded: frozenset[Hashable]) -> Iterator[NumberShape]:
-    """An interval cut at the numbers that may not be."""
+    """Yield the open intervals between the excluded numbers of an interval."""
     numbers = sorted(key[1] for key in excluded if isinstance(key, tuple) and body.accepts(key[1]))
     bounds = [body.minimum, *numbers, body.maximum]
     for index, (low, high) in enumerate(pairwise(bounds)):
-        piece = replace(
+        interval = replace(
             body,
             minimum=low,
             maximum=high,
             exclusive_minimum=body.exclusive_minimum if index == 0 else True,
             exclusive_maximum=body.exclusive_maximum if index == len(numbers) else True,
         )
-        if not piece.is_empty():
-            yield _number(piece)
+        if not interval.is_empty():
+            yield _number(interval)
 
 
 def _number(body: NumberBody) -> NumberShape:

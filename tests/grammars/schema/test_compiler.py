@@ -1,4 +1,4 @@
-"""The schema algebra against jsonschema and the development suites: by shapes alone, before any automaton is made."""
+"""The schema compiler against jsonschema and the published suites, at the level of shapes, without automata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.shape_interpreter import shape_accepts
 
 
 @pytest.mark.skipif(not BENCH.exists(), reason=f"needs {BENCH.name} of jsonschemabench beside the checkout")
-def test_no_instance_of_the_benchmark_is_decided_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shapes_classify_every_instance_of_jsonschemabench_correctly(capsys: pytest.CaptureFixture[str]) -> None:
     result = tally(BENCH)
     with capsys.disabled():
         sys.stdout.write(f"\njsonschemabench: {result}\n")
@@ -32,7 +32,7 @@ def test_no_instance_of_the_benchmark_is_decided_wrongly(capsys: pytest.CaptureF
 @pytest.mark.skipif(
     not TEST_SUITE.exists(), reason=f"needs {TEST_SUITE.name} of the JSON Schema Test Suite beside the checkout"
 )
-def test_no_test_of_the_standard_suite_is_decided_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+def test_shapes_pass_the_json_schema_test_suite(capsys: pytest.CaptureFixture[str]) -> None:
     result = tally(TEST_SUITE)
     with capsys.disabled():
         sys.stdout.write(f"\nJSON Schema Test Suite: {result}\n")
@@ -40,20 +40,22 @@ def test_no_test_of_the_standard_suite_is_decided_wrongly(capsys: pytest.Capture
     assert result.outcomes["refused"] <= 4
 
 
-CALM = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+MANY_EXAMPLES = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 @given(schema=schemas(), instances=st.lists(values, min_size=4, max_size=12))
-@CALM
-def test_shapes_of_random_schemas_agree_with_the_validator(schema: Any, instances: list[Any]) -> None:
+@MANY_EXAMPLES
+def test_shapes_of_random_schemas_agree_with_jsonschema(schema: Any, instances: list[Any]) -> None:
     agree(schema, instances, default_dialect="2020-12")
 
 
 @given(
     schema=composed(schemas(unevaluated=True), unevaluated=True), instances=st.lists(values, min_size=4, max_size=12)
 )
-@CALM
-def test_shapes_with_unevaluated_keywords_agree_with_the_validator(schema: Any, instances: list[Any]) -> None:
+@MANY_EXAMPLES
+def test_shapes_of_random_schemas_with_unevaluated_keywords_agree_with_jsonschema(
+    schema: Any, instances: list[Any]
+) -> None:
     agree(schema, instances, default_dialect="2020-12")
 
 
@@ -66,14 +68,14 @@ def refusal(schema: Any, **options: Any) -> GrammarError:
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
-        # an enum is filtered by everything else that is asked of it
+        # enum and const with adjacent keywords and not
         ({"enum": ["a", "bb", 3, None, {"x": 1}], "not": {"type": "null"}, "minLength": 2, "minProperties": 2}, ["bb", 3], ["a", None]),
         ({"enum": [1, 2, 3], "not": {"const": 2}}, [1, 3.0], [2]),
         ({"not": {"enum": [1, 2]}, "type": "integer"}, [0, 3], [1, 2.0, "a"]),
         ({"not": {"const": [1, {}]}, "type": "array"}, [[], [1], [1, {}, 1], [2, {}], [1, {"a": 1}]], [[1, {}]]),
         ({"not": {"const": {"a": 1}}, "type": "object"}, [{}, {"a": 2}, {"a": 1, "b": 1}], [{"a": 1}]),
         ({"const": False}, [False], [0]),
-        # branches that overlap are told apart
+        # overlapping branches of oneOf
         ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "type": "object"}, [{"a": 1}, {"b": 1}], [{}, {"a": 1, "b": 1}]),
         ({"oneOf": [{"type": "integer"}, {"minimum": 2}]}, [1, 2.5, "a"], [3, 1.5]),
         ({"oneOf": [{"pattern": "^a"}, {"pattern": "b$"}], "type": "string"}, ["a", "b"], ["ab", "c"]),
@@ -87,7 +89,7 @@ def refusal(schema: Any, **options: Any) -> GrammarError:
         ),
         ({"dependentRequired": {"a": ["b"]}, "type": "object"}, [{}, {"b": 1}, {"a": 1, "b": 1}], [{"a": 1}]),
         ({"dependentSchemas": {"a": {"maxProperties": 1}}, "type": "object"}, [{"b": 1, "c": 1}, {"a": 1}], [{"a": 1, "b": 1}]),
-        # names
+        # property names
         (
             {"type": "object", "patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 3}}, "additionalProperties": False},
             [{"ab": 3}, {"a": 1}, {"b": 4}, {"b": "x"}],
@@ -95,13 +97,13 @@ def refusal(schema: Any, **options: Any) -> GrammarError:
         ),
         ({"type": "object", "propertyNames": {"enum": ["a", "b"]}, "minProperties": 2}, [{"a": 1, "b": 2}], [{"a": 1}, {"a": 1, "c": 1}]),
         ({"type": "object", "propertyNames": {"maxLength": 1}}, [{"a": 1}, {}], [{"ab": 1}]),
-        # elements
+        # items
         ({"type": "array", "contains": {"type": "integer"}, "maxContains": 2}, [[1], [1, "a", 2]], [[], ["a"], [1, 2, 3]]),
         ({"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}, [[1, 2], [2, 3, 1]], [[1], [2, 2]]),
         ({"type": "array", "uniqueItems": True, "items": {"enum": ["x", "y"]}}, [[], ["x"], ["y", "x"]], [["x", "x"]]),
         ({"type": "array", "prefixItems": [{"type": "string"}], "items": False, "minItems": 1}, [["a"]], [[], [1], ["a", 1]]),
         ({"not": {"items": {"type": "string"}}, "type": "array"}, [[1], ["a", 1]], [[], ["a"]]),
-        # what was evaluated elsewhere
+        # unevaluated properties and items
         (
             {"allOf": [{"properties": {"a": True}}], "anyOf": [{"properties": {"b": {"type": "integer"}}}, True],
              "unevaluatedProperties": False, "type": "object"},
@@ -109,13 +111,13 @@ def refusal(schema: Any, **options: Any) -> GrammarError:
             [{"b": "x"}, {"c": 1}],
         ),
         ({"prefixItems": [True], "contains": {"type": "string"}, "unevaluatedItems": False, "type": "array"}, [[1, "a"]], [[1, "a", 2]]),
-        # bounds
+        # numeric bounds and multiples
         ({"type": "number", "minimum": 0.1, "exclusiveMaximum": 0.3, "multipleOf": 0.1}, [0.1, 0.2], [0.3, 0.15, 0]),
         ({"type": "integer", "not": {"multipleOf": 2}, "minimum": 0, "maximum": 4}, [1, 3], [0, 2, 4]),
     ],
     ids=lambda value: json.dumps(value)[:40],
 )  # fmt: skip
-def test_keywords_that_meet_are_worked_out_exactly(schema: Any, good: list[Any], bad: list[Any]) -> None:
+def test_combinations_of_keywords_are_enforced_exactly(schema: Any, good: list[Any], bad: list[Any]) -> None:
     graph = compile_shapes(schema)
     assert graph.report.is_exact
     assert [value for value in good if not shape_accepts(graph, value)] == []
@@ -126,15 +128,19 @@ def test_keywords_that_meet_are_worked_out_exactly(schema: Any, good: list[Any],
     ("schema", "pointer", "reason"),
     [
         ({"$ref": "http://example.com/other"}, "#", "never fetched"),
-        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "#/properties/a", "leads nowhere"),
+        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "#/properties/a", "nothing at this JSON pointer"),
+        ({"$ref": "#nowhere"}, "#", "no anchor 'nowhere'"),
+        ({"$ref": "#/enum", "enum": [1]}, "#", "must be an object or a boolean, not an array"),
         ({"$ref": "#"}, "#", "leads back to itself"),
         ({"allOf": [{"$ref": "#"}]}, "#", "refers to itself"),
         ({"properties": {"a/b": {"type": "text"}}}, "#/properties/a~1b", "type must be one of"),
-        ({"items": {"minimum": "1"}}, "#/items", "minimum must be a number"),
-        ({"required": ["a", 1]}, "#", "list of strings"),
+        ({"items": {"minimum": "1"}}, "#/items", "minimum must be a number, not the string '1'"),
+        ({"required": ["a", 1]}, "#", "each item of required must be a string, not 1"),
         ({"pattern": "("}, "#", "pattern"),
-        ({"multipleOf": 0}, "#", "more than 0"),
-        ({"minLength": -1}, "#", "at least 0"),
+        ({"multipleOf": 0}, "#", "multipleOf must be greater than 0, not 0"),
+        ({"minLength": -1}, "#", "minLength must be an integer of at least 0, not -1"),
+        ({"maxItems": -(10**5000)}, "#", "maxItems must be an integer of at least 0"),
+        ({"uniqueItems": None}, "#", "uniqueItems must be a boolean, not null"),
         ({"anyOf": []}, "#", "must not be empty"),
         ({"type": "string", "enum": [1]}, "#", "nothing satisfies"),
         ({"$schema": "http://example.com/mine"}, "#", "unknown dialect"),
@@ -144,7 +150,9 @@ def test_keywords_that_meet_are_worked_out_exactly(schema: Any, good: list[Any],
     ],
     ids=lambda value: json.dumps(value)[:30],
 )
-def test_what_cannot_be_compiled_is_refused_with_its_place(schema: Any, pointer: str | None, reason: str) -> None:
+def test_an_invalid_schema_is_refused_with_the_keyword_and_its_location(
+    schema: Any, pointer: str | None, reason: str
+) -> None:
     error = refusal(schema)
     assert error.location == pointer
     assert reason in error.reason
@@ -156,7 +164,7 @@ def _nested(depth: int, wrap: Any, leaf: Any) -> Any:
     return leaf
 
 
-HOSTILE: dict[str, Any] = {
+ADVERSARIAL: dict[str, Any] = {
     "enum of 60,000": {"enum": [f"v{index}" for index in range(60_000)]},
     "not enum of 60,000": {"type": "string", "not": {"enum": [f"v{index}" for index in range(60_000)]}},
     "5,000 branches": {"oneOf": [{"const": f"v{index}"} for index in range(5_000)]},
@@ -181,12 +189,12 @@ HOSTILE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_schemas_end_within_their_budget(name: str) -> None:
-    budget = Budget(Limits(max_seconds=30.0))  # the count of states is what is tested, however slow the machine
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_adversarial_schemas_stay_within_their_budget(name: str) -> None:
+    budget = Budget(Limits(max_seconds=30.0))  # this tests the number of states, on a machine of any speed
     graph, reason = None, ""
     try:
-        graph = compile_shapes(HOSTILE[name], budget=budget)
+        graph = compile_shapes(ADVERSARIAL[name], budget=budget)
     except GrammarError as error:
         reason = error.reason
     assert graph is None or graph.shapes[graph.root].alternatives
@@ -194,15 +202,15 @@ def test_hostile_schemas_end_within_their_budget(name: str) -> None:
     assert budget.num_states <= budget.limits.max_states
 
 
-def test_lenient_keywords_are_left_out_and_reported() -> None:
+def test_lenient_keywords_are_reported_as_ignored() -> None:
     graph = compile_shapes({"type": "string", "pattern": "^a"}, options=SchemaOptions(lenient=frozenset({"pattern"})))
     assert shape_accepts(graph, "b")
     assert [(each.keyword, each.reason) for each in graph.report.with_status(KeywordStatus.IGNORED)] == [
-        ("pattern", "left out, as the caller asked")
+        ("pattern", "ignored at the request of the caller (lenient)")
     ]
 
 
-def test_every_reference_of_a_graph_is_to_one_of_its_shapes_and_none_is_empty() -> None:
+def test_no_shape_of_a_graph_is_empty() -> None:
     graph = compile_shapes(
         {"properties": {"a": {"type": "string"}, "b": {"allOf": [{"type": "string"}, {"type": "null"}]}}}
     )
@@ -219,10 +227,10 @@ def test_equal_subschemas_share_a_shape() -> None:
     graph = compile_shapes(
         {"type": "object", "properties": {f"p{index}": point for index in range(50)}, "additionalProperties": False}
     )
-    assert len(graph.shapes) == 4  # the root, the point, the number, anything
+    assert len(graph.shapes) == 4  # the root, the point, the number, and the additional properties of a point
 
 
-def test_unique_elements_that_cannot_be_listed_are_reported_as_to_be_checked() -> None:
+def test_unique_items_of_infinitely_many_values_are_reported_as_checked() -> None:
     graph = compile_shapes({"type": "array", "items": {"type": "string"}, "uniqueItems": True})
     assert [(each.pointer, each.keyword) for each in graph.report.with_status(KeywordStatus.CHECKED)] == [
         ("#", "uniqueItems")

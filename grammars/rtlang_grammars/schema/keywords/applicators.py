@@ -1,7 +1,9 @@
-"""Keywords that put schemas together for one value: references, `allOf`, `anyOf`, `oneOf`, `not`, `if`.
+"""References and in-place applicators: `$ref`, `allOf`, `anyOf`, `oneOf`, `not`, `if`.
 
-Disjunctions are lists, conjunctions products of lists, negations are pushed inward. `oneOf` is a plain union where its branches
-are shown to exclude each other, which is the usual case; where two may both hold, each is taken without the other.
+A disjunction is a list of facets, a conjunction a product of lists, and negations are pushed inward. `oneOf` is a plain union if its
+branches are proven disjoint, which is the usual case; branches that may overlap are each intersected with the negation of the other.
+
+Source: JSON Schema Core 2020-12, sections 8.2.3 (references) and 10.2 (in-place applicators).
 """
 
 from __future__ import annotations
@@ -11,12 +13,19 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from rtlang_grammars.schema.keywords.scalars import has, keyword_value
-from rtlang_grammars.schema.normal_form.algebra import Afterthought, Algebra, Facets, Keyword, TooManyCasesError
+from rtlang_grammars.schema.keywords.scalars import has_keyword, keyword_value
+from rtlang_grammars.schema.normal_form.algebra import (
+    Algebra,
+    DeferredKeyword,
+    Facets,
+    Keyword,
+    TooManyCasesError,
+    too_many_cases,
+)
 from rtlang_grammars.schema.normal_form.emptiness import discriminator, overlap
 from rtlang_grammars.schema.normal_form.facets import (
     FALSE,
-    NOTHING,
+    NOTHING_EVALUATED,
     TOP_BODY,
     TOPS,
     TRUE,
@@ -26,14 +35,16 @@ from rtlang_grammars.schema.normal_form.facets import (
     ObjectBody,
     meet,
 )
-from rtlang_grammars.schema.reading.dialects import expected
+from rtlang_grammars.schema.reading.dialects import invalid_value
 from rtlang_grammars.schema.reading.documents import Node
 from rtlang_grammars.schema.reading.values import JsonType
 from rtlang_grammars.spec.errors import GrammarError
 
-MAX_CONTEXT = 8  # ways to meet the rest of a schema that are held against its oneOf
-MAX_UNTOLD = 64  # cases for what a telling property would tell apart, were it there
-MAX_PAIRS = 20_000  # branches of a oneOf that are held against each other
+MAX_CONTEXT = (
+    8  # facets of the adjacent keywords with which the branches of a oneOf are intersected before they are compared
+)
+MAX_CASES_WITHOUT_DISCRIMINATOR = 64  # facets of a oneOf for objects that lack its discriminator
+MAX_PAIRS = 20_000  # square of the number of branches of a oneOf that are compared pairwise
 
 
 def _reader(keyword: str) -> Callable[[Algebra, Node, JsonType, bool, bool], Facets]:
@@ -41,21 +52,21 @@ def _reader(keyword: str) -> Callable[[Algebra, Node, JsonType, bool, bool], Fac
         conj = algebra.demand(algebra.documents.resolve(node, keyword), positive)
         return algebra.all_of([conj], kind, track, node, keyword)
 
-    read.__doc__ = f"`{keyword}`."
+    read.__doc__ = f"Read `{keyword}`."
     return read
 
 
 def _branches(algebra: Algebra, node: Node, keyword: str, positive: bool) -> list[Conj]:
     value = keyword_value(node, keyword)
     if not isinstance(value, list):
-        raise expected(value, "a list", keyword, node.location)
+        raise invalid_value(value, "an array of schemas", keyword, node.location)
     if not value:
-        raise GrammarError(f"{keyword} must not be empty", node.location)
+        raise GrammarError(f"{keyword} must not be empty: it must hold at least one schema", node.location)
     return [algebra.demand(algebra.documents.child(node, keyword, index), positive) for index in range(len(value))]
 
 
 def read_all_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`allOf`."""
+    """Read `allOf` (Core 10.2.1.1)."""
     conjs = _branches(algebra, node, "allOf", positive)
     if positive:
         return algebra.all_of(conjs, kind, track, node, "allOf")
@@ -63,17 +74,17 @@ def read_all_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tr
 
 
 def spread_all_of(algebra: Algebra, node: Node, kind: JsonType, track: bool) -> Sequence[Facets]:
-    """The branches of `allOf`, each by itself."""
+    """Return the facets of each branch of `allOf`."""
     return [algebra.all_of([conj], kind, track, node, "allOf") for conj in _branches(algebra, node, "allOf", True)]
 
 
 def read_any_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`anyOf`."""
+    """Read `anyOf` (Core 10.2.1.2)."""
     conjs = _branches(algebra, node, "anyOf", positive)
     if not positive:
         return algebra.all_of(conjs, kind, track, node, "anyOf")
     if track:
-        return _any_subset(algebra, conjs, kind, node)
+        return _any_of_tracked(algebra, conjs, kind, node)
     return _union(algebra, conjs, kind, track, node, "anyOf")
 
 
@@ -87,15 +98,16 @@ def _union(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, track: bool,
     return tuple(union)
 
 
-def _any_subset(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, node: Node) -> Facets:
-    """Any of some schemas, each way with what was evaluated by it.
+def _any_of_tracked(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, node: Node) -> Facets:
+    """Return the facets of `anyOf`, with the properties and items that each evaluates.
 
-    All that hold count as evaluating, so several that hold together are a case of their own, in which less is left unevaluated.
+    Every valid branch contributes annotations, so each subset of branches that hold together is a case of its own, in which fewer
+    properties or items are left unevaluated.
     """
     result: dict[Facet, None] = {}
     for conj in dict.fromkeys(conjs):
         facets = algebra.all_of([conj], kind, True, node, "anyOf")
-        annotated = [facet for facet in facets if facet.evaluated is not NOTHING]
+        annotated = [facet for facet in facets if facet.evaluated is not NOTHING_EVALUATED]
         both = (
             algebra.product([tuple(result), annotated], kind, "anyOf", lambda: node.location)
             if result and annotated
@@ -103,12 +115,12 @@ def _any_subset(algebra: Algebra, conjs: Sequence[Conj], kind: JsonType, node: N
         )
         result.update(dict.fromkeys([*facets, *both]))
         if len(result) > algebra.options.max_alternatives:
-            raise TooManyCasesError(f"anyOf needs more than {algebra.options.max_alternatives} cases", node.location)
+            raise too_many_cases("anyOf", algebra.options.max_alternatives, node.location)
     return tuple(result)
 
 
 def read_not(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`not`."""
+    """Read `not` (Core 10.2.1.4)."""
     conj = algebra.demand(algebra.documents.child(node, "not"), not positive)
     try:
         return algebra.all_of([conj], kind, False, node, "not")
@@ -117,19 +129,19 @@ def read_not(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track
 
 
 def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`if`, `then`, `else`."""
-    if not has(node, "if"):
+    """Read `if`, `then` and `else` (Core 10.2.2)."""
+    if not has_keyword(node, "if"):
         return (TOPS[kind],) if positive else ()
     condition = algebra.documents.child(node, "if")
     met, unmet = algebra.demand(condition), algebra.demand(condition, False)
     ways = {"then": TRUE, "else": TRUE} if positive else {"then": FALSE, "else": FALSE}
     for keyword in ways:
-        if has(node, keyword):
+        if has_keyword(node, keyword):
             ways[keyword] = algebra.demand(algebra.documents.child(node, keyword), positive)
     then, otherwise = ways["then"], ways["else"]
     if then == otherwise == TRUE and not track:
         return (TOPS[kind],)
-    cases = [[met, then], [unmet, otherwise]]  # disjoint, so that a chain of conditions on one property stays short
+    cases = [[met, then], [unmet, otherwise]]  # disjoint, so that a chain of conditions on one property needs few cases
     try:
         lists = [algebra.all_of(conjs, kind, track, node, "if") for conjs in cases if FALSE not in conjs]
     except TooManyCasesError as error:
@@ -138,23 +150,23 @@ def read_if(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track:
 
 
 def read_one_of(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`oneOf`, standing alone."""
+    """Read `oneOf` without adjacent keywords (Core 10.2.1.3)."""
     if positive:
         return apply_one_of(algebra, node, (TOPS[kind],), kind, track)
     conjs = _branches(algebra, node, "oneOf", True)
     lists = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in conjs]
-    return _not_one(algebra, conjs, lists, kind, node)
+    return _negate_one_of(algebra, conjs, lists, kind, node)
 
 
 def apply_one_of(algebra: Algebra, node: Node, context: Facets, kind: JsonType, track: bool) -> Facets:
-    """`oneOf` among what the rest of its schema allows, which often is what keeps its branches apart (a required name)."""
+    """Apply `oneOf` to the facets of its adjacent keywords, which often make its branches disjoint (a required property)."""
     conjs = _branches(algebra, node, "oneOf", True)
     lists = [algebra.all_of([conj], kind, track, node, "oneOf") for conj in conjs]
-    held = [index for index, facets in enumerate(lists) if facets]
-    if len(held) < 2:
-        union = lists[held[0]] if held else ()
+    nonempty = [index for index, facets in enumerate(lists) if facets]
+    if len(nonempty) < 2:
+        union = lists[nonempty[0]] if nonempty else ()
     else:
-        union = _exactly_one(algebra, conjs, lists, held, context, kind, node)
+        union = _exactly_one(algebra, conjs, lists, nonempty, context, kind, node)
     return algebra.product([context, union], kind, "oneOf", lambda: node.location)
 
 
@@ -162,74 +174,85 @@ def _exactly_one(
     algebra: Algebra,
     conjs: Sequence[Conj],
     lists: Sequence[Facets],
-    held: Sequence[int],
+    nonempty: Sequence[int],
     context: Facets,
     kind: JsonType,
     node: Node,
 ) -> Facets:
-    listed = _listed_once(lists, kind)
+    listed = _values_listed_once(lists, kind)
     if listed is not None:
         return listed
     if 0 < len(context) <= MAX_CONTEXT and context[0] is not TOPS[kind]:
-        seen = [algebra.product([context, facets], kind, "oneOf", lambda: node.location) for facets in lists]
+        in_context = [algebra.product([context, facets], kind, "oneOf", lambda: node.location) for facets in lists]
     else:
-        seen = list(lists)
-    name = discriminator(algebra, [seen[index] for index in held if seen[index]])
+        in_context = list(lists)
+    name = discriminator(algebra, [in_context[index] for index in nonempty if in_context[index]])
     if name is None:
-        return _apart(algebra, conjs, lists, seen, kind, node, algebra.options.max_alternatives)
-    has_name, has_not = ObjectBody(required=frozenset({name})), ObjectBody(absent=frozenset({name}))
-    told = [both for facets in lists for facet in facets if (both := meet(Facet(kind, has_name), facet)) is not None]
-    lists, seen = ([_all_met(Facet(kind, has_not), facets) for facets in each] for each in (lists, seen))
-    return (*told, *_apart(algebra, conjs, lists, seen, kind, node, MAX_UNTOLD))
+        return _separate(algebra, conjs, lists, in_context, kind, node, algebra.options.max_alternatives)
+    has_name, lacks_name = ObjectBody(required=frozenset({name})), ObjectBody(absent=frozenset({name}))
+    present = [both for facets in lists for facet in facets if (both := meet(Facet(kind, has_name), facet)) is not None]
+    lists, in_context = (
+        [_meet_each(Facet(kind, lacks_name), facets) for facets in each] for each in (lists, in_context)
+    )
+    return (*present, *_separate(algebra, conjs, lists, in_context, kind, node, MAX_CASES_WITHOUT_DISCRIMINATOR))
 
 
-def _all_met(facet: Facet, facets: Facets) -> Facets:
+def _meet_each(facet: Facet, facets: Facets) -> Facets:
     return [both for each in facets if (both := meet(facet, each)) is not None]
 
 
-def _apart(
+def _separate(
     algebra: Algebra,
     conjs: Sequence[Conj],
     lists: Sequence[Facets],
-    seen: Sequence[Facets],
+    in_context: Sequence[Facets],
     kind: JsonType,
     node: Node,
     limit: int,
 ) -> Facets:
-    """Each branch without those that may hold together with it; `seen` are the branches in their context."""
-    rivals = _rivals(algebra, seen, [index for index, facets in enumerate(seen) if facets])
-    if rivals is None:
-        return _marked([facet for facets in lists for facet in facets], node, "too many branches to compare")
+    """Return the union of the branches, each without the branches that may overlap it.
+
+    Args:
+        conjs: the branches as demands.
+        lists: their facets.
+        in_context: their facets intersected with those of the adjacent keywords; only these are compared.
+        limit: upper bound on the facets of one branch; a branch that exceeds it is marked instead.
+    """
+    overlapping = _overlapping_branches(
+        algebra, in_context, [index for index, facets in enumerate(in_context) if facets]
+    )
+    if overlapping is None:
+        return _with_mark([facet for facets in lists for facet in facets], node, "too many branches to compare")
     union: dict[Facet, None] = {}
     failed: str | None = None
-    for index, others in rivals.items():
-        if failed is not None and others:  # the branches are alike: the next would only fail later
-            union.update(dict.fromkeys(_marked(lists[index], node, failed)))
+    for index, others in overlapping.items():
+        if failed is not None and others:  # the branches of a oneOf are alike, so the next would exceed the limit too
+            union.update(dict.fromkeys(_with_mark(lists[index], node, failed)))
             continue
-        negations = [_outside(algebra, conjs[rival]) for rival in others]
+        negations = [_negation(algebra, conjs[other]) for other in others]
         try:
             outside = [algebra.all_of([conj], kind, False, node, "oneOf") for conj in dict.fromkeys(negations)]
             facets = algebra.product([lists[index], *outside], kind, "oneOf", lambda: node.location, limit)
         except TooManyCasesError as error:
             failed = error.reason
-            facets = _marked(lists[index], node, failed)
+            facets = _with_mark(lists[index], node, failed)
         union.update(dict.fromkeys(facets))
     return tuple(union)
 
 
-def _outside(algebra: Algebra, branch: Conj) -> Conj:
+def _negation(algebra: Algebra, branch: Conj) -> Conj:
     negation = algebra.negated(branch)
     assert negation is not None  # a branch is a single demand
     return negation
 
 
-def _marked(facets: Sequence[Facet], node: Node, reason: str) -> Facets:
-    marks = frozenset({Mark(node.location, "oneOf", f"that only one branch holds is not enforced: {reason}")})
+def _with_mark(facets: Sequence[Facet], node: Node, reason: str) -> Facets:
+    marks = frozenset({Mark(node.location, "oneOf", f"it is not enforced that only one branch is valid: {reason}")})
     return [replace(facet, marks=facet.marks | marks) for facet in facets]
 
 
-def _listed_once(lists: Sequence[Facets], kind: JsonType) -> Facets | None:
-    """Where all branches are lists of values: the values of exactly one branch."""
+def _values_listed_once(lists: Sequence[Facets], kind: JsonType) -> Facets | None:
+    """Return the values that exactly one branch lists; None unless all branches are lists of values (`enum`, `const`)."""
     if kind in (JsonType.ARRAY, JsonType.OBJECT):
         return None
     times: Counter[Hashable] = Counter()
@@ -245,22 +268,26 @@ def _listed_once(lists: Sequence[Facets], kind: JsonType) -> Facets | None:
     return once
 
 
-def _rivals(algebra: Algebra, lists: Sequence[Facets], held: Sequence[int]) -> Mapping[int, list[int]] | None:
-    """For each branch those that may hold together with it; None where the branches are too many to be compared."""
-    rivals: dict[int, list[int]] = {index: [] for index in held}
-    if len(held) ** 2 > MAX_PAIRS:
+def _overlapping_branches(
+    algebra: Algebra, lists: Sequence[Facets], nonempty: Sequence[int]
+) -> Mapping[int, list[int]] | None:
+    """Return, for each branch, the branches that may overlap it; None if there are too many branches to compare."""
+    overlapping: dict[int, list[int]] = {index: [] for index in nonempty}
+    if len(nonempty) ** 2 > MAX_PAIRS:
         return None
-    for a, b in combinations(held, 2):
+    for a, b in combinations(nonempty, 2):
         if any(overlap(algebra, one, other) for one in lists[a] for other in lists[b]):
-            rivals[a].append(b)
-            rivals[b].append(a)
-    return rivals
+            overlapping[a].append(b)
+            overlapping[b].append(a)
+    return overlapping
 
 
-def _not_one(algebra: Algebra, conjs: Sequence[Conj], lists: Sequence[Facets], kind: JsonType, node: Node) -> Facets:
-    """No branch holds, or two do."""
+def _negate_one_of(
+    algebra: Algebra, conjs: Sequence[Conj], lists: Sequence[Facets], kind: JsonType, node: Node
+) -> Facets:
+    """Return the facets of the negation of `oneOf`: no branch is valid, or two are."""
     try:
-        none = algebra.all_of([_outside(algebra, conj) for conj in conjs], kind, False, node, "oneOf")
+        none = algebra.all_of([_negation(algebra, conj) for conj in conjs], kind, False, node, "oneOf")
         pairs = [
             facet
             for one, other in combinations(lists, 2)
@@ -284,4 +311,4 @@ IN_PLACE: Mapping[str, Keyword] = {
     "then": Keyword("if", read_if),
     "else": Keyword("if", read_if),
 }
-AFTERTHOUGHTS = (Afterthought("oneOf", apply_one_of),)
+DEFERRED_KEYWORDS = (DeferredKeyword("oneOf", apply_one_of),)

@@ -1,4 +1,7 @@
-"""Keywords of arrays and objects that speak of children, sizes and names."""
+"""Keywords that constrain arrays and objects: applicators for items and properties, and limits on their number.
+
+Source: JSON Schema Core 2020-12, sections 10.3 and 11, and Validation 2020-12, sections 6.4 and 6.5.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from dataclasses import replace
 from typing import cast
 
 from rtlang_grammars.schema.keywords.dependents import read_dependent_required, read_dependent_schemas
-from rtlang_grammars.schema.keywords.scalars import count, has, keyword_value, strings
-from rtlang_grammars.schema.normal_form.algebra import Afterthought, Algebra, Facets, Handler, Keyword
+from rtlang_grammars.schema.keywords.scalars import has_keyword, keyword_value, read_count, read_strings
+from rtlang_grammars.schema.normal_form.algebra import Algebra, DeferredKeyword, Facets, Keyword, keyword_group
 from rtlang_grammars.schema.normal_form.facets import (
     FALSE,
-    NOTHING,
+    NOTHING_EVALUATED,
     TOPS,
     TRUE,
     ArrayBody,
@@ -26,7 +29,7 @@ from rtlang_grammars.schema.normal_form.facets import (
     PropertyRule,
     meet,
 )
-from rtlang_grammars.schema.reading.dialects import expected
+from rtlang_grammars.schema.reading.dialects import invalid_value
 from rtlang_grammars.schema.reading.documents import Node
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
@@ -34,10 +37,10 @@ _ARRAY, _OBJECT = JsonType.ARRAY, JsonType.OBJECT
 
 
 def _children(algebra: Algebra, node: Node, keyword: str, positive: bool) -> dict[str, Conj]:
-    """Demands for an object of schemas."""
+    """Return the demands of a keyword whose value is an object of schemas."""
     value = keyword_value(node, keyword)
     if not isinstance(value, dict):
-        raise expected(value, "an object", keyword, node.location)
+        raise invalid_value(value, "an object of schemas", keyword, node.location)
     children = algebra.documents.children(node, keyword, value)
     return {name: algebra.demand(child, positive) for name, child in zip(value, children, strict=True)}
 
@@ -50,21 +53,21 @@ def _child(algebra: Algebra, node: Node, keyword: str, positive: bool = True) ->
 
 
 def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`items`, `prefixItems`, `additionalItems`."""
+    """Read `items`, `prefixItems` and `additionalItems` (Core 10.3.1; the array form of `items` up to 2019-09)."""
     schema = cast("dict[str, Json]", node.schema)
     old = "prefixItems" not in node.dialect.keywords and isinstance(schema.get("items"), list)
     first, rest = ("items", "additionalItems") if old else ("prefixItems", "items")
     prefix: tuple[Conj, ...] = ()
-    if has(node, first):
+    if has_keyword(node, first):
         value = schema[first]
         if not isinstance(value, list):
-            raise expected(value, "a list", first, node.location)
+            raise invalid_value(value, "an array of schemas", first, node.location)
         children = (algebra.documents.child(node, first, index) for index in range(len(value)))
         prefix = tuple(algebra.demand(child, positive) for child in children)
-    has_rest = has(node, rest)
+    has_rest = has_keyword(node, rest)
     if positive:
         rule = ItemRule(prefix, _child(algebra, node, rest) if has_rest else TRUE)
-        evaluated = Evaluated(everything=has_rest, prefix=len(prefix)) if track else NOTHING
+        evaluated = Evaluated(everything=has_rest, prefix=len(prefix)) if track else NOTHING_EVALUATED
         limit = prefix.index(FALSE) if FALSE in prefix else len(prefix) if rule.rest == FALSE else None
         return (Facet(_ARRAY, ArrayBody((rule,), max_items=limit), evaluated=evaluated),)
     facets = [
@@ -74,7 +77,7 @@ def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tra
     ]
     if has_rest:
         conj = _child(algebra, node, rest, False)
-        mark = Mark(node.location, rest, "some element must not match it, which shapes cannot count here")
+        mark = Mark(node.location, rest, "at least one item must be invalid against it, which cannot be counted here")
         if conj == TRUE:
             facets.append(Facet(_ARRAY, ArrayBody(min_items=len(prefix) + 1)))
         elif conj != FALSE:
@@ -84,9 +87,9 @@ def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tra
 
 
 def read_item_counts(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`minItems`, `maxItems`."""
-    low = count(node, "minItems") if has(node, "minItems") else 0
-    high = count(node, "maxItems") if has(node, "maxItems") else None
+    """Read `minItems` and `maxItems` (Validation 6.4.1, 6.4.2)."""
+    low = read_count(node, "minItems") if has_keyword(node, "minItems") else 0
+    high = read_count(node, "maxItems") if has_keyword(node, "maxItems") else None
     if positive:
         return () if high is not None and high < low else (Facet(_ARRAY, ArrayBody(min_items=low, max_items=high)),)
     facets = [Facet(_ARRAY, ArrayBody(max_items=low - 1))] if low else []
@@ -94,32 +97,32 @@ def read_item_counts(algebra: Algebra, node: Node, kind: JsonType, positive: boo
 
 
 def read_unique(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`uniqueItems`."""
+    """Read `uniqueItems` (Validation 6.4.3)."""
     value = keyword_value(node, "uniqueItems")
     if not isinstance(value, bool):
-        raise expected(value, "a boolean", "uniqueItems", node.location)
+        raise invalid_value(value, "a boolean", "uniqueItems", node.location)
     if not value:
         return (TOPS[_ARRAY],) if positive else ()
-    mark = Mark(node.location, "uniqueItems", "the elements may be of too many values to list their arrays")
+    mark = Mark(node.location, "uniqueItems", "the items have too many possible values to enumerate")
     if positive:
         return (Facet(_ARRAY, ArrayBody(unique=mark)),)
-    mark = mark._replace(reason="that two elements are equal is not enforced")
+    mark = mark._replace(reason="its negation, that two items are equal, is not enforced")
     return (Facet(_ARRAY, ArrayBody(min_items=2), marks=frozenset({mark})),)
 
 
 def read_contains(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`contains`, `minContains`, `maxContains`."""
-    if not has(node, "contains"):
+    """Read `contains`, `minContains` and `maxContains` (Core 10.3.1.3; Validation 6.4.4, 6.4.5)."""
+    if not has_keyword(node, "contains"):
         return (TOPS[_ARRAY],) if positive else ()
     conj = _child(algebra, node, "contains")
-    low = count(node, "minContains") if has(node, "minContains") else 1
-    high = count(node, "maxContains") if has(node, "maxContains") else None
-    mark = Mark(node.location, "contains", "too many different kinds of elements are counted")
+    low = read_count(node, "minContains") if has_keyword(node, "minContains") else 1
+    high = read_count(node, "maxContains") if has_keyword(node, "maxContains") else None
+    mark = Mark(node.location, "contains", "too many contains keywords apply to the same array")
     if not positive:
         ways: list[tuple[int, int | None]] = [(0, low - 1)] if low else []
         ways += [] if high is None else [(high + 1, None)]
-        return [facet for least, most in ways for facet in _counted(conj, least, most, mark, NOTHING)]
-    evaluated = NOTHING
+        return [facet for least, most in ways for facet in _counted(conj, least, most, mark, NOTHING_EVALUATED)]
+    evaluated = NOTHING_EVALUATED
     if track and node.dialect.contains_evaluates:
         evaluated = Evaluated(matching=frozenset({conj})) if conj else Evaluated(everything=True)
     return _counted(conj, low, high, mark, evaluated)
@@ -131,13 +134,13 @@ def _counted(conj: Conj, low: int, high: int | None, mark: Mark, evaluated: Eval
     if conj == TRUE:
         return (Facet(_ARRAY, ArrayBody(min_items=low, max_items=high), evaluated=evaluated),)
     if (low == 0 and high is None) or conj == FALSE:
-        return (replace(TOPS[_ARRAY], evaluated=evaluated),) if evaluated is not NOTHING else (TOPS[_ARRAY],)
+        return (replace(TOPS[_ARRAY], evaluated=evaluated),) if evaluated is not NOTHING_EVALUATED else (TOPS[_ARRAY],)
     body = ArrayBody(min_items=low, contains=(Contains(conj, low, high, 0, mark),))
     return (Facet(_ARRAY, body, evaluated=evaluated),)
 
 
 def read_unevaluated(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """The negation of `unevaluatedItems` and `unevaluatedProperties`."""
+    """Read the negation of `unevaluatedItems` and `unevaluatedProperties`; their positive form is deferred."""
     assert not positive
     keyword = "unevaluatedItems" if kind is _ARRAY else "unevaluatedProperties"
     if _child(algebra, node, keyword) == TRUE:
@@ -146,16 +149,16 @@ def read_unevaluated(algebra: Algebra, node: Node, kind: JsonType, positive: boo
 
 
 def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
-    """`unevaluatedItems`, for each way to meet the rest of its schema."""
+    """Apply `unevaluatedItems` to each facet of its adjacent keywords (Core 11.2)."""
     conj = _child(algebra, node, "unevaluatedItems")
     result = []
     for facet in facets:
-        done = facet.evaluated
+        evaluated = facet.evaluated
         both: Facet | None = facet
-        if not done.everything:
-            rest = algebra.any_of((conj, *sorted(done.matching, key=sorted)), node) if done.matching else conj
-            limit = done.prefix if rest == FALSE else None
-            body = ArrayBody((ItemRule((TRUE,) * done.prefix, rest),), max_items=limit)
+        if not evaluated.everything:
+            rest = algebra.any_of((conj, *sorted(evaluated.matching, key=sorted)), node) if evaluated.matching else conj
+            limit = evaluated.prefix if rest == FALSE else None
+            body = ArrayBody((ItemRule((TRUE,) * evaluated.prefix, rest),), max_items=limit)
             both = meet(facet, Facet(_ARRAY, body))
         if both is not None:
             result.append(replace(both, evaluated=Evaluated(everything=True)))
@@ -166,13 +169,13 @@ def apply_unevaluated_items(algebra: Algebra, node: Node, facets: Facets, kind: 
 
 
 def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`properties`, `patternProperties`, `additionalProperties`."""
-    names = _children(algebra, node, "properties", positive) if has(node, "properties") else {}
-    patterns = _children(algebra, node, "patternProperties", positive) if has(node, "patternProperties") else {}
-    has_rest = has(node, "additionalProperties")
+    """Read `properties`, `patternProperties` and `additionalProperties` (Core 10.3.2.1 to 10.3.2.3)."""
+    names = _children(algebra, node, "properties", positive) if has_keyword(node, "properties") else {}
+    patterns = _children(algebra, node, "patternProperties", positive) if has_keyword(node, "patternProperties") else {}
+    has_rest = has_keyword(node, "additionalProperties")
     rest = _child(algebra, node, "additionalProperties", positive) if has_rest else TRUE if positive else FALSE
     if positive:
-        evaluated = Evaluated(has_rest, frozenset(names), frozenset(patterns)) if track else NOTHING
+        evaluated = Evaluated(has_rest, frozenset(names), frozenset(patterns)) if track else NOTHING_EVALUATED
         return (Facet(_OBJECT, ObjectBody((PropertyRule(names, tuple(patterns.items()), rest),)), evaluated=evaluated),)
     facets = []
     for name, conj in names.items():
@@ -181,38 +184,38 @@ def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool
     for pattern, conj in patterns.items():
         if conj != FALSE:
             matched = algebra.demand(algebra.documents.synthetic({"pattern": pattern}, node))
-            facets.append(_some(matched, conj, Mark(node.location, "patternProperties", _NOT_COUNTED)))
+            facets.append(_exists(matched, conj, Mark(node.location, "patternProperties", _NOT_COUNTED)))
     if rest != FALSE:
         others = set[int]()
         if names:
             others |= algebra.demand(algebra.documents.synthetic({"enum": [*names]}, node), False)
         for pattern in patterns:
             others |= algebra.demand(algebra.documents.synthetic({"pattern": pattern}, node), False)
-        facets.append(_some(frozenset(others), rest, Mark(node.location, "additionalProperties", _NOT_COUNTED)))
+        facets.append(_exists(frozenset(others), rest, Mark(node.location, "additionalProperties", _NOT_COUNTED)))
     return facets
 
 
-_NOT_COUNTED = "some property must not match it, which is enforced only where the names are finitely many"
+_NOT_COUNTED = "at least one property must be invalid against it, which is enforced only for finitely many names"
 
 
-def _some(name: Conj, value: Conj, mark: Mark) -> Facet:
+def _exists(name: Conj, value: Conj, mark: Mark) -> Facet:
     if name == TRUE and value == TRUE:
         return Facet(_OBJECT, ObjectBody(min_properties=1))
     return Facet(_OBJECT, ObjectBody(min_properties=1, exists=(Exists(name, value, mark),)))
 
 
 def read_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`required`."""
-    names = strings(keyword_value(node, "required"), "required", node)
+    """Read `required` (Validation 6.5.3)."""
+    names = read_strings(keyword_value(node, "required"), "required", node)
     if positive:
         return (Facet(_OBJECT, ObjectBody(required=frozenset(names))),)
     return [Facet(_OBJECT, ObjectBody(absent=frozenset({name}))) for name in dict.fromkeys(names)]
 
 
 def read_property_counts(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`minProperties`, `maxProperties`."""
-    low = count(node, "minProperties") if has(node, "minProperties") else 0
-    high = count(node, "maxProperties") if has(node, "maxProperties") else None
+    """Read `minProperties` and `maxProperties` (Validation 6.5.1, 6.5.2)."""
+    low = read_count(node, "minProperties") if has_keyword(node, "minProperties") else 0
+    high = read_count(node, "maxProperties") if has_keyword(node, "maxProperties") else None
     if positive:
         body = ObjectBody(min_properties=low, max_properties=high)
         return () if high is not None and high < low else (Facet(_OBJECT, body),)
@@ -221,50 +224,46 @@ def read_property_counts(algebra: Algebra, node: Node, kind: JsonType, positive:
 
 
 def read_property_names(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`propertyNames`."""
+    """Read `propertyNames` (Core 10.3.2.4)."""
     conj = _child(algebra, node, "propertyNames", positive)
     if positive:
         return (Facet(_OBJECT, ObjectBody(names=conj)),)
-    return () if conj == FALSE else (_some(conj, TRUE, Mark(node.location, "propertyNames", _NOT_COUNTED)),)
+    return () if conj == FALSE else (_exists(conj, TRUE, Mark(node.location, "propertyNames", _NOT_COUNTED)),)
 
 
 def apply_unevaluated_properties(algebra: Algebra, node: Node, facets: Facets, kind: JsonType, track: bool) -> Facets:
-    """`unevaluatedProperties`, for each way to meet the rest of its schema."""
+    """Apply `unevaluatedProperties` to each facet of its adjacent keywords (Core 11.3)."""
     conj = _child(algebra, node, "unevaluatedProperties")
     result = []
     for facet in facets:
-        done = facet.evaluated
+        evaluated = facet.evaluated
         both: Facet | None = facet
-        if not done.everything:
-            names = dict.fromkeys(sorted(done.names), TRUE)
-            rule = PropertyRule(names, tuple((pattern, TRUE) for pattern in sorted(done.patterns)), conj)
+        if not evaluated.everything:
+            names = dict.fromkeys(sorted(evaluated.names), TRUE)
+            rule = PropertyRule(names, tuple((pattern, TRUE) for pattern in sorted(evaluated.patterns)), conj)
             both = meet(facet, Facet(_OBJECT, ObjectBody((rule,))))
         if both is not None:
             result.append(replace(both, evaluated=Evaluated(everything=True)))
     return result
 
 
-def _group(group: str, handler: Handler, *keywords: str) -> dict[str, Keyword]:
-    return {keyword: Keyword(group, handler) for keyword in keywords}
-
-
 ARRAYS: Mapping[str, Keyword] = {
-    **_group("items", read_items, "items", "prefixItems", "additionalItems"),
-    **_group("itemCounts", read_item_counts, "minItems", "maxItems"),
-    **_group("uniqueItems", read_unique, "uniqueItems"),
-    **_group("contains", read_contains, "contains", "minContains", "maxContains"),
-    **_group("unevaluatedItems", read_unevaluated, "unevaluatedItems"),
+    **keyword_group("items", read_items, "items", "prefixItems", "additionalItems"),
+    **keyword_group("itemCounts", read_item_counts, "minItems", "maxItems"),
+    **keyword_group("uniqueItems", read_unique, "uniqueItems"),
+    **keyword_group("contains", read_contains, "contains", "minContains", "maxContains"),
+    **keyword_group("unevaluatedItems", read_unevaluated, "unevaluatedItems"),
 }
 OBJECTS: Mapping[str, Keyword] = {
-    **_group("properties", read_properties, "properties", "patternProperties", "additionalProperties"),
-    **_group("required", read_required, "required"),
-    **_group("propertyCounts", read_property_counts, "minProperties", "maxProperties"),
-    **_group("propertyNames", read_property_names, "propertyNames"),
-    **_group("dependentRequired", read_dependent_required, "dependentRequired"),
-    **_group("dependentSchemas", read_dependent_schemas, "dependentSchemas", "dependencies"),
-    **_group("unevaluatedProperties", read_unevaluated, "unevaluatedProperties"),
+    **keyword_group("properties", read_properties, "properties", "patternProperties", "additionalProperties"),
+    **keyword_group("required", read_required, "required"),
+    **keyword_group("propertyCounts", read_property_counts, "minProperties", "maxProperties"),
+    **keyword_group("propertyNames", read_property_names, "propertyNames"),
+    **keyword_group("dependentRequired", read_dependent_required, "dependentRequired"),
+    **keyword_group("dependentSchemas", read_dependent_schemas, "dependentSchemas", "dependencies"),
+    **keyword_group("unevaluatedProperties", read_unevaluated, "unevaluatedProperties"),
 }
-AFTERTHOUGHTS = (
-    Afterthought("unevaluatedItems", apply_unevaluated_items, tracks=True),
-    Afterthought("unevaluatedProperties", apply_unevaluated_properties, tracks=True),
+DEFERRED_KEYWORDS = (
+    DeferredKeyword("unevaluatedItems", apply_unevaluated_items, needs_evaluated=True),
+    DeferredKeyword("unevaluatedProperties", apply_unevaluated_properties, needs_evaluated=True),
 )

@@ -1,26 +1,31 @@
-"""Keywords that ask something of an object when a property is there: `dependentRequired`, `dependentSchemas`, `dependencies`."""
+"""Keywords that apply to an object only if it has a property: `dependentRequired`, `dependentSchemas`, `dependencies`.
+
+Source: JSON Schema Validation 2020-12, section 6.5.4; Core 2020-12, section 10.2.2.4; `dependencies` of draft-04 to draft-07.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
 
-from rtlang_grammars.schema.keywords.scalars import has, keyword_value, strings
+from rtlang_grammars.schema.keywords.scalars import has_keyword, keyword_value, read_strings
 from rtlang_grammars.schema.normal_form.algebra import Algebra, Facets
 from rtlang_grammars.schema.normal_form.facets import TOPS, TRUE, Conj, Facet, ObjectBody, meet
-from rtlang_grammars.schema.reading.dialects import expected
+from rtlang_grammars.schema.reading.dialects import invalid_value
 from rtlang_grammars.schema.reading.documents import Node
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
-MIN_TOLD_APART = 3  # dependencies on the values of one property that are worth cases of their own
+MIN_DISCRIMINATED = 3  # with fewer dependencies on the values of one property, one case for each value saves nothing
 _OBJECT = JsonType.OBJECT
 
 
 def read_dependent_required(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`dependentRequired`."""
+    """Read `dependentRequired` (Validation 6.5.4)."""
     value = keyword_value(node, "dependentRequired")
     if not isinstance(value, dict):
-        raise expected(value, "an object", "dependentRequired", node.location)
-    lists = [_required_with(name, strings(names, "dependentRequired", node), positive) for name, names in value.items()]
+        raise invalid_value(value, "an object of arrays of strings", "dependentRequired", node.location)
+    lists = [
+        _required_with(name, read_strings(names, "dependentRequired", node), positive) for name, names in value.items()
+    ]
     if positive:
         return algebra.product(lists, _OBJECT, "dependentRequired", lambda: node.location)
     return [facet for facets in lists for facet in facets]
@@ -31,7 +36,7 @@ def _required_with(name: str, others: list[str], positive: bool) -> Facets:
     if not missing:
         return (TOPS[_OBJECT],) if positive else ()
     if positive:
-        # the name is there, so that the two cases do not overlap: fewer readings of one object
+        # requiring the name makes the two cases disjoint, so that fewer of them accept the same object
         together = ObjectBody(required=missing | {name})
         return (Facet(_OBJECT, ObjectBody(absent=frozenset({name}))), Facet(_OBJECT, together))
     return [
@@ -40,18 +45,18 @@ def _required_with(name: str, others: list[str], positive: bool) -> Facets:
 
 
 def read_dependent_schemas(algebra: Algebra, node: Node, kind: JsonType, positive: bool, track: bool) -> Facets:
-    """`dependentSchemas`, and `dependencies` of the older drafts."""
+    """Read `dependentSchemas` (Core 10.2.2.4) and `dependencies` (draft-04 to draft-07)."""
     lists: list[Facets] = []
     schemas: dict[str, Conj] = {}
     for keyword in ("dependentSchemas", "dependencies"):
-        if not has(node, keyword):
+        if not has_keyword(node, keyword):
             continue
         value = keyword_value(node, keyword)
         if not isinstance(value, dict):
-            raise expected(value, "an object", keyword, node.location)
+            raise invalid_value(value, "an object of schemas", keyword, node.location)
         for name, item in value.items():
             if isinstance(item, list):
-                lists.append(_required_with(name, strings(item, keyword, node), positive))
+                lists.append(_required_with(name, read_strings(item, keyword, node), positive))
             else:
                 conj = algebra.demand(algebra.documents.child(node, keyword, name), positive)
                 schemas[name] = schemas.get(name, TRUE) | conj if positive else conj
@@ -59,9 +64,9 @@ def read_dependent_schemas(algebra: Algebra, node: Node, kind: JsonType, positiv
         lists += [_schema_with(algebra, node, name, conj, False, False) for name, conj in schemas.items()]
         return [facet for facets in lists for facet in facets]
     if not track:
-        told_apart, done = _by_discriminator(algebra, node, schemas)
-        lists.append(told_apart)
-        schemas = {name: conj for name, conj in schemas.items() if name not in done}
+        cases, covered = _by_discriminator(algebra, node, schemas)
+        lists.append(cases)
+        schemas = {name: conj for name, conj in schemas.items() if name not in covered}
     lists += [_schema_with(algebra, node, name, conj, True, track) for name, conj in schemas.items()]
     return algebra.product(lists, _OBJECT, "dependentSchemas", lambda: node.location)
 
@@ -76,9 +81,10 @@ def _schema_with(algebra: Algebra, node: Node, name: str, conj: Conj, positive: 
 
 
 def _by_discriminator(algebra: Algebra, node: Node, schemas: Mapping[str, Conj]) -> tuple[Facets, Set[str]]:
-    """Dependencies that only say which values one property then has, as cases over those values.
+    """Split dependencies that only restrict the values of one property into cases over those values.
 
-    Taken one by one, n of them make 2^n cases; by the values of the property they make one for each value.
+    Read one by one, n dependencies make 2^n cases; split by the values of the property, they make one case for each set of
+    dependencies that a value allows.
 
     Returns:
         The cases, and the names of the dependencies that they cover.
@@ -91,7 +97,7 @@ def _by_discriminator(algebra: Algebra, node: Node, schemas: Mapping[str, Conj])
     if not listed:
         return (TOPS[_OBJECT],), set()
     name, dependents = max(listed.items(), key=lambda item: len(item[1]))
-    if len(dependents) < MIN_TOLD_APART or name in dependents:
+    if len(dependents) < MIN_DISCRIMINATED or name in dependents:
         return (TOPS[_OBJECT],), set()
     values = {key: value for each in dependents.values() for key, value in each.items()}
     groups: dict[frozenset[str], list[Json]] = {}
@@ -109,7 +115,11 @@ def _by_discriminator(algebra: Algebra, node: Node, schemas: Mapping[str, Conj])
 
 
 def _listed_property(algebra: Algebra, conj: Conj) -> tuple[str, Mapping[Hashable, Json]] | None:
-    """The property and its values, where objects that meet a conjunction are all those in which it has one of them or is absent."""
+    """Return the only property that a conjunction restricts, with the values it may have; None if there is no such property.
+
+    The conjunction must be satisfied exactly by the objects in which the property is absent or has one of the values, none of them
+    an array or object.
+    """
     facets = algebra.conjunction(conj, _OBJECT)
     if len(facets) != 1 or not isinstance(facets[0].body, ObjectBody) or len(facets[0].body.rules) != 1:
         return None
@@ -118,7 +128,7 @@ def _listed_property(algebra: Algebra, conj: Conj) -> tuple[str, Mapping[Hashabl
         return None
     ((name, value),) = rule.names.items()
     values: dict[Hashable, Json] = {}
-    for kind in algebra.kinds(value):
+    for kind in algebra.possible_types(value):
         for facet in algebra.conjunction(value, kind):
             if (
                 facet.literals is None

@@ -1,9 +1,11 @@
-"""From demands to facets: schemas as sets of values of one type, with conjunction, disjunction and negation.
+"""Reduce schemas to facets: one list of alternatives for each JSON type.
 
-`alternatives` says which facets make up one schema, or its negation, for one JSON type; `conjunction` does so for several at once.
-Both are remembered, so a subschema that is met in many places is worked out once. Children are not entered, so recursion through
-properties and elements costs nothing; a schema that refers to itself without a value in between has no meaning and is refused.
-Every list allows at least what the schema allows. Where it allows more its facets carry marks.
+`Algebra.alternatives` reduces one schema, or its negation, for one JSON type; `Algebra.conjunction` reduces several at once. Both are
+memoized, so a subschema that is used in many places is reduced once. Subschemas of properties and items are not reduced here, so
+recursion through them costs nothing; a schema that refers to itself for the same instance location has no meaning and is refused.
+A list of facets never rejects a valid value. Where it accepts more than the schema, its facets carry marks.
+
+Source: JSON Schema Core 2020-12, sections 7 and 10.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rtlang_grammars.schema.normal_form.demands import CycleError, Demands
 from rtlang_grammars.schema.normal_form.facets import TOPS, Conj, Facet, Mark, PropertyRule, meet
-from rtlang_grammars.schema.normal_form.inclusion import with_lists_joined, without_included
+from rtlang_grammars.schema.normal_form.inclusion import drop_subsumed, merge_literal_lists
 from rtlang_grammars.schema.reading.documents import Documents, Node
-from rtlang_grammars.schema.reading.report import Notes
+from rtlang_grammars.schema.reading.report import ReportBuilder
 from rtlang_grammars.schema.reading.values import Json, JsonType
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -25,23 +27,27 @@ if TYPE_CHECKING:
     from rtlang_grammars.schema.normal_form.texts import Texts
     from rtlang_grammars.schema.reading.options import SchemaOptions
 
-MANY_CASES = 12  # from so many on it pays to look for contradictions below the surface
-MAX_IN_PLACE_DEPTH = 60  # $ref, allOf, anyOf, not ... one inside the other without a value in between
+MANY_CASES = 12  # with more facets than this, the search for contradictions in subschemas costs less than keeping them
+MAX_IN_PLACE_DEPTH = 60  # nesting of in-place applicators and references ($ref, allOf, anyOf, not ...)
 
 Facets: TypeAlias = Sequence[Facet]
 Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"
-"""Reads one keyword (or a group of them) of a node for one type: positive or negated, with evaluated names kept or not."""
+"""Reads one keyword, or a group of keywords, of a node for one type: `handler(algebra, node, kind, positive, track)`.
+
+`positive` is False for the negation of the keywords. `track` asks for facets that record which properties and items were evaluated.
+A handler raises `GrammarError` where the value of a keyword is malformed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """How a keyword is read.
+    """How to read a keyword.
 
     Attributes:
-        group: keywords of one group are read together, by the handler of any of them.
-        handler: what reads it.
-        spread: for a conjunction of schemas: their facets, one list each, so that they are joined in one go with everything else.
-            Takes what a handler takes, but for the sign.
+        group: name of the keywords that one call of the handler reads together, such as `minLength` and `maxLength`.
+        handler: reads the group.
+        spread: for a conjunction of subschemas (`allOf`): returns one list of facets for each of them, so that a single product joins
+            them with the other keywords. Takes the arguments of a handler without `positive`.
     """
 
     group: str
@@ -49,49 +55,69 @@ class Keyword:
     spread: Callable[[Algebra, Node, JsonType, bool], Sequence[Facets]] | None = None
 
 
+def keyword_group(group: str, handler: Handler, *keywords: str) -> dict[str, Keyword]:
+    """Return the table entries of keywords that one handler reads together."""
+    return {keyword: Keyword(group, handler) for keyword in keywords}
+
+
 @dataclass(frozen=True, slots=True)
-class Afterthought:
-    """How a keyword is read that needs to know what the rest of its schema allows.
+class DeferredKeyword:
+    """A keyword that is applied after its adjacent keywords, because its meaning depends on them.
 
     Attributes:
         keyword: its name.
-        apply: from the facets of everything else in the schema to those of the whole. Takes what a handler takes, but for the sign.
-        tracks: it looks at what the rest has evaluated.
+        apply: `apply(algebra, node, facets, kind, track)` maps the facets of the adjacent keywords to those of the whole schema.
+        needs_evaluated: the adjacent keywords must record which properties and items they evaluate.
     """
 
     keyword: str
     apply: Callable[[Algebra, Node, Facets, JsonType, bool], Facets]
-    tracks: bool = False
+    needs_evaluated: bool = False
 
 
 class TooManyCasesError(GrammarError):
-    """A conjunction of disjunctions does not fit the bound; caught where there is something better to do than refuse."""
+    """The disjunctive normal form of a conjunction exceeds the limit; callers that can relax a keyword instead catch it."""
+
+
+def too_many_cases(keyword: str, limit: int, pointer: str) -> TooManyCasesError:
+    """Return the error for a keyword whose disjunctive normal form has more than `limit` alternatives."""
+    return TooManyCasesError(f"{keyword} expands to more than {limit} cases", pointer)
 
 
 class Algebra(Demands):
-    """The facets of one compile. Owned by it."""
+    """Reduces the schemas of one compile to facets. Owned by that compile.
+
+    Attributes:
+        texts: the string languages of the compile.
+        options, budget: as given.
+        excluded_values: arrays, objects and other values that `not` over `enum` or `const` excludes, by `json_key`.
+        unsatisfiable: memo of `emptiness.is_unsatisfiable`.
+    """
 
     def __init__(
         self,
         documents: Documents,
         texts: Texts,
         options: SchemaOptions,
-        report: Notes,
+        report: ReportBuilder,
         budget: Budget,
         keywords: Mapping[JsonType, Mapping[str, Keyword]],
-        afterthoughts: Sequence[Afterthought],
-        contradicts: Callable[[Algebra, Facet], bool],
+        deferred: Sequence[DeferredKeyword],
+        is_empty: Callable[[Algebra, Facet], bool],
     ) -> None:
-        """Start a compile.
+        """Create the algebra of one compile.
 
         Args:
-            contradicts: whether it is shown that no value meets a facet; asked where cases become many.
+            documents, texts, options, report, budget: the parts of the compile.
+            keywords: for each type, the keywords that constrain it.
+            deferred: keywords to apply after their adjacent keywords, in this order.
+            is_empty: returns True only if no value satisfies a facet; called where a product has more than `MANY_CASES` facets.
         """
         super().__init__(documents, options, report)
         self.texts, self.options, self.budget = texts, options, budget
-        self.listed: dict[Hashable, Json] = {}
-        self.empties: dict[tuple[Conj, int], bool] = {}
-        self._keywords, self._afterthoughts, self._contradicts = keywords, afterthoughts, contradicts
+        self.excluded_values: dict[Hashable, Json] = {}
+        self.unsatisfiable: dict[tuple[Conj, int], bool] = {}
+        self._keywords, self._deferred, self._is_empty = keywords, deferred, is_empty
         self._alternatives: dict[tuple[int, JsonType, bool], Facets] = {}
         self._conjunctions: dict[tuple[Conj, JsonType], Facets] = {}
         self._rules: dict[tuple[str, Conj], PropertyRule] = {}
@@ -100,7 +126,11 @@ class Algebra(Demands):
     # Facets
 
     def conjunction(self, conj: Conj, kind: JsonType) -> Facets:
-        """The facets of a conjunction for one type; empty where no value of the type meets it."""
+        """Return the facets of a conjunction for one type; empty if no value of the type satisfies it.
+
+        Raises:
+            CycleError, GrammarError: as `alternatives`.
+        """
         if len(conj) == 1:
             (demand,) = conj
             return self.alternatives(demand, kind)
@@ -108,12 +138,19 @@ class Algebra(Demands):
         known = self._conjunctions.get(key)
         if known is None:
             lists = [self.alternatives(demand, kind) for demand in sorted(conj)]
-            known = self.simplified(self.product(lists, kind, "allOf", lambda: self.location(conj)))
+            known = self.simplify(self.product(lists, kind, "allOf", lambda: self.location(conj)))
             self._conjunctions[key] = known
         return known
 
     def all_of(self, conjs: Iterable[Conj], kind: JsonType, track: bool, node: Node, keyword: str) -> Facets:
-        """The facets of several conjunctions at once, with what was evaluated kept if `track`."""
+        """Return the facets of the union of several conjunctions.
+
+        Args:
+            track: record which properties and items were evaluated.
+            node, keyword: what an error names.
+        Raises:
+            CycleError, GrammarError: as `alternatives`.
+        """
         demands = sorted(frozenset[int]().union(*conjs))
         if len(demands) == 1:
             return self.alternatives(demands[0], kind, track)
@@ -121,13 +158,14 @@ class Algebra(Demands):
         return self.product(lists, kind, keyword, lambda: node.location)
 
     def alternatives(self, demand: int, kind: JsonType, track: bool = False) -> Facets:
-        """The facets of one schema (even numbers) or its negation (odd), for one type.
+        """Return the facets of one demand for one type.
 
         Args:
-            track: keep what was evaluated, and with it alternatives that differ in nothing else.
+            demand: `2 * node.index` for a schema, one more for its negation.
+            track: record which properties and items were evaluated; alternatives that differ only in this stay separate.
         Raises:
-            CycleError: the schema is being worked out already.
-            GrammarError: a keyword is malformed, or the cases are too many.
+            CycleError: the schema is being reduced already.
+            GrammarError: the value of a keyword is malformed, or there are more than `options.max_alternatives` facets.
         """
         track = track and demand % 2 == 0
         key = (demand, kind, track)
@@ -136,10 +174,16 @@ class Algebra(Demands):
             return known
         node = self.documents.node(demand // 2)
         if key in self._open:
-            raise CycleError("the schema refers to itself without a value in between", node.location)
+            raise CycleError(
+                "the schema refers to itself for the same instance location; a recursive schema must go through "
+                "properties or items",
+                node.location,
+            )
         if len(self._open) > MAX_IN_PLACE_DEPTH:
             raise GrammarError(
-                f"more than {MAX_IN_PLACE_DEPTH} schemas one inside the other for one value", node.location
+                f"more than {MAX_IN_PLACE_DEPTH} levels of $ref, allOf, anyOf, oneOf, not or if apply to the same instance "
+                "location",
+                node.location,
             )
         self.budget.spend(states=1)
         self._open.add(key)
@@ -148,9 +192,9 @@ class Algebra(Demands):
         finally:
             self._open.discard(key)
         if not track:
-            facets = self.simplified([facet.without_evaluated() for facet in facets])
+            facets = self.simplify([facet.without_evaluated() for facet in facets])
         if len(facets) > self.options.max_alternatives:
-            self._too_many("the schema", node.location, self.options.max_alternatives)
+            raise too_many_cases("the schema", self.options.max_alternatives, node.location)
         self._alternatives[key] = facets
         return facets
 
@@ -172,13 +216,13 @@ class Algebra(Demands):
                 groups[entry.group] = entry
         if not positive:
             return [facet for entry in groups.values() for facet in entry.handler(self, node, kind, False, False)]
-        later: list[Afterthought] = []
+        later: list[DeferredKeyword] = []
         inner_track = track
-        for each in self._afterthoughts:
+        for each in self._deferred:
             if each.keyword in groups:
                 del groups[each.keyword]
                 later.append(each)
-                inner_track = inner_track or each.tracks
+                inner_track = inner_track or each.needs_evaluated
         lists: list[Facets] = []
         for entry in groups.values():
             if entry.spread is None:
@@ -200,7 +244,10 @@ class Algebra(Demands):
         return self.product(lists, kind, "not", lambda: node.location)
 
     def rule(self, name: str, conj: Conj) -> PropertyRule:
-        """The rule that a property meets a conjunction where it is there; always the same object for the same demand."""
+        """Return the rule that the value of a property, if present, satisfies a conjunction.
+
+        Equal arguments give the same object, because rules are compared by identity.
+        """
         return self._rules.setdefault((name, conj), PropertyRule({name: conj}))
 
     # Lists of facets
@@ -213,40 +260,43 @@ class Algebra(Demands):
         location: Callable[[], str],
         limit: int | None = None,
     ) -> Facets:
-        """Every way to meet one facet of each list.
+        """Return the facets that satisfy one facet of each list, in disjunctive normal form.
 
+        Args:
+            keyword, location: what an error names; the location is computed only then.
+            limit: upper bound on the number of facets; None means `options.max_alternatives`.
         Raises:
-            TooManyCasesError: more than `limit`, `options.max_alternatives` without one; names the keyword and the place.
+            TooManyCasesError: the product has more than `limit` facets.
         """
         limit = limit or self.options.max_alternatives
         if all(len(facets) == 1 for facets in lists):
-            return self._met([facets[0] for facets in lists], kind)
+            return self._meet_all([facets[0] for facets in lists], kind)
         result: Facets = (TOPS[kind],)
-        for facets in sorted(lists, key=len):  # the bound is on what is made, so the short lists go first
+        for facets in sorted(lists, key=len):  # short lists first keep the intermediate products small
             if len(facets) == 1 and facets[0] is TOPS[kind]:
                 continue
             if len(result) == 1 and result[0] is TOPS[kind]:
                 result = facets
                 continue
             if len(result) * len(facets) > 4 * limit:
-                self._too_many(keyword, location(), limit)
+                raise too_many_cases(keyword, limit, location())
             made: dict[Facet, None] = {}
             for a in result:
                 self.budget.spend(states=len(facets) >> 3)
                 for b in facets:
                     both = meet(a, b)
-                    both = both and self.texts.narrowed(both)
+                    both = both and self.texts.filter_literals(both)
                     if both is not None:
                         made[both] = None
-            result = without_included(tuple(made))
+            result = drop_subsumed(tuple(made))
             if len(result) > MANY_CASES:
-                result = [facet for facet in result if not self._contradicts(self, facet)]
+                result = [facet for facet in result if not self._is_empty(self, facet)]
             if len(result) > limit:
-                self._too_many(keyword, location(), limit)
+                raise too_many_cases(keyword, limit, location())
         return result
 
-    def _met(self, facets: Sequence[Facet], kind: JsonType) -> Facets:
-        """All of some facets."""
+    def _meet_all(self, facets: Sequence[Facet], kind: JsonType) -> Facets:
+        """Return the meet of several facets as a list of at most one facet."""
         met = TOPS[kind]
         for facet in facets:
             if met is TOPS[kind] or facet is TOPS[kind]:
@@ -254,17 +304,14 @@ class Algebra(Demands):
                 continue
             self.budget.spend()
             both = meet(met, facet)
-            both = both and self.texts.narrowed(both)
+            both = both and self.texts.filter_literals(both)
             if both is None:
                 return ()
             met = both
         return (met,)
 
-    def _too_many(self, keyword: str, pointer: str, limit: int) -> None:
-        raise TooManyCasesError(f"{keyword} needs more than {limit} cases", pointer)
-
-    def simplified(self, facets: Facets) -> Facets:
-        """The same union without repetitions; one facet that allows everything stands for all."""
+    def simplify(self, facets: Facets) -> Facets:
+        """Return an equivalent union without duplicates; a facet that accepts every value replaces the others."""
         if len(facets) < 2:
             return tuple(facets)
         marked: Facet | None = None
@@ -273,8 +320,8 @@ class Algebra(Demands):
                 return (TOPS[facet.kind],)
             if facet.marks and replace(facet, marks=frozenset()).is_top:
                 marked = facet if marked is None else replace(facet, marks=marked.marks | facet.marks)
-        return (marked,) if marked else tuple(without_included(with_lists_joined(tuple(dict.fromkeys(facets)))))
+        return (marked,) if marked else tuple(drop_subsumed(merge_literal_lists(tuple(dict.fromkeys(facets)))))
 
     def unenforced(self, kind: JsonType, node: Node, keyword: str, reason: str) -> Facets:
-        """Everything of a type, with a mark that a keyword is not enforced."""
+        """Return the facet that accepts every value of a type, with a mark that a keyword is not enforced."""
         return (replace(TOPS[kind], marks=frozenset({Mark(node.location, keyword, reason)})),)

@@ -1,8 +1,8 @@
-"""Demands: schemas as numbers, the same number for schemas that ask the same.
+"""Demands: schemas and their negations, interned as integers.
 
-A demand is a node and a sign. References that stand alone are followed first, schemas that ask nothing are `true`, and small schemas
-without subschemas are one demand wherever they are written, so that a thousand `{"type": "string"}` are worked out once.
-Whatever is looked at here is entered in the report.
+A *demand* is a node with a sign: `2 * node.index` for its schema, one more for the negation. A schema that consists of a reference has
+the demand of the target, a schema without assertions or applicators that of `true`, and equal small schemas without subschemas share
+one demand, so that a thousand `{"type": "string"}` are reduced once. Every schema interned here is recorded in the report.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable
 from rtlang_grammars.schema.normal_form.facets import FALSE, TRUE, Conj, Mark
 from rtlang_grammars.schema.reading.documents import Documents, Node
 from rtlang_grammars.schema.reading.options import SchemaOptions
-from rtlang_grammars.schema.reading.report import KeywordStatus, Notes, ReadingRule, Spot
-from rtlang_grammars.schema.reading.values import Json, JsonType, type_of
+from rtlang_grammars.schema.reading.report import KeywordStatus, LazyLocation, ReadingRule, ReportBuilder
+from rtlang_grammars.schema.reading.values import TYPE_NAMES, Json, JsonType, type_of
 from rtlang_grammars.spec.errors import GrammarError
 
 _LEAF_KEYWORDS = frozenset(
@@ -23,30 +23,22 @@ _LEAF_KEYWORDS = frozenset(
 _MAX_LEAF_LIST = 64
 _EVERY_KIND = (1 << len(JsonType)) - 1
 _KINDS = tuple(tuple(kind for kind in JsonType if mask >> kind & 1) for mask in range(_EVERY_KIND + 1))
-_TYPE_BITS = {
-    "null": 1 << JsonType.NULL,
-    "boolean": 1 << JsonType.BOOLEAN,
-    "number": 1 << JsonType.NUMBER,
-    "integer": 1 << JsonType.NUMBER,
-    "string": 1 << JsonType.STRING,
-    "array": 1 << JsonType.ARRAY,
-    "object": 1 << JsonType.OBJECT,
-}
+_TYPE_BITS = {name: 1 << kind for name, kind in TYPE_NAMES.items()}
 
 
 class CycleError(GrammarError):
-    """A schema was asked for while it is being worked out."""
+    """A schema depends on itself for the same instance location."""
 
 
 class Demands:
-    """The demands of one compile. Owned by it.
+    """Interns the demands of one compile. Owned by that compile.
 
     Attributes:
-        documents: where nodes come from.
-        choices: nodes that stand for `any of these conjunctions`, which no document holds.
+        documents: the documents that hold the nodes.
+        choices: by node index, the conjunctions of which a synthetic node is the disjunction.
     """
 
-    def __init__(self, documents: Documents, options: SchemaOptions, report: Notes) -> None:
+    def __init__(self, documents: Documents, options: SchemaOptions, report: ReportBuilder) -> None:
         self.documents = documents
         self.choices: dict[int, tuple[Conj, ...]] = {}
         self._options, self._report = options, report
@@ -57,10 +49,11 @@ class Demands:
         self._masks: dict[int, int] = {}
 
     def demand(self, node: Node, positive: bool = True) -> Conj:
-        """The demand that a value meets a schema, or that it does not.
+        """Return the demand for the schema of a node, or for its negation, as a conjunction of at most one demand.
 
         Raises:
-            CycleError: a chain of references ends where it began.
+            CycleError: a chain of references leads back to its start.
+            GrammarError: a reference cannot be resolved.
         """
         conj = self._of_node.get(node.index)
         if conj is None:
@@ -68,7 +61,7 @@ class Demands:
         return conj if positive else self._conj(next(iter(conj), 0) ^ 1)
 
     def _conj(self, demand: int) -> Conj:
-        """One demand alone; always the same object."""
+        """Return the conjunction of one demand; equal demands give the same object, which keeps comparisons fast."""
         conj = self._conjs.get(demand)
         if conj is None:
             conj = self._conjs[demand] = frozenset((demand,))
@@ -79,27 +72,31 @@ class Demands:
         while isinstance(node.schema, dict) and "$ref" in node.schema and self._is_reference(node):
             self._record(node)
             if node.index in seen:
-                raise CycleError("the reference leads back to itself without a value in between", node.location)
+                raise CycleError(
+                    f"$ref = {node.schema['$ref']!r}: the reference leads back to itself; a recursive schema must go through "
+                    "properties or items",
+                    node.location,
+                )
             seen.add(node.index)
             node = self.documents.resolve(node, "$ref")
         self._record(node)
         schema = node.schema
         if isinstance(schema, dict) and node.index not in self.choices:
             known = node.resource.dialect.keywords
-            asked = [keyword for keyword in schema if keyword in known]
-            if not asked:
+            keywords = [keyword for keyword in schema if keyword in known]
+            if not keywords:
                 return 0
-            if _LEAF_KEYWORDS.issuperset(asked):
-                node = self._leaf(node, asked)
+            if _LEAF_KEYWORDS.issuperset(keywords):
+                node = self._leaf(node, keywords)
         elif schema is True or schema is False:
             return 0 if schema else 1
         return 2 * node.index
 
-    def _leaf(self, node: Node, asked: list[str]) -> Node:
-        """The first node that asks the same as one without subschemas."""
+    def _leaf(self, node: Node, keywords: list[str]) -> Node:
+        """Return the first node with the same keywords and values as a node without subschemas."""
         assert isinstance(node.schema, dict)
         key: list[Hashable] = [node.resource.dialect.name]
-        for keyword in asked:
+        for keyword in keywords:
             value = node.schema[keyword]
             if isinstance(value, str):
                 key.append((keyword, value))
@@ -113,17 +110,17 @@ class Demands:
                 key.append((keyword, type(value), value))
         first = self._leaves.setdefault(tuple(key), node)
         if first is not node:
-            self._report.same(first.spot, node.spot)
+            self._report.add_alias(first.lazy_location, node.lazy_location)
         return first
 
     def _is_reference(self, node: Node) -> bool:
-        """Whether a schema with `$ref` asks nothing else."""
+        """Whether `$ref` is the only keyword with a meaning in a schema that has it."""
         assert isinstance(node.schema, dict)
         known = node.dialect.keywords
         return node.dialect.ref_hides_siblings or all(key == "$ref" or key not in known for key in node.schema)
 
     def negated(self, conj: Conj) -> Conj | None:
-        """The negation of a conjunction of at most one demand; None for more."""
+        """Return the negation of a conjunction of at most one demand; None for more."""
         if not conj:
             return FALSE
         if len(conj) == 1:
@@ -132,7 +129,7 @@ class Demands:
         return None
 
     def any_of(self, conjs: Iterable[Conj], like: Node) -> Conj:
-        """A demand that is met where any of some conjunctions is."""
+        """Return a demand that is satisfied if and only if any of the conjunctions is; `like` gives its location and dialect."""
         unique = tuple(dict.fromkeys(conj for conj in conjs if conj != FALSE))
         if len(unique) == 1 or TRUE in unique:
             return TRUE if TRUE in unique else unique[0]
@@ -143,15 +140,15 @@ class Demands:
         return frozenset({2 * node.index})
 
     def location(self, conj: Conj) -> str:
-        """Where one of the demands was written."""
+        """Return the location of the schema of one of the demands, for messages."""
         return self.documents.node(max(conj, default=0) // 2).location
 
-    def spot(self, conj: Conj) -> Spot:
-        """The same, not yet written out."""
-        return self.documents.node(max(conj, default=0) // 2).spot
+    def lazy_location(self, conj: Conj) -> LazyLocation:
+        """Return what `location` returns, not yet formatted."""
+        return self.documents.node(max(conj, default=0) // 2).lazy_location
 
-    def kinds(self, conj: Conj) -> tuple[JsonType, ...]:
-        """The types that are not plainly ruled out."""
+    def possible_types(self, conj: Conj) -> tuple[JsonType, ...]:
+        """Return the JSON types that `type`, `enum` and `const` of the demanded schemas leave; the others need not be reduced."""
         mask = _EVERY_KIND
         for demand in conj:
             known = self._masks.get(demand)
@@ -190,17 +187,17 @@ class Demands:
         if rule is None:
             rule = ReadingRule(dialect.name, self._options.lenient, only_ref)
             self._readings[dialect.name, only_ref] = rule
-        self._report.met(node.spot, tuple(node.schema), dialect.keywords, rule)
+        self._report.add_schema(node.lazy_location, tuple(node.schema), dialect.keywords, rule)
 
     def ignore(self, node: Node, keyword: str, reason: str) -> None:
-        """Report that a keyword asserts nothing here."""
+        """Report that a keyword of a node is ignored."""
         self._report.add(node.location, keyword, KeywordStatus.IGNORED, reason)
 
     def remark(self, node: Node, keyword: str, remark: str) -> None:
-        """Report that a keyword is enforced, with something to be known about it."""
+        """Report that a keyword of a node is enforced, with a remark on valid instances that it excludes."""
         self._report.add(node.location, keyword, KeywordStatus.ENFORCED, remark)
 
     def report_marks(self, marks: Iterable[Mark]) -> None:
-        """Report keywords that shapes do not enforce."""
+        """Report the keywords that marks name as `checked`."""
         for mark in marks:
             self._report.add(mark.pointer, mark.keyword, KeywordStatus.CHECKED, mark.reason)

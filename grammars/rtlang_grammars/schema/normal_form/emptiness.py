@@ -1,7 +1,7 @@
-"""What can be shown to be nothing: contradictions that only show when children, names and texts are looked into.
+"""Proofs that a facet or conjunction is unsatisfiable, which look into subschemas, property names and string languages.
 
-Used where it pays to know: which branches of a `oneOf` exclude each other, which cases can be left out. The answer "may be something"
-is always right; the answer "nothing" is a proof.
+Used to find the branches of a `oneOf` that are disjoint and the cases that can be dropped. The proofs are sound but incomplete: True
+means that no value is valid, False means that this was not proven.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ from rtlang_grammars.schema.normal_form.facets import (
 )
 from rtlang_grammars.schema.reading.values import JsonType
 
-MAX_NAMES = 8  # names that are tried as what tells branches apart
-MAX_DEPTH = 4  # how far a contradiction may be below
+MAX_DISCRIMINATORS = 8  # properties that are tried as discriminator
+MAX_DEPTH = 4  # levels of subschemas that are searched for a contradiction
 
 
 def overlap(algebra: Algebra, a: Facet, b: Facet) -> bool:
-    """Whether some value may meet both."""
+    """Whether some value may satisfy both facets; False only if proven otherwise."""
     algebra.budget.spend()
     both = meet(a.without_evaluated(), b.without_evaluated())
-    both = both and algebra.texts.narrowed(both)
+    both = both and algebra.texts.filter_literals(both)
     return both is not None and not is_empty(algebra, both, MAX_DEPTH)
 
 
 def discriminator(algebra: Algebra, branches: Sequence[Sequence[Facet]]) -> str | None:
-    """A property that tells all branches apart wherever it is there: with listed values in each, that no other branch has."""
+    """Return a property that discriminates between all branches, or None.
+
+    In every branch its values are listed (`enum`, `const`) and occur in no other branch. Objects that lack it are not told apart.
+    """
     first = branches[0][0].body if branches and branches[0] else None
     if not isinstance(first, ObjectBody):
         return None
     names = dict.fromkeys(sorted(first.required)) | {name: None for rule in first.rules for name in rule.names}
-    return next((name for name in [*names][:MAX_NAMES] if _tells_apart(algebra, branches, name)), None)
+    return next((name for name in [*names][:MAX_DISCRIMINATORS] if _discriminates(algebra, branches, name)), None)
 
 
-def _tells_apart(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: str) -> bool:
+def _discriminates(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: str) -> bool:
     seen: set[Hashable] = set()
     for facets in branches:
         own: set[Hashable] = set()
@@ -62,10 +65,10 @@ def _tells_apart(algebra: Algebra, branches: Sequence[Sequence[Facet]], name: st
 
 
 def _listed_keys(algebra: Algebra, conj: Conj) -> set[Hashable] | None:
-    """The keys of values that may meet a conjunction of lists; None where there are others."""
+    """Return the keys of the values that a conjunction lists; None if it does not list them all."""
     keys: set[Hashable] = set()
     try:
-        for kind in algebra.kinds(conj):
+        for kind in algebra.possible_types(conj):
             for facet in algebra.conjunction(conj, kind):
                 if facet.literals is None:
                     return None
@@ -76,48 +79,56 @@ def _listed_keys(algebra: Algebra, conj: Conj) -> set[Hashable] | None:
 
 
 def is_empty(algebra: Algebra, facet: Facet, depth: int = MAX_DEPTH) -> bool:
-    """Whether it is shown that no value meets a facet."""
+    """Whether it is proven that no value satisfies a facet.
+
+    Args:
+        depth: levels of subschemas to search.
+    """
     body = facet.body
     if isinstance(body, StringBody):
         return facet.literals is None and algebra.texts.is_empty(body, facet.excluded)
     if isinstance(body, ObjectBody):
-        return any(_none_for(algebra, body, name, depth) for name in sorted(body.required))
+        return any(_required_is_unsatisfiable(algebra, body, name, depth) for name in sorted(body.required))
     if isinstance(body, ArrayBody):
         places = min(body.min_items, max((len(rule.prefix) for rule in body.rules), default=0) + 1)
         conjs = (frozenset[int]().union(*(rule.at(index) for rule in body.rules)) for index in range(places))
-        return any(nothing(algebra, conj, depth - 1) for conj in conjs)
+        return any(is_unsatisfiable(algebra, conj, depth - 1) for conj in conjs)
     return False
 
 
-def _none_for(algebra: Algebra, body: ObjectBody, name: str, depth: int) -> bool:
+def _required_is_unsatisfiable(algebra: Algebra, body: ObjectBody, name: str, depth: int) -> bool:
     conj = value_demands(algebra, body.rules, name)
-    if conj != TRUE and nothing(algebra, conj, depth - 1):
+    if conj != TRUE and is_unsatisfiable(algebra, conj, depth - 1):
         return True
     return body.names != TRUE and not accepts_name(algebra, body.names, name)
 
 
-def nothing(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bool:
-    """Whether it is shown that no value meets a conjunction."""
+def is_unsatisfiable(algebra: Algebra, conj: Conj, depth: int = MAX_DEPTH) -> bool:
+    """Whether it is proven that no value satisfies a conjunction.
+
+    Args:
+        depth: levels of subschemas to search.
+    """
     if conj >= FALSE:
         return True
     if depth < 0 or not conj:
         return False
-    known = algebra.empties.get((conj, depth))
+    known = algebra.unsatisfiable.get((conj, depth))
     if known is None:
         try:
             known = not any(
                 not is_empty(algebra, facet, depth)
-                for kind in algebra.kinds(conj)
+                for kind in algebra.possible_types(conj)
                 for facet in algebra.conjunction(conj, kind)
             )
         except CycleError:
-            return False  # it is being worked out: nothing is known yet
-        algebra.empties[conj, depth] = known
+            return False  # it is being reduced: nothing is proven yet
+        algebra.unsatisfiable[conj, depth] = known
     return known
 
 
 def accepts_name(algebra: Algebra, names: Conj, name: str) -> bool:
-    """Whether a name meets the demands on names."""
+    """Whether a property name satisfies the conjunction of the `propertyNames` subschemas."""
     for facet in algebra.conjunction(names, JsonType.STRING):
         if facet.literals is not None and name not in facet.literals:
             continue
@@ -128,7 +139,7 @@ def accepts_name(algebra: Algebra, names: Conj, name: str) -> bool:
 
 
 def value_demands(algebra: Algebra, rules: tuple[PropertyRule, ...], name: str) -> Conj:
-    """What several rules together demand of the value of one name."""
+    """Return the conjunction that several rules together demand of the value of one property."""
     demands: set[int] = set()
     for rule in rules:
         declared = rule.names.get(name)
@@ -136,7 +147,7 @@ def value_demands(algebra: Algebra, rules: tuple[PropertyRule, ...], name: str) 
             demands |= declared
         matched = False
         for pattern, conj in rule.patterns:
-            if algebra.texts.finds(pattern, name):
+            if algebra.texts.pattern_matches(pattern, name):
                 matched = True
                 demands |= conj
         if declared is None and not matched:

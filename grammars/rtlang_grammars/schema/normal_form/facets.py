@@ -1,11 +1,11 @@
-"""Facets: what a conjunction of schemas demands of the values of one JSON type.
+"""Facets: conjunctions of assertions on the values of one JSON type, closed under `meet`.
 
-The algebra works type by type. For one type a schema comes to a list of facets, any of which will do; a facet is a
-conjunction that is closed under `meet`. Children (property values, elements, names) are not looked into: they stay *conjunctions*,
-sets of demands on nodes, so that recursive schemas cost nothing until someone asks for the child.
+The algebra works type by type. For one type, a schema is equivalent to a list of facets of which any must be satisfied. Subschemas for
+property values, items and property names stay unreduced *conjunctions*, sets of demands, so that recursive schemas cost nothing until
+the subschema is needed.
 
-A demand is an integer: `2 * node.index` for the node's schema, plus one for its negation. Demand 0 is `true`, demand 1 `false`.
-A facet may allow more than its schema does, never less; then it carries `marks` that say which keyword was not enforced.
+A demand is an integer: `2 * node.index` for the schema of a node, plus one for its negation. Demand 0 is `true`, demand 1 is `false`.
+A facet may accept more than its schema, never less; if so, it carries `marks` that name the keyword that is not enforced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
 Conj: TypeAlias = frozenset[int]
-"""Demands that hold together; empty: anything goes."""
+"""A conjunction of demands; the empty one is `true`."""
 _T = TypeVar("_T")
 TRUE: Conj = frozenset()
 FALSE: Conj = frozenset({1})
@@ -27,7 +27,13 @@ NO_MARKS: frozenset[Mark] = frozenset()
 
 
 class Mark(NamedTuple):
-    """A keyword that a facet does not enforce in full."""
+    """A keyword that a facet does not fully enforce.
+
+    Attributes:
+        pointer: location of the schema that holds it.
+        keyword: its name.
+        reason: why it is not enforced.
+    """
 
     pointer: str
     keyword: str
@@ -35,13 +41,13 @@ class Mark(NamedTuple):
 
 
 class TextDemand(NamedTuple):
-    """One demand on the text of a string.
+    """An assertion on a string: a pattern or a format, or the negation of one.
 
     Attributes:
-        kind: `pattern` (a search), `format` (of the whole text) or `loose format` (which has all of the format in it).
+        kind: `pattern` (searched for in the string), `format` (of the whole string) or `loose format` (a superset of the format).
         source: the pattern, or the name of the format.
-        positive: False: the text must not be so.
-        pointer: where it was asked.
+        positive: False for the negation.
+        pointer: location of the schema that holds the keyword.
     """
 
     kind: str
@@ -52,7 +58,7 @@ class TextDemand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NumberBody:
-    """An interval with multiples, by value. Fields as in `NumberShape`."""
+    """Assertions on a number: an interval and its multiples. The fields are those of `NumberShape`."""
 
     minimum: Fraction | None = None
     maximum: Fraction | None = None
@@ -64,7 +70,7 @@ class NumberBody:
     fraction_form: bool = False
 
     def meet(self, other: NumberBody) -> NumberBody | None:
-        """What both allow; None where that is shown to be nothing."""
+        """Return the conjunction of both; None if it is proven to be unsatisfiable."""
         low, open_low = self.minimum, self.exclusive_minimum
         if other.minimum is not None and (low is None or other.minimum >= low):
             open_low = other.exclusive_minimum or (open_low and other.minimum == low)
@@ -89,7 +95,7 @@ class NumberBody:
         return None if body.is_empty() else body
 
     def is_empty(self) -> bool:
-        """No number is left (exact but for `not_multiple_of`, where only a plain contradiction is seen)."""
+        """Whether no number is allowed; exact, except that `not_multiple_of` is only compared with `multiple_of`."""
         if self.integer_form and self.fraction_form:
             return True
         step = self.multiple_of
@@ -106,12 +112,12 @@ class NumberBody:
         last = math.floor(self.maximum / step)
         first += self.exclusive_minimum and first * step == self.minimum
         last -= self.exclusive_maximum and last * step == self.maximum
-        if last - first < 16:  # few enough to look at
+        if last - first < 16:  # few enough to try each multiple
             return not any(self.accepts(number * step) for number in range(first, last + 1))
         return False
 
     def accepts(self, value: Fraction) -> bool:
-        """Whether a number is allowed, its form aside."""
+        """Whether a number is allowed, regardless of `integer_form` and `fraction_form`."""
         if self.minimum is not None and (value < self.minimum or (self.exclusive_minimum and value == self.minimum)):
             return False
         if self.maximum is not None and (value > self.maximum or (self.exclusive_maximum and value == self.maximum)):
@@ -127,15 +133,15 @@ def _lcm(a: Fraction, b: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class StringBody:
-    """Texts: demands, and lengths in code points."""
+    """Assertions on a string: patterns and formats, and its length in code points."""
 
     texts: frozenset[TextDemand] = frozenset()
     min_length: int = 0
     max_length: int | None = None
 
     def meet(self, other: StringBody) -> StringBody | None:
-        """What both allow; None where the lengths contradict."""
-        low, high = max(self.min_length, other.min_length), lower(self.max_length, other.max_length)
+        """Return the conjunction of both; None if the lengths contradict each other."""
+        low, high = max(self.min_length, other.min_length), min_bound(self.max_length, other.max_length)
         if high is not None and high < low:
             return None
         return StringBody(self.texts | other.texts, low, high)
@@ -143,19 +149,19 @@ class StringBody:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemRule:
-    """What one schema says of elements by position: `prefix` first, `rest` from there on."""
+    """The item applicators of one schema: one conjunction for each prefix item, and `rest` for the items after them."""
 
     prefix: tuple[Conj, ...]
     rest: Conj
 
     def at(self, index: int) -> Conj:
-        """The demands on the element at a position."""
+        """Return the conjunction that the item at an index must satisfy."""
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """Elements from position `start` on that meet `conj` must be `min_count` to `max_count` many."""
+    """An assertion that `min_count` to `max_count` of the items from index `start` on satisfy `conj`."""
 
     conj: Conj
     min_count: int
@@ -166,7 +172,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class ArrayBody:
-    """Arrays: rules by position, sizes, counts. `unique` holds the mark to leave where uniqueness is not enforced."""
+    """Assertions on an array: its items, length and `contains` counts. `unique` is the mark for a `uniqueItems` that is not enforced."""
 
     rules: tuple[ItemRule, ...] = ()
     min_items: int = 0
@@ -175,27 +181,27 @@ class ArrayBody:
     unique: Mark | None = None
 
     def meet(self, other: ArrayBody) -> ArrayBody | None:
-        """What both demand; None where the sizes contradict."""
-        low, high = max(self.min_items, other.min_items), lower(self.max_items, other.max_items)
+        """Return the conjunction of both; None if the lengths contradict each other."""
+        low, high = max(self.min_items, other.min_items), min_bound(self.max_items, other.max_items)
         if high is not None and high < low:
             return None
         return ArrayBody(
-            _joined(self.rules, other.rules),
+            _concatenate(self.rules, other.rules),
             low,
             high,
-            _joined(self.contains, other.contains),
+            _concatenate(self.contains, other.contains),
             self.unique or other.unique,
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PropertyRule:
-    """What one schema says of properties by name.
+    """The property applicators of one schema.
 
     Attributes:
-        names: declared names, in order.
-        patterns: pairs of a pattern (a search in the name) and what the value must meet.
-        additional: for names that are neither declared nor matched.
+        names: declared properties in order, with the conjunctions for their values.
+        patterns: pattern properties: a pattern that is searched for in the name, and the conjunction for the value.
+        additional: the conjunction for the values of additional properties.
     """
 
     names: Mapping[str, Conj]
@@ -205,7 +211,7 @@ class PropertyRule:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """At least one property whose name meets `name` and whose value meets `value`."""
+    """An assertion that some property has a name that satisfies `name` and a value that satisfies `value`."""
 
     name: Conj
     value: Conj
@@ -214,7 +220,15 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class ObjectBody:
-    """Objects: rules by name, required names, sizes, demands on all names and on some property."""
+    """Assertions on an object.
+
+    Attributes:
+        rules: the property applicators of each schema.
+        required, absent: names of properties that must be present and must be absent.
+        min_properties, max_properties: inclusive bounds on their number; None means no upper bound.
+        names: the conjunction for all property names.
+        exists: properties that must exist, without a fixed name.
+    """
 
     rules: tuple[PropertyRule, ...] = ()
     required: frozenset[str] = frozenset()
@@ -225,20 +239,20 @@ class ObjectBody:
     exists: tuple[Exists, ...] = ()
 
     def meet(self, other: ObjectBody) -> ObjectBody | None:
-        """What both demand; None where that is plainly nothing."""
+        """Return the conjunction of both; None if counts, required and absent names contradict each other."""
         low = max(self.min_properties, other.min_properties)
-        high = lower(self.max_properties, other.max_properties)
+        high = min_bound(self.max_properties, other.max_properties)
         required, absent = self.required | other.required, self.absent | other.absent
         if (high is not None and high < max(low, len(required))) or not required.isdisjoint(absent):
             return None
         return ObjectBody(
-            _joined(self.rules, other.rules),
+            _concatenate(self.rules, other.rules),
             required,
             absent,
             low,
             high,
             self.names | other.names,
-            _joined(self.exists, other.exists),
+            _concatenate(self.exists, other.exists),
         )
 
 
@@ -255,13 +269,13 @@ TOP_BODY: Mapping[JsonType, Body] = {
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """What the schemas of a facet have evaluated, for `unevaluated*`.
+    """The properties or items that the schemas of a facet have evaluated, for `unevaluatedProperties` and `unevaluatedItems`.
 
     Attributes:
-        everything: all properties, or all elements.
-        names, patterns: properties.
-        prefix: that many first elements.
-        matching: elements that meet any of these (2020-12 `contains`).
+        everything: all properties, or all items.
+        names, patterns: declared and pattern properties.
+        prefix: number of prefix items.
+        matching: items that satisfy any of these conjunctions (`contains` of 2020-12).
     """
 
     everything: bool = False
@@ -271,7 +285,7 @@ class Evaluated:
     matching: frozenset[Conj] = frozenset()
 
     def join(self, other: Evaluated) -> Evaluated:
-        """What either has evaluated."""
+        """Return the properties or items that either has evaluated."""
         return Evaluated(
             self.everything or other.everything,
             self.names | other.names,
@@ -281,20 +295,20 @@ class Evaluated:
         )
 
 
-NOTHING = Evaluated()
+NOTHING_EVALUATED = Evaluated()
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """Demands on the values of one type.
+    """A conjunction of assertions on the values of one type.
 
     Attributes:
         kind: the type.
-        body: its demands, where the type has any.
-        literals: the only values that may be, by `json_key`; None: no such list.
-        excluded: values that may not be.
-        marks: keywords that are not enforced here.
-        evaluated: what was evaluated; kept only while a schema asks for it.
+        body: its type-specific assertions; None for null and boolean.
+        literals: the only allowed values, by `json_key`; None if values are not listed.
+        excluded: the `json_key` of each forbidden value.
+        marks: keywords that the facet does not fully enforce.
+        evaluated: the evaluated properties or items; recorded only for schemas with an `unevaluated` keyword.
     """
 
     kind: JsonType
@@ -302,7 +316,7 @@ class Facet:
     literals: Mapping[Hashable, Json] | None = None
     excluded: frozenset[Hashable] = frozenset()
     marks: frozenset[Mark] = frozenset()
-    evaluated: Evaluated = NOTHING
+    evaluated: Evaluated = NOTHING_EVALUATED
 
     def __hash__(self) -> int:
         first = None if self.literals is None else (len(self.literals), next(iter(self.literals), None))
@@ -310,19 +324,22 @@ class Facet:
 
     @property
     def is_top(self) -> bool:
-        """Everything of the type is allowed, and that is exact."""
+        """Whether every value of the type is allowed and no keyword is marked as not enforced."""
         return self.literals is None and not self.excluded and not self.marks and self.body == TOP_BODY[self.kind]
 
     def without_evaluated(self) -> Facet:
-        """The same demands, with nothing evaluated."""
-        return self if self.evaluated is NOTHING else replace(self, evaluated=NOTHING)
+        """Return the facet without its record of evaluated properties and items."""
+        return self if self.evaluated is NOTHING_EVALUATED else replace(self, evaluated=NOTHING_EVALUATED)
 
 
 TOPS: Mapping[JsonType, Facet] = {kind: Facet(kind, body) for kind, body in TOP_BODY.items()}
 
 
 def meet(a: Facet, b: Facet) -> Facet | None:
-    """What both demand of one type; None where that is plainly nothing. Literals are not yet held against the body."""
+    """Return the conjunction of two facets of the same type; None if it is plainly unsatisfiable.
+
+    The literals are not yet filtered by the body; `Texts.filter_literals` does that for strings and numbers.
+    """
     assert a.kind is b.kind
     if b is TOPS[a.kind]:
         return a
@@ -331,8 +348,8 @@ def meet(a: Facet, b: Facet) -> Facet | None:
     excluded = a.excluded | b.excluded
     literals = a.literals if b.literals is None else b.literals
     if a.literals is not None and b.literals is not None:
-        few, many = sorted((a.literals, b.literals), key=len)
-        literals = {key: value for key, value in few.items() if key in many}
+        shorter, longer = sorted((a.literals, b.literals), key=len)
+        literals = {key: value for key, value in shorter.items() if key in longer}
     if literals is not None and excluded:
         literals = {key: value for key, value in literals.items() if key not in excluded}
         excluded = frozenset()
@@ -343,18 +360,18 @@ def meet(a: Facet, b: Facet) -> Facet | None:
         body = a.body.meet(b.body)  # type: ignore[arg-type]
         if body is None:
             return None
-    evaluated = a.evaluated if b.evaluated is NOTHING else a.evaluated.join(b.evaluated)
+    evaluated = a.evaluated if b.evaluated is NOTHING_EVALUATED else a.evaluated.join(b.evaluated)
     return Facet(a.kind, body, literals, excluded, a.marks | b.marks, evaluated)
 
 
-def lower(a: int | None, b: int | None) -> int | None:
-    """The tighter of two upper bounds, None being none."""
+def min_bound(a: int | None, b: int | None) -> int | None:
+    """Return the tighter of two upper bounds; None means no bound."""
     if a is None or b is None:
         return b if a is None else a
     return min(a, b)
 
 
-def _joined(a: tuple[_T, ...], b: tuple[_T, ...]) -> tuple[_T, ...]:
+def _concatenate(a: tuple[_T, ...], b: tuple[_T, ...]) -> tuple[_T, ...]:
     if not a or not b:
         return a or b
     return tuple(dict.fromkeys((*a, *b)))

@@ -1,7 +1,7 @@
-"""Facets that others make superfluous: fewer cases for the same values.
+"""Subsumption: drop the facets of a union that are included in another facet.
 
-A facet is a set of atoms that all must hold, so one whose atoms are among those of another allows whatever the other does, and
-the other can be left out of a list. Products of negations shrink by it from thousands of cases to a few.
+A facet is a conjunction of atoms. If its atoms are a subset of those of another facet, it accepts every value that the other accepts,
+so the other can be dropped from the union. This reduces products of negations from thousands of facets to a few.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from rtlang_grammars.schema.normal_form.facets import (
-    NOTHING,
+    NOTHING_EVALUATED,
     TOP_BODY,
     ArrayBody,
     Facet,
@@ -20,24 +20,24 @@ from rtlang_grammars.schema.normal_form.facets import (
 )
 from rtlang_grammars.schema.reading.values import Json
 
-MAX_COMPARED = 1024  # facets of one list that are compared; beyond that the list is left as it is
+MAX_COMPARED = 1024  # longer lists are left as they are, because the comparison is quadratic
 
 
-def without_included(facets: Sequence[Facet]) -> Sequence[Facet]:
-    """The same union with facets left out that are part of another one; the order is kept."""
+def drop_subsumed(facets: Sequence[Facet]) -> Sequence[Facet]:
+    """Return an equivalent union without the facets that another facet subsumes, in the same order."""
     if not 2 < len(facets) <= MAX_COMPARED:
         return facets
     sets = [frozenset(_atoms(facet)) for facet in facets]
-    kept: list[int] = []
+    retained: list[int] = []
     for index in sorted(range(len(facets)), key=lambda index: len(sets[index])):
         evaluated = facets[index].evaluated
-        if not any(sets[other] <= sets[index] and facets[other].evaluated == evaluated for other in kept):
-            kept.append(index)
-    return facets if len(kept) == len(facets) else [facets[index] for index in sorted(kept)]
+        if not any(sets[other] <= sets[index] and facets[other].evaluated == evaluated for other in retained):
+            retained.append(index)
+    return facets if len(retained) == len(facets) else [facets[index] for index in sorted(retained)]
 
 
-def with_lists_joined(facets: Sequence[Facet]) -> Sequence[Facet]:
-    """The same union with plain lists of values (a thousand `const` in an `anyOf`) made one list, in place of the first."""
+def merge_literal_lists(facets: Sequence[Facet]) -> Sequence[Facet]:
+    """Return an equivalent union in which all plain lists of values (a thousand `const` in an `anyOf`) are one list, at the first."""
     plain = [facet for facet in facets if facet.literals is not None and _is_plain_list(facet)]
     if len(plain) < 2:
         return facets
@@ -50,7 +50,7 @@ def with_lists_joined(facets: Sequence[Facet]) -> Sequence[Facet]:
 
 
 def _is_plain_list(facet: Facet) -> bool:
-    return not facet.marks and facet.evaluated is NOTHING and facet.body == TOP_BODY[facet.kind]
+    return not facet.marks and facet.evaluated is NOTHING_EVALUATED and facet.body == TOP_BODY[facet.kind]
 
 
 def _atoms(facet: Facet) -> list[Hashable]:

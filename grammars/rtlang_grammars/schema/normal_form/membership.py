@@ -1,4 +1,4 @@
-"""Whether a value meets demands: how lists of values (`enum`, `const`) are held against everything else that is asked."""
+"""Validation of single values against facets, which filters the values of `enum` and `const` by the other keywords."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rtlang_grammars.schema.reading.values import Json, json_key, type_of
 
 
 def meets(algebra: Algebra, conj: Conj, value: Json) -> bool:
-    """Whether a value meets a conjunction."""
+    """Whether a value satisfies a conjunction."""
     if not conj:
         return True
     if conj >= FALSE:
@@ -28,7 +28,7 @@ def meets(algebra: Algebra, conj: Conj, value: Json) -> bool:
 
 
 def facet_accepts(algebra: Algebra, facet: Facet, value: Json) -> bool:
-    """Whether a value of the facet's type meets it."""
+    """Whether a facet accepts a value of its type."""
     if facet.literals is not None or facet.excluded:
         key = json_key(value)
         if key in facet.excluded or (facet.literals is not None and key not in facet.literals):

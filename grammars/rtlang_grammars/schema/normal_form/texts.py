@@ -1,4 +1,4 @@
-"""Texts that strings may hold: demands on them as regular languages, each worked out once a compile."""
+"""String languages: patterns and formats as regular languages, each built once in a compile."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rtlang_grammars.schema.reading.values import Json, exact, is_number
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
-MAX_REGIONS = 64  # disjoint classes of names that the patterns of one object may be cut into
-MAX_FEW = 64  # names that are matched by a pattern and looked at one by one
+MAX_REGIONS = 64  # disjoint regions into which the patterns of one object may divide the names
+MAX_ENUMERATED_NAMES = 64  # names of a language up to which they are enumerated and treated one by one
 
 
 class Texts:
-    """The languages of one compile. Owned by it."""
+    """Builds and memoizes the string languages of one compile. Owned by that compile."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -25,18 +25,22 @@ class Texts:
         self._bodies: dict[tuple[StringBody, frozenset[Hashable]], Language | None] = {}
         self._regions: dict[frozenset[str], Sequence[tuple[Language, frozenset[str]]]] = {}
         self._unmatched: dict[frozenset[str], Language] = {}
-        self._few: dict[Language, Sequence[str] | None] = {}
+        self._names: dict[Language, Sequence[str] | None] = {}
         self._empty: dict[tuple[StringBody, frozenset[Hashable]], bool] = {}
 
     def has_format(self, name: str) -> bool:
-        """Whether a format is known as a language."""
+        """Whether a regular language for a format is known."""
         return format_language(name) is not None
 
     def language(self, kind: str, source: str, pointer: str) -> Language:
-        """The texts that a pattern finds something in, or that are of a (known) format.
+        """Return the language of a pattern or format.
 
+        Args:
+            kind: as in `TextDemand`.
+            source: the pattern (ECMA-262, searched for in the text), or the name of a known format.
+            pointer: location of the schema, for errors.
         Raises:
-            GrammarError: the pattern is malformed or not supported; with the pointer.
+            GrammarError: the pattern is malformed or not supported, or the budget is exceeded.
         """
         known = self._languages.get((kind, source))
         if known is None:
@@ -44,7 +48,7 @@ class Texts:
                 try:
                     known = compile_regex(source, dialect="ecma", mode="search", budget=self._budget)
                 except GrammarError as error:
-                    raise GrammarError(f"pattern {source[:80]!r}: {error.reason}", pointer) from error
+                    raise GrammarError(f"pattern = {source[:80]!r}: {error.reason}", pointer) from error
             elif kind == "loose format":
                 known = loose_format_language(source)
             else:
@@ -53,98 +57,104 @@ class Texts:
             self._languages[kind, source] = known
         return known
 
-    def meets(self, demand: TextDemand, text: str) -> bool:
-        """Whether a text is as demanded."""
+    def satisfies(self, demand: TextDemand, text: str) -> bool:
+        """Whether a text satisfies a demand."""
         language = self.language(demand.kind, demand.source, demand.pointer)
         return language.accepts(text, self._budget) is demand.positive
 
-    def finds(self, pattern: str, text: str) -> bool:
-        """Whether a pattern finds something in a text."""
+    def pattern_matches(self, pattern: str, text: str) -> bool:
+        """Whether a pattern matches somewhere in a text."""
         return self.language("pattern", pattern, "").accepts(text, self._budget)
 
     def accepts(self, body: StringBody, text: str) -> bool:
-        """Whether a string is allowed."""
+        """Whether a body allows a string."""
         if len(text) < body.min_length or (body.max_length is not None and len(text) > body.max_length):
             return False
-        return all(self.meets(demand, text) for demand in body.texts)
+        return all(self.satisfies(demand, text) for demand in body.texts)
 
     def accepts_number(self, body: NumberBody, value: Json) -> bool:
-        """Whether a number is allowed, its form as Python's type keeps it."""
+        """Whether a body allows a number; an `int` counts as written without fraction and exponent."""
         assert is_number(value)
         if (isinstance(value, int) and body.fraction_form) or (not isinstance(value, int) and body.integer_form):
             return False
         return body.accepts(exact(value))
 
-    def narrowed(self, facet: Facet) -> Facet | None:
-        """The same facet; for listed strings and numbers the list is held against the demands. None: nothing is left."""
+    def filter_literals(self, facet: Facet) -> Facet | None:
+        """Return an equivalent facet whose listed strings or numbers all satisfy its body; None if none does."""
         if facet.literals is None or facet.body is None or facet.body is TOP_BODY[facet.kind]:
             return facet
         body = facet.body
         if isinstance(body, StringBody):
-            left = {key: text for key, text in facet.literals.items() if self.accepts(body, str(text))}
+            valid = {key: text for key, text in facet.literals.items() if self.accepts(body, str(text))}
         elif isinstance(body, NumberBody):
-            left = {key: value for key, value in facet.literals.items() if self.accepts_number(body, value)}
+            valid = {key: value for key, value in facet.literals.items() if self.accepts_number(body, value)}
         else:
             return facet
-        return replace(facet, literals=left, body=TOP_BODY[facet.kind]) if left else None
+        return replace(facet, literals=valid, body=TOP_BODY[facet.kind]) if valid else None
 
     def union(self, languages: Iterable[Language]) -> Language:
-        """Texts of any of at least one language."""
+        """Return the union of at least one language."""
         first, *others = languages
         return first.union(*others)
 
     def regions(self, patterns: frozenset[str], pointer: str) -> Sequence[tuple[Language, frozenset[str]]]:
-        """Names by which of some patterns they match: disjoint languages, none empty, each with its patterns.
+        """Partition the names that match any of some patterns by the set of patterns that they match.
 
+        Args:
+            pointer: location of the schema, for errors.
+        Returns:
+            Disjoint, non-empty languages, each with the patterns that all its names match.
         Raises:
-            GrammarError: more than `MAX_REGIONS` of them.
+            GrammarError: there are more than `MAX_REGIONS` of them, or a pattern is not supported.
         """
         known = self._regions.get(patterns)
         if known is None:
             regions: list[tuple[Language, frozenset[str]]] = []
             for pattern in sorted(patterns):
-                regions = self._cut(regions, pattern, self.language("pattern", pattern, pointer))
+                regions = self._refine(regions, pattern, self.language("pattern", pattern, pointer))
                 if len(regions) > MAX_REGIONS:
-                    raise GrammarError(f"patternProperties overlap in more than {MAX_REGIONS} ways", pointer)
+                    raise GrammarError(
+                        f"the patterns of patternProperties overlap in more than {MAX_REGIONS} combinations", pointer
+                    )
             known = self._regions[patterns] = regions
         return known
 
-    def _cut(
+    def _refine(
         self, regions: list[tuple[Language, frozenset[str]]], pattern: str, language: Language
     ) -> list[tuple[Language, frozenset[str]]]:
-        """Regions cut once more, by a pattern."""
-        cut, met = [], []
-        for known, matched in regions:
+        """Return the regions, refined by one more pattern with its language."""
+        refined, overlapping = [], []
+        for region, matched in regions:
             self._budget.spend(states=1)
-            if known.is_disjoint(language, self._budget):
-                cut.append((known, matched))
+            if region.is_disjoint(language, self._budget):
+                refined.append((region, matched))
                 continue
-            met.append(known)
-            cut.append((known.intersect(language), matched | {pattern}))
-            outside = known.minus(language)
+            overlapping.append(region)
+            refined.append((region.intersect(language), matched | {pattern}))
+            outside = region.minus(language)
             if not outside.is_empty(self._budget):
-                cut.append((outside, matched))
-        only = language.minus(self.union(met)) if met else language
+                refined.append((outside, matched))
+        only = language.minus(self.union(overlapping)) if overlapping else language
         if not only.is_empty(self._budget):
-            cut.append((only, frozenset({pattern})))
-        return cut
+            refined.append((only, frozenset({pattern})))
+        return refined
 
     def unmatched(self, patterns: frozenset[str]) -> Language:
-        """Names that match none of at least one pattern, which have been read before."""
+        """Return the names that match none of the patterns: at least one, each read by `regions` before."""
         known = self._unmatched.get(patterns)
         if known is None:
             matched = self.union(self.language("pattern", pattern, "") for pattern in sorted(patterns))
             known = self._unmatched[patterns] = matched.complement()
         return known
 
-    def few(self, language: Language) -> Sequence[str] | None:
-        """All texts of a language; None where they are more than `MAX_FEW`."""
-        if language not in self._few:
-            self._few[language] = language.finite_words(MAX_FEW, self._budget)
-        return self._few[language]
+    def enumerate_names(self, language: Language) -> Sequence[str] | None:
+        """Return all texts of a language; None if there are more than `MAX_ENUMERATED_NAMES`."""
+        if language not in self._names:
+            self._names[language] = language.finite_words(MAX_ENUMERATED_NAMES, self._budget)
+        return self._names[language]
 
     def body_language(self, body: StringBody, excluded: frozenset[Hashable]) -> Language | None:
-        """Texts that meet all demands but those on the length; None where there are none."""
+        """Return the texts that a body allows, regardless of their length; None if it restricts nothing else."""
         key = (replace(body, min_length=0, max_length=None), excluded)
         if key not in self._bodies:
             result: Language | None = None
@@ -161,7 +171,7 @@ class Texts:
         return self._bodies[key]
 
     def finite_words(self, body: StringBody, excluded: frozenset[Hashable], limit: int) -> list[str] | None:
-        """All texts that are allowed; None where they are more than `limit` or endless."""
+        """Return all texts that a body allows; None if there are more than `limit`."""
         if not body.texts:
             return [""] if body.max_length == 0 and "" not in excluded else None
         language = self.body_language(body, excluded)
@@ -171,13 +181,13 @@ class Texts:
         return language.finite_words(limit, self._budget)
 
     def is_empty(self, body: StringBody, excluded: frozenset[Hashable] = frozenset()) -> bool:
-        """No text is allowed.
+        """Whether a body allows no text.
 
         Raises:
-            GrammarError: it cannot be decided within the budget.
+            GrammarError: the budget is exceeded.
         """
         if not body.texts:
-            # there are more characters than any list has texts
+            # of any length but 0 there are more texts than can be listed as excluded
             return body.max_length == 0 and "" in excluded
         key = (body, excluded)
         if key not in self._empty:

@@ -1,7 +1,9 @@
-"""The dialects of JSON Schema: which keywords assert what, and how a schema without `$schema` is read.
+"""The dialects of JSON Schema: their keywords, and the detection of the dialect of a schema.
 
-Five drafts are known. A schema that names none is 2020-12, as validators take it, unless it uses a form that only an older
-draft gives a meaning (`items` as a list, `dependencies`, a boolean `exclusiveMinimum`): then it is read as its author meant it.
+Five drafts are supported. A schema without `$schema` is read as 2020-12, unless it uses a form that only an older draft defines (an array
+as `items`, `dependencies` with arrays, a boolean `exclusiveMinimum`); then it is read as a draft that defines it.
+
+Source: JSON Schema Core 2020-12, sections 8.1 (`$schema`, `$vocabulary`) and 9.1; the meta-schemas of the five drafts.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ SCHEMA_KEYWORDS = _words(
 )
 """Keywords whose value is a schema."""
 LIST_KEYWORDS = _words("allOf anyOf items oneOf prefixItems")
-"""Keywords whose value may be a list of schemas."""
+"""Keywords whose value may be an array of schemas."""
 MAP_KEYWORDS = _words("$defs definitions dependencies dependentSchemas patternProperties properties")
 """Keywords whose value is an object of schemas."""
 ANNOTATIONS = _words(
     "$anchor $comment $defs $dynamicAnchor $id $recursiveAnchor $schema $vocabulary contentEncoding contentMediaType "
     "contentSchema default definitions deprecated description examples id readOnly title writeOnly"
 )
-"""Keywords that assert nothing."""
+"""Annotations and identifiers: keywords that assert nothing."""
 
 _DRAFT_04 = _words(
     "$ref additionalItems additionalProperties allOf anyOf dependencies enum exclusiveMaximum exclusiveMinimum format items "
@@ -51,18 +53,18 @@ _FORMATS_2019_09 = _FORMATS_07 | _words("duration uuid")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One draft.
+    """A dialect: one draft, or the draft restricted to some of its vocabularies.
 
     Attributes:
-        name: `draft-04` ... `draft-07`, `2019-09`, `2020-12`.
-        keywords: those that assert something.
-        formats: values of `format` that it defines; others are annotations.
-        id_keyword: the one that names a schema.
-        ref_hides_siblings: keywords beside `$ref` have no meaning.
-        id_fragments: `"$id": "#name"` is an anchor (there is no `$anchor`).
-        boolean_exclusive: `exclusiveMinimum` and `exclusiveMaximum` are flags.
-        integer_form: 1.0 is no integer.
-        contains_evaluates: what `contains` matched counts as evaluated.
+        name: of the draft: `draft-04`, `draft-06`, `draft-07`, `2019-09` or `2020-12`.
+        keywords: its assertions, applicators and references.
+        formats: the values of `format` that it defines; others are annotations.
+        id_keyword: the keyword that identifies a schema.
+        ref_hides_siblings: keywords adjacent to `$ref` are ignored (up to draft-07).
+        id_fragments: `"$id": "#name"` defines an anchor, because the dialect has no `$anchor`.
+        boolean_exclusive: `exclusiveMinimum` and `exclusiveMaximum` are booleans that modify `minimum` and `maximum`.
+        integer_form: 1.0 is not an integer.
+        contains_evaluates: items that `contains` matched count as evaluated for `unevaluatedItems`.
     """
 
     name: str
@@ -76,7 +78,7 @@ class Dialect:
     contains_evaluates: bool = False
 
     def without(self, keywords: frozenset[str]) -> Dialect:
-        """The same dialect with some keywords asserting nothing."""
+        """Return the dialect without some of its keywords."""
         return replace(self, keywords=self.keywords - keywords) if keywords else self
 
 
@@ -87,7 +89,7 @@ DRAFT_2019_09 = Dialect("2019-09", _2019_09, _FORMATS_2019_09)
 DRAFT_2020_12 = Dialect("2020-12", _2020_12, _FORMATS_2019_09, contains_evaluates=True)
 
 DIALECTS = {each.name: each for each in (DRAFT_04, DRAFT_06, DRAFT_07, DRAFT_2019_09, DRAFT_2020_12)}
-"""By name."""
+"""The supported drafts by name."""
 
 _BY_URI = {
     "json-schema.org/draft-04/schema": DRAFT_04,
@@ -100,21 +102,23 @@ _BY_URI = {
 
 @dataclass(slots=True)
 class Survey:
-    """What one quick look over a document found, before anything in it is understood.
+    """Features of a document, found without telling subschemas from other values.
 
     Attributes:
-        has_identifiers: something below the root may be an `$id`, `id` or anchor.
-        has_dynamic: there may be a dynamic or recursive anchor.
-        has_shared: some object stands in several places, as parsed JSON never has it.
-        boolean_exclusive, old_forms, modern: forms that only some drafts know.
+        has_identifiers: the document may have an anchor, or an `$id` or `id` below the root.
+        has_dynamic: it may have a dynamic or recursive anchor.
+        has_shared: the same Python object occurs in several places, which parsed JSON never has.
+        boolean_exclusive: `exclusiveMinimum` or `exclusiveMaximum` is a boolean somewhere (draft-04).
+        legacy_forms: `items` is an array of schemas or `dependencies` holds an array somewhere (up to 2019-09).
+        modern_keywords: a keyword of 2019-09 or 2020-12 occurs somewhere.
     """
 
     has_identifiers: bool = False
     has_dynamic: bool = False
     has_shared: bool = False
     boolean_exclusive: bool = False
-    old_forms: bool = False
-    modern: bool = False
+    legacy_forms: bool = False
+    modern_keywords: bool = False
 
 
 _IDENTIFIERS = frozenset({"$id", "id", "$anchor"})
@@ -123,14 +127,18 @@ _MODERN = frozenset(
     {"$defs", "$dynamicRef", "dependentRequired", "dependentSchemas", "prefixItems"}
     | {"unevaluatedItems", "unevaluatedProperties"}
 )
-_TELLING = _IDENTIFIERS | _DYNAMIC | _MODERN | {"exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"}
+_SURVEYED = _IDENTIFIERS | _DYNAMIC | _MODERN | {"exclusiveMinimum", "exclusiveMaximum", "items", "dependencies"}
 
 
 def survey(document: Json, max_depth: int) -> Survey:
-    """Look over a document; values in `enum` and the like may be mistaken for schemas, which only costs time.
+    """Scan a document for features that decide how it is indexed and which dialect it has.
 
+    Values in `enum`, `const` and the like may be mistaken for schemas, which costs time but is not wrong.
+
+    Args:
+        max_depth: allowed nesting of arrays and objects, because later passes recurse.
     Raises:
-        GrammarError: more than `max_depth` arrays and objects one inside the other, too many for recursion.
+        GrammarError: the document is nested more deeply.
     """
     found = Survey()
     level: list[Json] = [document]
@@ -139,12 +147,12 @@ def survey(document: Json, max_depth: int) -> Survey:
     while level:
         depth += 1
         if depth > max_depth:
-            raise GrammarError(f"nested too deeply: more than {max_depth} levels", "#")
+            raise GrammarError(f"nested too deeply: more than {max_depth} levels of arrays and objects", "#")
         below: list[Json] = []
         for value in level:
             if isinstance(value, dict):
                 objects.append(id(value))
-                if not _TELLING.isdisjoint(value):
+                if not _SURVEYED.isdisjoint(value):
                     _survey_keywords(value, found, is_root=depth == 1)
                 below += [each for each in value.values() if isinstance(each, dict | list)]
             elif isinstance(value, list):
@@ -165,65 +173,68 @@ def _survey_keywords(value: dict[str, Json], found: Survey, *, is_root: bool) ->
         found.boolean_exclusive = True
     items = value.get("items")
     if isinstance(items, list) and all(isinstance(item, dict | bool) for item in items):
-        found.old_forms = True
+        found.legacy_forms = True
     dependencies = value.get("dependencies")
     if isinstance(dependencies, dict) and any(isinstance(item, list) for item in dependencies.values()):
-        found.old_forms = True
+        found.legacy_forms = True
     if not _MODERN.isdisjoint(value):
-        found.modern = True
+        found.modern_keywords = True
 
 
-def detect(document: Json, found: Survey, default: str | None = None) -> Dialect:
-    """The dialect of a document.
+def detect_dialect(document: Json, found: Survey, default: str | None = None) -> Dialect:
+    """Return the dialect of a document.
 
     Args:
-        default: name of the dialect of a document that says nothing; None to judge by the forms it uses.
+        found: the survey of the document.
+        default: name of the dialect of a document without `$schema`; None means to detect it from the survey.
     Raises:
-        GrammarError: `$schema` or `default` names a dialect that is not known.
+        GrammarError: `$schema` or `default` names an unknown dialect.
     """
     uri = document.get("$schema") if isinstance(document, dict) else None
-    known = by_uri(uri, "#", document) if uri is not None else None
+    known = dialect_by_uri(uri, "#", document) if uri is not None else None
     if known is not None:
         return known
     if default is not None:
         if default not in DIALECTS:
-            raise GrammarError(f"unknown dialect {default!r}; known are {', '.join(DIALECTS)}")
+            raise GrammarError(f"default_dialect = {default!r}: unknown dialect; allowed are {', '.join(DIALECTS)}")
         return DIALECTS[default]
-    if found.modern:
+    if found.modern_keywords:
         return DRAFT_2020_12
     if found.boolean_exclusive:
         return DRAFT_04
-    # the tuple form and `dependencies` of the older drafts, without their habit of hiding what stands beside a $ref
-    return _OLD_FORMS if found.old_forms else DRAFT_2020_12
+    # 2019-09 defines the array form of `items` and `dependencies`, but does not ignore keywords adjacent to $ref
+    return _LEGACY_FORMS if found.legacy_forms else DRAFT_2020_12
 
 
-_OLD_FORMS = DRAFT_2019_09
+_LEGACY_FORMS = DRAFT_2019_09
 
 
-def by_uri(uri: Json, pointer: str, document: Json = None) -> Dialect | None:
-    """The dialect that `$schema` names; None where it names none in particular.
+def dialect_by_uri(uri: Json, pointer: str, document: Json = None) -> Dialect | None:
+    """Return the dialect that `$schema` names; None for an unversioned or unreleased json-schema.org URI.
 
     Args:
-        document: where meta-schemas of one's own are looked for, under $defs with their $id.
+        uri: the value of `$schema`.
+        pointer: location of the schema, for errors.
+        document: searched for custom meta-schemas, which must be under `$defs` or `definitions` with this `$id`.
     Raises:
-        GrammarError: not a string, or not a known dialect; with the pointer.
+        GrammarError: the value is not a string, or names an unknown dialect.
     """
     if not isinstance(uri, str):
-        raise GrammarError(f"$schema must be a string, not {type_of(uri).name.lower()}", pointer)
+        raise invalid_value(uri, "a string", "$schema", pointer)
     name = uri.strip().rstrip("#").removeprefix("https://").removeprefix("http://").rstrip("/")
     dialect = _BY_URI.get(name)
     if dialect is None and (not name or name.startswith("json-schema.org/")):
-        return None  # `json-schema.org/schema`, mistyped and unreleased drafts: judged by what they use
+        return None  # `json-schema.org/schema`, mistyped and unreleased drafts: detected from their features instead
     if dialect is not None:
         return dialect
     for keyword in ("$defs", "definitions"):
         schemas = document.get(keyword) if isinstance(document, dict) else None
         for each in schemas.values() if isinstance(schemas, dict) else ():
             if isinstance(each, dict) and each.get("$id") == uri:
-                return _own_dialect(each, pointer)
+                return _custom_dialect(each, pointer)
     raise GrammarError(
-        f"unknown dialect {uri!r}; known are {', '.join(f'http://{known}' for known in _BY_URI)}, and a meta-schema of your own "
-        "under $defs with this $id",
+        f"$schema = {uri!r}: unknown dialect; allowed are {', '.join(f'http://{known}' for known in _BY_URI)}, "
+        "and the $id of a meta-schema under $defs",
         pointer,
     )
 
@@ -239,38 +250,59 @@ _VOCABULARIES = {
     ),
     "format": _words("format"),
 }
-"""Keywords that assert something, by the last part of the URI of the vocabulary that has them."""
+"""Assertions and applicators by vocabulary, named by the last segment of its URI."""
 _NO_ASSERTIONS = _words("core meta-data content")
 
 
-def _own_dialect(meta_schema: dict[str, Json], pointer: str) -> Dialect:
-    """The dialect of a meta-schema: that of its own `$schema`, without the vocabularies that it does not name."""
-    base = (by_uri(meta_schema["$schema"], pointer) if "$schema" in meta_schema else None) or DRAFT_2020_12
+def _custom_dialect(meta_schema: dict[str, Json], pointer: str) -> Dialect:
+    """Return the dialect that a meta-schema describes: that of its own `$schema`, without the vocabularies it does not list.
+
+    Source: JSON Schema Core 2020-12, section 8.1.2 (`$vocabulary`).
+    """
+    base = (dialect_by_uri(meta_schema["$schema"], pointer) if "$schema" in meta_schema else None) or DRAFT_2020_12
     named = meta_schema.get("$vocabulary")
     if named is None:
         return base
     if not isinstance(named, dict):
-        raise expected(named, "an object", "$vocabulary", pointer)
-    begin = f"json-schema.org/draft/{base.name}/vocab/"
+        raise invalid_value(named, "an object of booleans", "$vocabulary", pointer)
+    prefix = f"json-schema.org/draft/{base.name}/vocab/"
     known = {"applicator", "unevaluated"} if base is DRAFT_2019_09 else {"applicator"}
     found: set[str] = set()
     for uri, is_required in named.items():
         vocabulary = uri.removeprefix("https://").removeprefix("http://")
-        name = vocabulary.removeprefix(begin).removesuffix("-annotation").removesuffix("-assertion")
-        if vocabulary.startswith(begin) and (name in _VOCABULARIES or name in _NO_ASSERTIONS):
+        name = vocabulary.removeprefix(prefix).removesuffix("-annotation").removesuffix("-assertion")
+        if vocabulary.startswith(prefix) and (name in _VOCABULARIES or name in _NO_ASSERTIONS):
             found |= known if name == "applicator" else {name}
         elif is_required is not False:
-            raise GrammarError(f"the vocabulary {uri!r} is required and not known", pointer)
+            raise GrammarError(
+                f"$vocabulary requires the unknown vocabulary {uri!r}; allowed are those of {base.name}, and others "
+                "with the value false",
+                pointer,
+            )
     missing = [keywords for name, keywords in _VOCABULARIES.items() if name not in found]
     return base.without(frozenset().union(*missing))
 
 
 def escape(token: str) -> str:
-    """One token of a JSON pointer."""
+    """Escape one reference token of a JSON pointer (RFC 6901, section 3)."""
     return token.replace("~", "~0").replace("/", "~1")
 
 
-def expected(value: Json, wanted: str, keyword: str, pointer: str) -> GrammarError:
-    """The error for a keyword whose value has a wrong type."""
-    kind = "boolean" if type_of(value) is JsonType.BOOLEAN else type_of(value).name.lower()
-    return GrammarError(f"{keyword} must be {wanted}, not {kind}", pointer)
+def invalid_value(value: Json, wanted: str, keyword: str, pointer: str) -> GrammarError:
+    """Return the error for a keyword whose value is not allowed.
+
+    Args:
+        value: the value; arrays and objects are named by their type, because they may be large.
+        wanted: the allowed values as a noun phrase, such as "a string".
+        pointer: location of the schema that holds the keyword.
+    """
+    kind = type_of(value)
+    if kind in (JsonType.ARRAY, JsonType.OBJECT):
+        given = f"an {kind.name.lower()}"
+    elif kind is JsonType.STRING:
+        given = f"the string {str(value)[:40]!r}"
+    elif isinstance(value, int) and value.bit_length() > 128:  # Python refuses to write integers of thousands of digits
+        given = "an integer of more than 38 digits"
+    else:
+        given = "null" if value is None else str(value)[:40].lower()
+    return GrammarError(f"{keyword} must be {wanted}, not {given}", pointer)

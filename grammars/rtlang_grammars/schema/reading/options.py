@@ -1,4 +1,4 @@
-"""What a caller may choose about the reading of schemas."""
+"""Options of the schema compiler."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class SchemaOptions:
     """Options of `compile_shapes`.
 
     Attributes:
-        default_dialect: how a schema without `$schema` is read (`draft-04`, `draft-06`, `draft-07`, `2019-09`, `2020-12`);
-            None: as 2020-12, or as an older draft where it uses a form that only that knows.
-        assert_formats: `format` is an assertion for every known format; False: an annotation, as 2020-12 has it by default.
-        loose_formats: host names with labels that stand for other scripts (xn--) are allowed and left to be checked; False: left out.
-        max_alternatives: how many cases one place of a schema may be split into before the compile is refused
-            (or, for `not`, `if` and `oneOf`, the keyword is left to be checked).
-        max_listed: how many arrays may be written out for `uniqueItems` over a finite set.
-        lenient: keywords to leave unenforced wherever they stand; they are reported as ignored.
+        default_dialect: dialect of a schema without `$schema` (`draft-04`, `draft-06`, `draft-07`, `2019-09` or `2020-12`);
+            None means 2020-12, or an older draft if the schema uses a form that only that draft defines.
+        assert_formats: `format` is an assertion for every known format; if False it is an annotation, the default of 2020-12.
+        loose_formats: allow all host names with A-labels (`xn--`) and report the format as `checked`; if False they are forbidden.
+        max_alternatives: number of cases that one schema may expand to; beyond it, the compile fails or, for `not`, `if` and
+            `oneOf`, the keyword is reported as `checked`.
+        max_listed: number of arrays that may be enumerated for `uniqueItems` over a finite set of items.
+        lenient: keywords to ignore in every schema; they are reported as `ignored`.
     """
 
     default_dialect: str | None = None

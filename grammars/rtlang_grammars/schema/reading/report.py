@@ -1,4 +1,7 @@
-"""What became of each keyword of a schema: the promise that nothing was ignored in silence."""
+"""The report of a compile: for each keyword of a schema, whether it is enforced, checked afterwards or ignored.
+
+No keyword is ignored silently: each has an entry, or the compile fails.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,47 @@ from typing import Any, TypeAlias
 from rtlang_grammars.schema.reading.dialects import ANNOTATIONS, escape
 from rtlang_grammars.spec.errors import GrammarError
 
-Place: TypeAlias = str | tuple[Any, ...]
-"""A JSON pointer, or a place and the tokens below it: most pointers are never asked for."""
-Spot: TypeAlias = tuple[str, Place]
-"""The URI of a document, empty for the given one, and a place in it."""
+LazyPointer: TypeAlias = str | tuple[Any, ...]
+"""A JSON pointer, or a lazy pointer followed by tokens: most pointers are never formatted."""
+LazyLocation: TypeAlias = tuple[str, LazyPointer]
+"""The URI of a document, empty for the given one, and a pointer into it."""
 
 
-def pointer_of(place: Place) -> str:
-    """The JSON pointer of a place."""
+def pointer_of(pointer: LazyPointer) -> str:
+    """Format a lazy pointer as a JSON pointer (RFC 6901)."""
     parts: list[str] = []
-    while not isinstance(place, str):
-        parts += [f"/{escape(str(token))}" for token in place[:0:-1]]
-        place = place[0]
-    return place + "".join(reversed(parts))
+    while not isinstance(pointer, str):
+        parts += [f"/{escape(str(token))}" for token in pointer[:0:-1]]
+        pointer = pointer[0]
+    return pointer + "".join(reversed(parts))
 
 
-def location_of(spot: Spot) -> str:
-    """A place as a URI, for messages."""
-    uri, place = spot
-    return f"{uri}#{pointer_of(place)}"
+def location_of(location: LazyLocation) -> str:
+    """Format a lazy location as a URI with a JSON pointer as its fragment, for messages."""
+    uri, pointer = location
+    return f"{uri}#{pointer_of(pointer)}"
 
 
 class KeywordStatus(StrEnum):
-    """How a keyword is honoured."""
+    """How a keyword is applied."""
 
-    ENFORCED = "enforced"  # the shapes accept what the keyword allows and nothing else; a reason says if they leave something out
-    CHECKED = "checked"  # the shapes accept more: the finished value must be validated
-    IGNORED = "ignored"  # not an assertion in this dialect (unknown keyword, unknown format), or given up by `lenient`
+    ENFORCED = "enforced"  # the shapes accept only valid instances; a reason names the valid instances that they exclude, if any
+    CHECKED = "checked"  # the shapes accept invalid instances too: the finished instance must be validated
+    IGNORED = (
+        "ignored"  # not an assertion of the dialect (unknown keyword or format), or listed in `SchemaOptions.lenient`
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReportEntry:
-    """One keyword in one place.
+    """One keyword at one location.
 
     Attributes:
-        pointer: JSON pointer of the schema that holds it, as a URI fragment (`#/properties/a`); a full URI where
-            the schema is not part of the given document.
+        pointer: JSON pointer of the schema that holds it, as a URI fragment (`#/properties/a`); a full URI if the schema is not part
+            of the given document.
         keyword: its name.
-        status: how it is honoured.
-        reason: why it is not enforced; where it is: what valid values are left out, mostly empty.
+        status: how it is applied.
+        reason: why it is not enforced; for an enforced keyword, the valid instances that are excluded, mostly empty.
     """
 
     pointer: str
@@ -58,90 +63,94 @@ class ReportEntry:
 
 
 class Report:
-    """All keywords that were reached, annotations left out, ordered by pointer and keyword.
+    """The status of all keywords that a compile has reached, except annotations, ordered by pointer and keyword.
 
-    A keyword that can be neither enforced nor checked does not get here: compiling raises `GrammarError`. What a compile has noted is
-    written out when it is first asked for. Immutable; safe to share between threads.
+    A keyword that can be neither enforced nor checked has no entry: the compile raises `GrammarError`. The entries are built on first
+    use. Immutable; safe to share between threads.
 
     Attributes:
-        dialect: short name of the dialect of the root schema, such as `2020-12`.
+        dialect: name of the dialect of the root schema, such as `2020-12`.
     """
 
-    __slots__ = ("_entries", "_notes", "dialect")
+    __slots__ = ("_builder", "_entries", "dialect")
 
-    def __init__(self, dialect: str, entries: tuple[ReportEntry, ...] | Notes) -> None:
-        """`entries`: in order, or what they are made from."""
+    def __init__(self, dialect: str, entries: tuple[ReportEntry, ...] | ReportBuilder) -> None:
+        """Create a report from its entries, in order, or from a builder of them."""
         self.dialect = dialect
-        self._notes = entries if isinstance(entries, Notes) else None
-        self._entries = None if isinstance(entries, Notes) else entries
+        self._builder = entries if isinstance(entries, ReportBuilder) else None
+        self._entries = None if isinstance(entries, ReportBuilder) else entries
 
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
-        """One for each keyword and place; where a keyword was met several times the weakest status is kept."""
-        notes = self._notes  # first: it is forgotten only once the entries are there
+        """One entry for each keyword and location, with the weakest status that was recorded for it."""
+        builder = self._builder  # read before the entries: another thread sets it to None only after storing them
         entries = self._entries
-        if entries is None:  # written out twice in a race, both right
-            assert notes is not None
-            entries = self._entries = notes.written_out()
-            self._notes = None
+        if entries is None:  # two threads may both build the entries, with equal results
+            assert builder is not None
+            entries = self._entries = builder.build()
+            self._builder = None
         return entries
 
     @property
     def is_exact(self) -> bool:
-        """The shapes accept exactly the valid values: nothing needs to be checked afterwards."""
-        notes = self._notes
-        if notes is not None and not notes.has_checked:
+        """Whether no keyword has the status `checked`, so that finished instances need no validation."""
+        builder = self._builder
+        if builder is not None and not builder.has_checked:
             return True
         return all(entry.status is not KeywordStatus.CHECKED for entry in self.entries)
 
     def refuse_checked(self) -> None:
-        """Refuse what would have to be checked, for those who cannot.
+        """Refuse keywords that must be checked, for callers that cannot validate finished instances.
 
         Raises:
-            GrammarError: a keyword is not enforced in full; with its place.
+            GrammarError: a keyword has the status `checked`; with its location.
         """
         for entry in self.with_status(KeywordStatus.CHECKED):
             raise GrammarError(f"{entry.keyword} cannot be enforced here: {entry.reason}", entry.pointer)
 
     def with_status(self, status: KeywordStatus) -> Iterator[ReportEntry]:
-        """The entries of one status, in order."""
+        """Return the entries with one status, in order."""
         return (entry for entry in self.entries if entry.status is status)
 
 
-class Notes:
-    """What a compile says of keywords, as it says it. Owned by that compile, and then by its report.
+class ReportBuilder:
+    """Records the status of keywords during a compile and builds the entries of the report. Owned by the compile, then by its report.
 
     Attributes:
-        has_checked: something may have to be checked.
+        has_checked: a keyword was recorded as `checked`.
     """
 
-    __slots__ = ("_said", "_same", "has_checked")
+    __slots__ = ("_aliases", "_records", "has_checked")
 
     def __init__(self) -> None:
-        self._said: list[ReportEntry | _Met] = []
-        self._same: list[tuple[Spot, Spot]] = []
+        self._records: list[ReportEntry | _SchemaRecord] = []
+        self._aliases: list[tuple[LazyLocation, LazyLocation]] = []
         self.has_checked = False
 
     def add(self, pointer: str, keyword: str, status: KeywordStatus, reason: str = "") -> None:
-        """Record one keyword; a weaker status (checked, ignored) replaces `enforced`, never the other way."""
-        self._said.append(ReportEntry(pointer, keyword, status, reason))
+        """Record the status of one keyword; `checked` and `ignored` take precedence over `enforced`."""
+        self._records.append(ReportEntry(pointer, keyword, status, reason))
         self.has_checked = self.has_checked or status is KeywordStatus.CHECKED
 
-    def met(self, spot: Spot, keywords: tuple[str, ...], known: frozenset[str], rule: ReadingRule) -> None:
-        """Record all keywords of a schema.
+    def add_schema(
+        self, location: LazyLocation, keywords: tuple[str, ...], known: frozenset[str], rule: ReadingRule
+    ) -> None:
+        """Record all keywords of a schema, with the status that `rule` gives them.
 
         Args:
-            known: those that assert something in its dialect.
-            rule: what else decides how they are read.
+            location: location of the schema.
+            keywords: its keywords.
+            known: the assertions, applicators and references of its dialect.
+            rule: the other conditions on their status.
         """
-        self._said.append((spot, keywords, known, rule))
+        self._records.append((location, keywords, known, rule))
 
-    def same(self, first: Spot, other: Spot) -> None:
-        """What becomes of the keywords at one place becomes of the same keywords at another."""
-        self._same.append((first, other))
+    def add_alias(self, first: LazyLocation, other: LazyLocation) -> None:
+        """Record that the keywords at `other` have the status of the same keywords at `first`."""
+        self._aliases.append((first, other))
 
-    def written_out(self) -> tuple[ReportEntry, ...]:
-        """The entries of the report."""
+    def build(self) -> tuple[ReportEntry, ...]:
+        """Return the entries of the report, in order."""
         entries: dict[tuple[str, str], ReportEntry] = {}
 
         def enter(entry: ReportEntry) -> None:
@@ -152,12 +161,12 @@ class Notes:
             ):
                 entries[key] = entry
 
-        for said in self._said:
-            if isinstance(said, ReportEntry):
-                enter(said)
+        for record in self._records:
+            if isinstance(record, ReportEntry):
+                enter(record)
                 continue
-            spot, keywords, known, rule = said
-            pointer = location_of(spot)
+            location, keywords, known, rule = record
+            pointer = location_of(location)
             for keyword in keywords:
                 if keyword not in ANNOTATIONS:
                     enter(ReportEntry(pointer, keyword, *rule.status(keyword, known)))
@@ -165,22 +174,22 @@ class Notes:
         for entry in entries.values():
             if entry.status is not KeywordStatus.ENFORCED or entry.reason:
                 weak.setdefault(entry.pointer, []).append(entry)
-        for first, other in self._same:
+        for first, other in self._aliases:
             for entry in weak.get(location_of(first), ()):
-                place = location_of(other)
-                if (place, entry.keyword) in entries:
-                    enter(replace(entry, pointer=place))
+                pointer = location_of(other)
+                if (pointer, entry.keyword) in entries:
+                    enter(replace(entry, pointer=pointer))
         return tuple(sorted(entries.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingRule:
-    """How the keywords of a schema are read.
+    """The conditions on the status of the keywords of a schema.
 
     Attributes:
-        dialect: its name.
-        lenient: keywords that the caller wants left out.
-        only_ref: whatever stands beside `$ref` is ignored.
+        dialect: name of its dialect.
+        lenient: keywords that the caller wants to be ignored.
+        only_ref: keywords adjacent to `$ref` are ignored.
     """
 
     dialect: str
@@ -188,14 +197,14 @@ class ReadingRule:
     only_ref: bool
 
     def status(self, keyword: str, known: frozenset[str]) -> tuple[KeywordStatus, str]:
-        """What becomes of a keyword that is no annotation, where nothing else is said of it."""
+        """Return the default status and reason of a keyword that is not an annotation; `known` are the keywords of the dialect."""
         if keyword in self.lenient:
-            return KeywordStatus.IGNORED, "left out, as the caller asked"
+            return KeywordStatus.IGNORED, "ignored at the request of the caller (lenient)"
         if keyword not in known:
             return KeywordStatus.IGNORED, f"not a keyword of {self.dialect}"
         if self.only_ref and keyword != "$ref":
-            return KeywordStatus.IGNORED, f"{self.dialect} ignores it beside $ref"
+            return KeywordStatus.IGNORED, f"{self.dialect} ignores keywords adjacent to $ref"
         return KeywordStatus.ENFORCED, ""
 
 
-_Met: TypeAlias = tuple[Spot, tuple[str, ...], frozenset[str], ReadingRule]
+_SchemaRecord: TypeAlias = tuple[LazyLocation, tuple[str, ...], frozenset[str], ReadingRule]

@@ -1,7 +1,9 @@
-"""JSON values as a schema sees them: six types, equality by value, exact numbers.
+"""The data model of JSON Schema: six types, equality by value, exact numbers.
 
-Python's own comparison is not JSON's (`True == 1`, `1 in [True]`), so values are compared through `json_key`. Numbers
-become fractions by their decimal spelling: 0.1 is one tenth, as its author meant, not the nearest double.
+Python compares some values differently from JSON (`True == 1`, `1 in [True]`), so values are compared by their `json_key`. Numbers are
+converted to fractions by their decimal notation: 0.1 is one tenth, not the nearest double.
+
+Source: JSON Schema Core 2020-12, section 4.2 (instance data model and equality).
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from typing import TypeAlias, TypeGuard
 from rtlang_grammars.spec.errors import GrammarError
 
 Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | None"
-MAX_EXPONENT = 400  # a number such as 1e999999 would cost more digits than any budget holds
+MAX_EXPONENT = 400  # the fraction of a number such as 1e999999 would take too much memory
 
 
 class JsonType(IntEnum):
-    """The types of the data model; an integer is a number."""
+    """The primitive types of the data model; an integer is a number."""
 
     NULL = 0
     BOOLEAN = 1
@@ -30,16 +32,28 @@ class JsonType(IntEnum):
     OBJECT = 5
 
 
+TYPE_NAMES = {
+    "null": JsonType.NULL,
+    "boolean": JsonType.BOOLEAN,
+    "number": JsonType.NUMBER,
+    "integer": JsonType.NUMBER,
+    "string": JsonType.STRING,
+    "array": JsonType.ARRAY,
+    "object": JsonType.OBJECT,
+}
+"""The values of the keyword `type`, with the primitive types they stand for."""
+
+
 def is_number(value: Json) -> TypeGuard[int | float | Decimal]:
-    """Whether the value is a JSON number (Python's bool is not)."""
+    """Whether a value is a JSON number; a Python `bool` is not."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def type_of(value: Json) -> JsonType:
-    """The JSON type of a value.
+    """Return the JSON type of a value.
 
     Raises:
-        GrammarError: the value is no JSON value.
+        GrammarError: it is not a JSON value.
     """
     if isinstance(value, str):
         return JsonType.STRING
@@ -53,21 +67,23 @@ def type_of(value: Json) -> JsonType:
         return JsonType.BOOLEAN
     if is_number(value):
         return JsonType.NUMBER
-    raise GrammarError(f"a schema holds only JSON values, not {type(value).__name__}")
+    raise GrammarError(
+        f"a schema must consist of JSON values (dict, list, str, int, float, Decimal, bool, None), not {type(value).__name__}"
+    )
 
 
 def exact(value: int | float | Decimal) -> Fraction:
-    """The number as written: 0.1 is 1/10.
+    """Return a number as a fraction, by its decimal notation: 0.1 is 1/10.
 
     Raises:
-        GrammarError: not finite, or of more than about `MAX_EXPONENT` digits.
+        GrammarError: it is not finite, or has more than about `MAX_EXPONENT` digits.
     """
     if isinstance(value, int):
         if value.bit_length() > 4 * MAX_EXPONENT:
             raise GrammarError(f"numbers of more than {MAX_EXPONENT} digits are not supported")
         return Fraction(value)
     if not math.isfinite(value):
-        raise GrammarError("numbers must be finite")
+        raise GrammarError(f"numbers must be finite, not {value}")
     decimal = value if isinstance(value, Decimal) else Decimal(repr(value))
     if decimal and abs(decimal.adjusted()) > MAX_EXPONENT:
         raise GrammarError(f"numbers of more than {MAX_EXPONENT} digits are not supported")
@@ -75,10 +91,13 @@ def exact(value: int | float | Decimal) -> Fraction:
 
 
 def check_nesting(value: Json, limit: int, pointer: str) -> None:
-    """Refuse a value that is nested too deeply to be handled by recursion.
+    """Refuse a value that is nested too deeply for recursive functions.
 
+    Args:
+        limit: allowed nesting of arrays and objects.
+        pointer: location of the schema that holds the value, for errors.
     Raises:
-        GrammarError: more than `limit` arrays and objects one inside the other.
+        GrammarError: the value is nested more deeply.
     """
     level = [value]
     depth = 0
@@ -92,11 +111,11 @@ def check_nesting(value: Json, limit: int, pointer: str) -> None:
         ]
         depth += 1
         if depth > limit:
-            raise GrammarError(f"nested too deeply: more than {limit} levels", pointer)
+            raise GrammarError(f"a value is nested too deeply: more than {limit} levels of arrays and objects", pointer)
 
 
 def json_key(value: Json) -> Hashable:
-    """A hashable that two values share exactly when they are equal as JSON."""
+    """Return a hashable key that two values share if and only if they are equal as JSON values (Core 4.2.2)."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or value is None:

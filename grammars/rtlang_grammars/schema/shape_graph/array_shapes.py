@@ -1,4 +1,4 @@
-"""From the demands on arrays to shapes: positions, counted elements, unique elements."""
+"""Convert facets of arrays to shapes: items by position, `contains` counts, unique items."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from rtlang_grammars.schema.normal_form.facets import (
     Facet,
     NumberBody,
     StringBody,
+    min_bound,
 )
 from rtlang_grammars.schema.normal_form.membership import facet_accepts
 from rtlang_grammars.schema.reading.values import Json, JsonType, json_key
 from rtlang_grammars.schema.shape_graph.shapes import ArrayShape, ContainsCount, ItemCase, LiteralShape
 
-MAX_COUNTED = 3  # kinds of elements counted at once: the cases of an element double with each
-MAX_DISTINCT = 400  # values out of which unique elements are kept in mind
+MAX_CONTAINS = 3  # `contains` assertions that are counted at once: the cases of an item double with each
+MAX_DISTINCT = 400  # possible values of the items of an array with `uniqueItems` that are tracked one by one
 
 
 def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -> Iterator[ArrayShape | LiteralShape]:
-    """The shapes of a facet; one that is plainly empty is left out.
+    """Yield the shapes of a facet of arrays, none if it is plainly unsatisfiable.
 
     Args:
-        refer: gives the index of the shape of a conjunction.
+        refer: returns the index of the shape of a conjunction.
     """
     body = facet.body
     assert isinstance(body, ArrayBody)
     distinct: tuple[Json, ...] = ()
     if body.unique:
-        body = _unique_bounded(algebra, body)
-        distinct = _distinct(algebra, body) if body.unique else ()
-        listed = _listed(algebra, replace(facet, body=body)) if body.unique and not distinct else None
+        body = _bound_unique(algebra, body)
+        distinct = _distinct_values(algebra, body) if body.unique else ()
+        listed = _enumerate_arrays(algebra, replace(facet, body=body)) if body.unique and not distinct else None
         if listed is not None:
             if listed:
                 algebra.report_marks(facet.marks)
@@ -51,40 +52,40 @@ def array_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int]) -
         shape = replace(shape, distinct=distinct)
     elif body.unique:
         algebra.report_marks([body.unique])
-    if len(body.contains) > MAX_COUNTED:
+    if len(body.contains) > MAX_CONTAINS:
         algebra.report_marks(counted.mark for counted in body.contains)
     yield shape
 
 
-def _at(body: ArrayBody, index: int) -> Conj:
+def _item_demands(body: ArrayBody, index: int) -> Conj:
     conj = TRUE.union(*(rule.at(index) for rule in body.rules))
     return FALSE if 1 in conj else conj
 
 
-def _num_places(body: ArrayBody) -> int:
-    """Positions that are ruled each by itself."""
-    places = max((len(rule.prefix) for rule in body.rules), default=0)
-    places = max(places, max((counted.start for counted in body.contains), default=0))
-    return places if body.max_items is None else min(places, body.max_items)
+def _num_positions(body: ArrayBody) -> int:
+    """Return the number of leading items with a shape of their own; all later items share one."""
+    positions = max((len(rule.prefix) for rule in body.rules), default=0)
+    positions = max(positions, max((counted.start for counted in body.contains), default=0))
+    return positions if body.max_items is None else min(positions, body.max_items)
 
 
 def _shape(algebra: Algebra, body: ArrayBody, refer: Callable[[Conj], int]) -> ArrayShape | None:
     max_items = body.max_items
     prefix: list[Conj] = []
-    for index in range(_num_places(body)):
+    for index in range(_num_positions(body)):
         algebra.budget.spend()
-        conj = _at(body, index)
+        conj = _item_demands(body, index)
         if conj == FALSE:
             max_items = index
             break
         prefix.append(conj)
-    rest = _at(body, len(prefix))
+    rest = _item_demands(body, len(prefix))
     if rest == FALSE and (max_items is None or max_items > len(prefix)):
         max_items = len(prefix)
     if max_items is not None and max_items < body.min_items:
         return None
     has_items = max_items is None or max_items > len(prefix)
-    contains = body.contains if len(body.contains) <= MAX_COUNTED else ()
+    contains = body.contains if len(body.contains) <= MAX_CONTAINS else ()
     return ArrayShape(
         prefix=tuple(refer(conj) for conj in prefix),
         items=refer(rest) if has_items else None,
@@ -102,7 +103,7 @@ def _shape(algebra: Algebra, body: ArrayBody, refer: Callable[[Conj], int]) -> A
 def _cases(
     algebra: Algebra, conj: Conj, contains: Sequence[Contains], index: int, refer: Callable[[Conj], int]
 ) -> tuple[ItemCase, ...]:
-    """The ways an element may count, each with what it then is."""
+    """Return the cases of an item: for each set of `contains` assertions that it counts for, its shape."""
     cases = [(conj, 0)] if contains else []
     for bit, counted in enumerate(contains):
         if counted.start > index:
@@ -121,45 +122,48 @@ def _cases(
 # Unique elements
 
 
-def _unique_bounded(algebra: Algebra, body: ArrayBody) -> ArrayBody:
-    """The same demands, with no more elements than there are different values; uniqueness is left out where it says nothing."""
+def _bound_unique(algebra: Algebra, body: ArrayBody) -> ArrayBody:
+    """Return an equivalent body with at most as many items as there are distinct values.
+
+    `unique` is dropped where at most one item is left.
+    """
     if body.max_items is None or body.max_items > 1:
-        places = [_finite(algebra, _at(body, index)) for index in range(_num_places(body) + 1)]
-        if all(values is not None for values in places):
-            different = len({json_key(value) for values in places for value in values or ()})
-            body = replace(body, max_items=different if body.max_items is None else min(body.max_items, different))
+        positions = [_finite_values(algebra, _item_demands(body, index)) for index in range(_num_positions(body) + 1)]
+        if all(values is not None for values in positions):
+            num_distinct = len({json_key(value) for values in positions for value in values or ()})
+            body = replace(body, max_items=min_bound(body.max_items, num_distinct))
     return replace(body, unique=None) if body.max_items is not None and body.max_items <= 1 else body
 
 
-def _listed(algebra: Algebra, facet: Facet) -> list[Json] | None:
-    """All arrays of different elements that meet a facet; None where they are too many."""
+def _enumerate_arrays(algebra: Algebra, facet: Facet) -> list[Json] | None:
+    """Return all arrays of distinct items that satisfy a facet; None if there are too many."""
     body = facet.body
     assert isinstance(body, ArrayBody)
     if body.max_items is None:
         return None
-    num_places = _num_places(body)
-    places = [_finite(algebra, _at(body, index)) for index in range(num_places + 1)]
+    num_positions = _num_positions(body)
+    positions = [_finite_values(algebra, _item_demands(body, index)) for index in range(num_positions + 1)]
     if (
-        not num_places
-        and sum(math.perm(len(places[0] or ()), size) for size in range(body.max_items + 1))
+        not num_positions
+        and sum(math.perm(len(positions[0] or ()), size) for size in range(body.max_items + 1))
         > algebra.options.max_listed
     ):
         return None
     found: list[Json] = []
     stack: list[list[Json]] = [[]]
-    num_seen = 0
+    num_visited = 0
     while stack:
         array = stack.pop()
         algebra.budget.spend()
-        num_seen += 1
-        if num_seen > 2 * algebra.options.max_listed:
+        num_visited += 1
+        if num_visited > 2 * algebra.options.max_listed:
             return None
         if len(array) >= body.min_items and facet_accepts(algebra, facet, list(array)):
             found.append(array)
             if len(found) > algebra.options.max_listed:
                 return None
         if len(array) < body.max_items:
-            values = places[min(len(array), num_places)]
+            values = positions[min(len(array), num_positions)]
             if values is None:
                 return None
             taken = {json_key(item) for item in array}
@@ -167,22 +171,22 @@ def _listed(algebra: Algebra, facet: Facet) -> list[Json] | None:
     return found
 
 
-def _distinct(algebra: Algebra, body: ArrayBody) -> tuple[Json, ...]:
-    """The values that elements may have, where they are few, no containers, and ruled the same at every place."""
-    if body.contains or _num_places(body):
+def _distinct_values(algebra: Algebra, body: ArrayBody) -> tuple[Json, ...]:
+    """Return the possible values of the items, if they are few, scalars, and the same at every position; else nothing."""
+    if body.contains or _num_positions(body):
         return ()
-    values = _finite(algebra, _at(body, 0)) or []
+    values = _finite_values(algebra, _item_demands(body, 0)) or []
     if len(values) > MAX_DISTINCT or any(isinstance(value, list | dict) for value in values):
         return ()
     return tuple(values)
 
 
-def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
-    """All values that meet a conjunction, where they are few and no search is needed to see it."""
+def _finite_values(algebra: Algebra, conj: Conj) -> list[Json] | None:
+    """Return all values that satisfy a conjunction, if they are few and enumerable without a search; else None."""
     if conj == FALSE:
         return []
     values: list[Json] = []
-    for kind in algebra.kinds(conj):
+    for kind in algebra.possible_types(conj):
         for facet in algebra.conjunction(conj, kind):
             if facet.marks:
                 return None
@@ -210,7 +214,7 @@ def _finite(algebra: Algebra, conj: Conj) -> list[Json] | None:
 
 
 def whole_numbers(body: NumberBody, limit: int) -> list[Json] | None:
-    """The integers of a bounded interval of integers; None for more than `limit`, and for other numbers."""
+    """Return the multiples in a bounded interval of integers; None if there are more than `limit`, or `body` allows other numbers."""
     step = body.multiple_of
     if step is None or step.denominator != 1 or body.minimum is None or body.maximum is None or body.fraction_form:
         return None

@@ -1,8 +1,8 @@
-"""From the demands on objects to shapes: who rules which name.
+"""Convert facets of objects to shapes.
 
-Names are sorted into declared ones, classes by pattern, and the rest, so that each is ruled by one shape: patterns that overlap are cut
-into disjoint regions, and the demands of all schemas on a region are joined. Demands that *some* property be so are split into
-cases over the names there may be, or left to be checked where the names are endless.
+Property names are partitioned into declared names, classes of names by pattern, and the rest, so that one shape governs each name:
+overlapping patterns are split into disjoint regions, and the conjunctions of all schemas for a region are united. An assertion that some
+property exists is split into cases over the possible names, or left to be checked if these are infinitely many.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.schema.normal_form.algebra import Algebra
-from rtlang_grammars.schema.normal_form.emptiness import accepts_name, nothing, value_demands
+from rtlang_grammars.schema.normal_form.emptiness import accepts_name, is_unsatisfiable, value_demands
 from rtlang_grammars.schema.normal_form.facets import (
     FALSE,
     NO_MARKS,
@@ -31,40 +31,42 @@ from rtlang_grammars.spec.errors import GrammarError
 
 
 @dataclass(frozen=True, slots=True)
-class _NameLimit:
-    """What `propertyNames` leaves: some listed names, and a language of others. `language` None: no others."""
+class _AllowedNames:
+    """The names that `propertyNames` allows: listed names, and a language of others; None if there are no others."""
 
     listed: tuple[str, ...]
     language: Language | None
 
 
 def object_shapes(algebra: Algebra, facet: Facet, refer: Callable[[Conj], int], conj: Conj) -> Iterator[ObjectShape]:
-    """The shapes of a facet; those that are plainly empty are left out.
+    """Yield the shapes of a facet of objects, without those that are plainly unsatisfiable.
 
     Args:
-        refer: gives the index of the shape of a conjunction.
-        conj: what the facet is of.
+        refer: returns the index of the shape of a conjunction.
+        conj: the conjunction that the facet belongs to, for the report.
+    Raises:
+        GrammarError: a pattern is not supported, or there are too many cases or regions.
     """
     body = facet.body
     assert isinstance(body, ObjectBody)
     is_plain = not (body.exists or body.names or any(rule.patterns for rule in body.rules))
     cases: Iterable[tuple[ObjectBody, frozenset[Mark]]] = [(body, NO_MARKS)]
     if not is_plain:
-        cases = _without_existence(algebra, body)
+        cases = _expand_exists(algebra, body)
     for each, marks in cases:
         shape = _plain_shape(algebra, each, refer) if is_plain else _shape(algebra, each, refer)
         if shape is not None:
-            if shape.min_properties and _may_count_twice(shape):
-                marks |= {Mark(algebra.location(conj), "minProperties", _TWICE)}
+            if shape.min_properties and _may_count_name_twice(shape):
+                marks |= {Mark(algebra.location(conj), "minProperties", _COUNTED_TWICE)}
             algebra.report_marks(facet.marks | marks)
             yield shape
 
 
-_TWICE = "a name that is not declared may come twice and is counted twice"
+_COUNTED_TWICE = "an undeclared name that occurs twice is counted twice"
 
 
-def _may_count_twice(shape: ObjectShape) -> bool:
-    """Whether there may be fewer different names than properties, and that matters. Declared names never come twice."""
+def _may_count_name_twice(shape: ObjectShape) -> bool:
+    """Whether an object with a repeated undeclared name could wrongly satisfy `min_properties`; declared names are never repeated."""
     is_open = shape.additional is not None or any(each.shape is not None for each in shape.classes)
     return is_open and shape.min_properties > len(shape.required) + 1
 
@@ -78,102 +80,103 @@ def _declared(body: ObjectBody) -> dict[str, None]:
     return names
 
 
-def _with_few_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
-    """The same demands, with names that only patterns know declared where they are few and it matters which of them there are."""
+def _declare_enumerable_names(algebra: Algebra, body: ObjectBody) -> ObjectBody:
+    """Return an equivalent body that declares the names of patterns with few names, where it matters which of them are present."""
     patterns = _patterns(body)
     languages: list[Language] = []
     if body.exists or body.min_properties > 1:
         languages += [language for language, _ in _regions(algebra, body)]
-        limit = _name_limit(algebra, body.names)
+        limit = _allowed_names(algebra, body.names)
         languages += [limit.language] if limit is not None and limit.language is not None else []
-    if patterns and not _join(rule.additional for rule in body.rules) >= FALSE:
+    if patterns and not _conjoin(rule.additional for rule in body.rules) >= FALSE:
         languages.append(algebra.texts.unmatched(patterns))
-    names = {name: TRUE for language in languages for name in algebra.texts.few(language) or ()}
+    names = {name: TRUE for language in languages for name in algebra.texts.enumerate_names(language) or ()}
     return replace(body, rules=(*body.rules, PropertyRule(names))) if names else body
 
 
 def _is_declared(algebra: Algebra, body: ObjectBody, language: Language) -> bool:
-    """Whether all names of a language are declared, or there are none."""
-    words = algebra.texts.few(language)
+    """Whether all names of a language are declared; True for the empty language."""
+    words = algebra.texts.enumerate_names(language)
     return words is not None and all(any(word in rule.names for rule in body.rules) for word in words)
 
 
-def _without_existence(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
-    """The same demands as cases in which no property is asked for without its name."""
-    waiting: list[tuple[ObjectBody, frozenset[Mark]]] = [(_with_few_names(algebra, body), NO_MARKS)]
-    while waiting:
+def _expand_exists(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[ObjectBody, frozenset[Mark]]]:
+    """Yield bodies without `exists` whose union is equivalent, each with the marks for assertions that it does not enforce."""
+    pending: list[tuple[ObjectBody, frozenset[Mark]]] = [(_declare_enumerable_names(algebra, body), NO_MARKS)]
+    while pending:
         algebra.budget.spend(states=1)
-        body, marks = waiting.pop()
+        body, marks = pending.pop()
         if not body.exists:
             yield body, marks
             continue
-        some = body.exists[0]
+        exists = body.exists[0]
         body = replace(body, exists=body.exists[1:])
-        if any(_is_there(algebra, body, some, name) for name in body.required):
-            waiting.append((body, marks))
-        elif _may_be_undeclared(algebra, body, some):
-            waiting.append((body, marks | {some.mark}))
+        if any(_is_witness(algebra, body, exists, name) for name in body.required):
+            pending.append((body, marks))
+        elif _may_have_undeclared_witness(algebra, body, exists):
+            pending.append((body, marks | {exists.mark}))
         else:
-            cases = _cases(algebra, body, some)
-            waiting.extend((case, marks) for case in reversed(cases))
-        if len(waiting) > algebra.options.max_alternatives:
+            cases = _witness_cases(algebra, body, exists)
+            pending.extend((case, marks) for case in reversed(cases))
+        if len(pending) > algebra.options.max_alternatives:
             raise GrammarError(
-                f"{some.mark.keyword} needs more than {algebra.options.max_alternatives} cases", some.mark.pointer
+                f"{exists.mark.keyword} expands to more than {algebra.options.max_alternatives} cases",
+                exists.mark.pointer,
             )
 
 
-def _is_there(algebra: Algebra, body: ObjectBody, some: Exists, name: str) -> bool:
-    """Whether a required name already is the property that must exist."""
-    return accepts_name(algebra, some.name, name) and some.value <= value_demands(algebra, body.rules, name)
+def _is_witness(algebra: Algebra, body: ObjectBody, exists: Exists, name: str) -> bool:
+    """Whether a required property already is the one that must exist."""
+    return accepts_name(algebra, exists.name, name) and exists.value <= value_demands(algebra, body.rules, name)
 
 
-def _may_be_undeclared(algebra: Algebra, body: ObjectBody, some: Exists) -> bool:
-    """Whether a property that no schema names could be the one that must exist."""
-    limit = _name_limit(algebra, body.names)
+def _may_have_undeclared_witness(algebra: Algebra, body: ObjectBody, exists: Exists) -> bool:
+    """Whether an undeclared property could be the one that must exist."""
+    limit = _allowed_names(algebra, body.names)
     if limit is not None and (limit.language is None or _is_declared(algebra, body, limit.language)):
         return False
     patterns = _patterns(body)
     if not patterns:
-        return not nothing(algebra, _join(rule.additional for rule in body.rules) | some.value)
-    wanted = _name_limit(algebra, some.name | body.names)
+        return not is_unsatisfiable(algebra, _conjoin(rule.additional for rule in body.rules) | exists.value)
+    wanted = _allowed_names(algebra, exists.name | body.names)
     for language, conj in _regions(algebra, body):
-        if nothing(algebra, conj | some.value):
+        if is_unsatisfiable(algebra, conj | exists.value):
             continue
         if wanted is None or (
             wanted.language is not None and not wanted.language.is_disjoint(language, algebra.budget)
         ):
             return True
     others = algebra.texts.unmatched(patterns)
-    if nothing(algebra, _join(rule.additional for rule in body.rules) | some.value) or _is_declared(
+    if is_unsatisfiable(algebra, _conjoin(rule.additional for rule in body.rules) | exists.value) or _is_declared(
         algebra, body, others
     ):
         return False
     return wanted is None or (wanted.language is not None and not wanted.language.is_disjoint(others, algebra.budget))
 
 
-def _cases(algebra: Algebra, body: ObjectBody, some: Exists) -> list[ObjectBody]:
+def _witness_cases(algebra: Algebra, body: ObjectBody, exists: Exists) -> list[ObjectBody]:
     cases = []
     names = _declared(body)
-    limit = _name_limit(algebra, body.names)
+    limit = _allowed_names(algebra, body.names)
     if limit is not None:
         names.update(dict.fromkeys(limit.listed))
     for name in names:
-        if name in body.absent or not accepts_name(algebra, some.name, name):
+        if name in body.absent or not accepts_name(algebra, exists.name, name):
             continue
-        if not nothing(algebra, value_demands(algebra, body.rules, name) | some.value):
-            rules = (*body.rules, algebra.rule(name, some.value)) if some.value else body.rules
+        if not is_unsatisfiable(algebra, value_demands(algebra, body.rules, name) | exists.value):
+            rules = (*body.rules, algebra.rule(name, exists.value)) if exists.value else body.rules
             cases.append(replace(body, rules=rules, required=body.required | {name}))
     return cases
 
 
 def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
-    """The same as `_shape` where there are no patterns and nothing is demanded of names."""
+    """Return what `_shape` returns, for a body without pattern properties and `propertyNames`."""
     rules, absent, required = body.rules, body.absent, body.required
     names = _declared(body)
     if absent:
         names.update(dict.fromkeys(sorted(absent)))
     algebra.budget.spend(states=1 + (len(names) >> 4))
-    rest = rules[0].additional if len(rules) == 1 else _join(rule.additional for rule in rules)
+    rest = rules[0].additional if len(rules) == 1 else _conjoin(rule.additional for rule in rules)
     is_closed = 1 in rest
 
     def demanded(name: str) -> Conj:
@@ -181,7 +184,7 @@ def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int
             return FALSE
         if len(rules) == 1:
             return rules[0].names.get(name, rest)
-        return _join(rule.names.get(name, rule.additional) for rule in rules)
+        return _conjoin(rule.names.get(name, rule.additional) for rule in rules)
 
     properties = _properties(names, demanded, required, is_closed, refer)
     if properties is None:
@@ -199,11 +202,11 @@ def _plain_shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int
 def _shape(algebra: Algebra, body: ObjectBody, refer: Callable[[Conj], int]) -> ObjectShape | None:
     names, patterns = _declared(body), _patterns(body)
     names.update(dict.fromkeys(sorted(body.absent)))
-    limit = _name_limit(algebra, body.names) if body.names else None
+    limit = _allowed_names(algebra, body.names) if body.names else None
     if limit is not None:
         names.update(dict.fromkeys(limit.listed))
     classes = _classes(algebra, body, limit, refer)
-    rest = _join(rule.additional for rule in body.rules) if limit is None else FALSE
+    rest = _conjoin(rule.additional for rule in body.rules) if limit is None else FALSE
     if not rest >= FALSE and patterns and _is_declared(algebra, body, algebra.texts.unmatched(patterns)):
         rest = FALSE
     is_closed = not classes and rest >= FALSE
@@ -232,7 +235,7 @@ def _properties(
     is_closed: bool,
     refer: Callable[[Conj], int],
 ) -> tuple[Property, ...] | None:
-    """What each name's value must meet; None where a required one can have none."""
+    """Return the declared properties with their shapes; None if a required one is unsatisfiable."""
     found = []
     for name in names:
         conj = demanded(name)
@@ -250,11 +253,14 @@ def _patterns(body: ObjectBody) -> frozenset[str]:
 
 
 def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Conj]]:
-    """Disjoint languages that together are all names matched by some pattern and not all declared, with the demands on each."""
+    """Yield disjoint languages that partition the names matched by some pattern, with the conjunction for each.
+
+    Languages of declared names only are left out.
+    """
     patterns = _patterns(body)
     if not patterns:
         return
-    pointer = algebra.location(_join(conj for rule in body.rules for _, conj in rule.patterns))
+    pointer = algebra.location(_conjoin(conj for rule in body.rules for _, conj in rule.patterns))
     for language, matched in algebra.texts.regions(patterns, pointer):
         if _is_declared(algebra, body, language):
             continue
@@ -266,14 +272,14 @@ def _regions(algebra: Algebra, body: ObjectBody) -> Iterator[tuple[Language, Con
 
 
 def _classes(
-    algebra: Algebra, body: ObjectBody, limit: _NameLimit | None, refer: Callable[[Conj], int]
+    algebra: Algebra, body: ObjectBody, limit: _AllowedNames | None, refer: Callable[[Conj], int]
 ) -> list[KeyClass]:
     allowed = None if limit is None else limit.language
     if limit is not None and (allowed is None or _is_declared(algebra, body, allowed)):
         return []
     classes = []
     patterns = _patterns(body)
-    rest = _join(rule.additional for rule in body.rules)
+    rest = _conjoin(rule.additional for rule in body.rules)
     for names, conj in _regions(algebra, body):
         if allowed is not None:
             names = names.intersect(allowed)
@@ -288,8 +294,8 @@ def _classes(
     return classes
 
 
-def _name_limit(algebra: Algebra, names: Conj) -> _NameLimit | None:
-    """What demands on names leave; None where they leave every name."""
+def _allowed_names(algebra: Algebra, names: Conj) -> _AllowedNames | None:
+    """Return the names that a conjunction of `propertyNames` subschemas allows; None if it allows every name."""
     listed: dict[str, None] = {}
     languages: list[Language] = []
     for facet in algebra.conjunction(names, JsonType.STRING):
@@ -308,8 +314,8 @@ def _name_limit(algebra: Algebra, names: Conj) -> _NameLimit | None:
             language = language.bounded(body.min_length, body.max_length)
         languages.append(language)
     language = algebra.texts.union(languages) if languages else None
-    return _NameLimit(tuple(listed), language)
+    return _AllowedNames(tuple(listed), language)
 
 
-def _join(conjs: Iterable[Conj]) -> Conj:
+def _conjoin(conjs: Iterable[Conj]) -> Conj:
     return TRUE.union(*conjs)

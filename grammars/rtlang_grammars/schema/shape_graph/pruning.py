@@ -1,7 +1,7 @@
-"""Shapes made tidy: what nothing can satisfy is taken out, what is the same becomes one.
+"""Prune a graph of shapes: remove uninhabited alternatives and merge equal shapes.
 
-A shape is inhabited when a finite value meets it: the least fixed point over the graph, so that `{"a": itself}` with `a` required is
-nothing. Where a reference turns out to be nothing, the element or property may simply not be there.
+A shape is inhabited if it accepts a finite value. This is a least fixed point over the graph, so that an object with a required property
+of its own shape is uninhabited. An item or optional property of an uninhabited shape must be absent.
 """
 
 from __future__ import annotations
@@ -29,67 +29,74 @@ from rtlang_grammars.schema.shape_graph.shapes import (
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
-MAX_COUNT_STATES = 4096  # combinations of counted elements that are looked at to see whether a count can be met
+MAX_COUNT_STATES = 4096  # combinations of `contains` counts up to which their satisfiability is decided exactly
 
 
-def pruned(shapes: Sequence[Shape], budget: Budget) -> tuple[int, list[Shape]]:
-    """The inhabited part of a graph whose root is shape 0, each different shape once.
+def prune(shapes: Sequence[Shape], budget: Budget) -> tuple[int, list[Shape]]:
+    """Return the inhabited, reachable part of a graph, without duplicate shapes.
 
+    Args:
+        shapes: the graph; its root is shape 0.
+        budget: charged for each shape.
     Returns:
-        Index of the root, and the shapes that can be reached from it.
+        Index of the root, and the remaining shapes.
     Raises:
-        GrammarError: nothing satisfies the root.
+        GrammarError: the root is uninhabited.
     """
-    alive = _inhabited(shapes, budget)
-    if not alive[0]:
+    inhabited = _inhabited(shapes, budget)
+    if not inhabited[0]:
         raise GrammarError("nothing satisfies this schema", shapes[0].pointer)
     same = range(len(shapes))
-    kept: list[Sequence[Alternative]] = []
-    all_alive = all(alive)
+    retained: list[Sequence[Alternative]] = []
+    all_inhabited = all(inhabited)
     for shape in shapes:
         if all(isinstance(each, _ALWAYS_INHABITED) for each in shape.alternatives):
             left: Sequence[Alternative] = shape.alternatives
         else:
             left = [
-                each if isinstance(each, _ALWAYS_INHABITED) else _without_dead(each, alive, all_alive)
+                each if isinstance(each, _ALWAYS_INHABITED) else _drop_uninhabited(each, inhabited, all_inhabited)
                 for each in shape.alternatives
-                if _is_inhabited(each, alive, budget)
+                if _is_inhabited(each, inhabited, budget)
             ]
-        kept.append(list({_key(each, same): each for each in left}.values()) if len(left) > 1 else left)
-    representative = _merged(kept, budget)
-    return _reachable(shapes, kept, representative, budget)
+        retained.append(list({_key(each, same): each for each in left}.values()) if len(left) > 1 else left)
+    representative = _merge_equal(retained, budget)
+    return _reachable(shapes, retained, representative, budget)
 
 
 def _inhabited(shapes: Sequence[Shape], budget: Budget) -> list[bool]:
-    alive = [False] * len(shapes)
+    inhabited = [False] * len(shapes)
     changed = True
     while changed:
         changed = False
-        for index in range(len(shapes) - 1, -1, -1):  # children come after their parents: most are known in one pass
+        for index in range(
+            len(shapes) - 1, -1, -1
+        ):  # shapes mostly follow those that refer to them: one pass finds most
             budget.spend()
-            if not alive[index] and any(_is_inhabited(each, alive, budget) for each in shapes[index].alternatives):
-                alive[index] = changed = True
-    return alive
+            if not inhabited[index] and any(
+                _is_inhabited(each, inhabited, budget) for each in shapes[index].alternatives
+            ):
+                inhabited[index] = changed = True
+    return inhabited
 
 
 _ALWAYS_INHABITED = (NullShape, BooleanShape, NumberShape, StringShape, LiteralShape)
 
 
-def _is_inhabited(shape: Alternative, alive: Sequence[bool], budget: Budget) -> bool:
+def _is_inhabited(shape: Alternative, inhabited: Sequence[bool], budget: Budget) -> bool:
     if isinstance(shape, ObjectShape):
-        return _object_is_inhabited(shape, alive, budget)
+        return _object_is_inhabited(shape, inhabited, budget)
     if isinstance(shape, ArrayShape):
-        room = _room(shape, alive)
-        return (room is None or room >= shape.min_items) and (
-            not shape.contains or _counts_can_be_met(shape, alive, room)
+        max_length = _max_length(shape, inhabited)
+        return (max_length is None or max_length >= shape.min_items) and (
+            not shape.contains or _counts_are_satisfiable(shape, inhabited, max_length)
         )
     return True
 
 
-def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budget) -> bool:
+def _object_is_inhabited(shape: ObjectShape, inhabited: Sequence[bool], budget: Budget) -> bool:
     if not shape.required and not shape.min_properties:
         return shape.max_properties is None or shape.max_properties >= 0
-    possible = {each.name for each in shape.properties if each.shape is not None and alive[each.shape]}
+    possible = {each.name for each in shape.properties if each.shape is not None and inhabited[each.shape]}
     if not shape.required <= possible:
         return False
     if shape.max_properties is not None and shape.max_properties < max(shape.min_properties, len(shape.required)):
@@ -98,7 +105,7 @@ def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budg
     if missing <= 0:
         return True
     declared = {each.name for each in shape.properties}
-    for names in _other_names(shape, alive):
+    for names in _other_names(shape, inhabited):
         words = names.finite_words(shape.min_properties + len(declared), budget)
         missing = 0 if words is None else missing - len(set(words) - declared)
         if missing <= 0:
@@ -106,37 +113,40 @@ def _object_is_inhabited(shape: ObjectShape, alive: Sequence[bool], budget: Budg
     return False
 
 
-def _other_names(shape: ObjectShape, alive: Sequence[bool]) -> Iterator[Language]:
-    """The names that are not declared, as far as there can be a value for them."""
-    if shape.additional is not None and alive[shape.additional]:
+def _other_names(shape: ObjectShape, inhabited: Sequence[bool]) -> Iterator[Language]:
+    """Yield the languages of undeclared names whose values have an inhabited shape."""
+    if shape.additional is not None and inhabited[shape.additional]:
         others = Language.any_text()
         yield (
             others.minus(Language.nothing().union(*[each.names for each in shape.classes])) if shape.classes else others
         )
     for each in shape.classes:
-        if each.shape is not None and alive[each.shape]:
+        if each.shape is not None and inhabited[each.shape]:
             yield each.names
 
 
-def _room(shape: ArrayShape, alive: Sequence[bool]) -> int | None:
-    """How many elements there can be; None: any number."""
+def _max_length(shape: ArrayShape, inhabited: Sequence[bool]) -> int | None:
+    """Return the largest number of items that the shapes of the items allow; None if it is unbounded."""
     for index, item in enumerate(shape.prefix):
-        if not alive[item]:
+        if not inhabited[item]:
             return index if shape.max_items is None else min(index, shape.max_items)
-    if shape.items is not None and not alive[shape.items]:
+    if shape.items is not None and not inhabited[shape.items]:
         return len(shape.prefix) if shape.max_items is None else min(len(shape.prefix), shape.max_items)
     return shape.max_items
 
 
-def _counts_can_be_met(shape: ArrayShape, alive: Sequence[bool], room: int | None) -> bool:
-    """Whether some array of at most `room` elements has every count in its bounds."""
-    # a count matters up to its upper bound, or up to its lower one where there is none
+def _counts_are_satisfiable(shape: ArrayShape, inhabited: Sequence[bool], max_length: int | None) -> bool:
+    """Whether some array of at most `max_length` items has every `contains` count within its bounds.
+
+    Breadth-first search over the vectors of counts; assumes True if there are more than `MAX_COUNT_STATES` and each minimum fits.
+    """
+    # a count is tracked up to its upper bound, or up to its lower bound if it has no upper one
     tops = [each.min_count if each.max_count is None else each.max_count for each in shape.contains]
     size = 1
     for top in tops:
         size *= top + 1
     if size > MAX_COUNT_STATES:
-        return all(room is None or each.min_count <= room for each in shape.contains)
+        return all(max_length is None or each.min_count <= max_length for each in shape.contains)
     reached = {(0,) * len(tops)}
     length = 0
     seen: set[frozenset[tuple[int, ...]]] = set()
@@ -146,28 +156,28 @@ def _counts_can_be_met(shape: ArrayShape, alive: Sequence[bool], room: int | Non
             for counts in reached
         ):
             return True
-        if not reached or (room is not None and length >= room):
+        if not reached or (max_length is not None and length >= max_length):
             return False
         cases = shape.prefix_cases[length] if length < len(shape.prefix) else shape.items_cases
-        masks = {case.counts for case in cases if alive[case.shape]}
+        masks = {case.counts for case in cases if inhabited[case.shape]}
         reached = {
             after
             for counts, mask in product(reached, masks)
-            if (after := _counted(counts, mask, shape, tops)) is not None
+            if (after := _count_item(counts, mask, shape, tops)) is not None
         }
         if length >= len(shape.prefix):
-            if frozenset(reached) in seen:  # nothing new comes of more of the same
+            if frozenset(reached) in seen:  # further items only repeat the same sets of counts
                 length = max(length, shape.min_items)
                 return any(
                     all(count >= each.min_count for count, each in zip(counts, shape.contains, strict=True))
                     for state in seen
                     for counts in state
-                ) and (room is None or room >= shape.min_items)
+                ) and (max_length is None or max_length >= shape.min_items)
             seen.add(frozenset(reached))
         length += 1
 
 
-def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequence[int]) -> tuple[int, ...] | None:
+def _count_item(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequence[int]) -> tuple[int, ...] | None:
     after = list(counts)
     for bit, each in enumerate(shape.contains):
         if mask >> bit & 1:
@@ -177,21 +187,23 @@ def _counted(counts: tuple[int, ...], mask: int, shape: ArrayShape, tops: Sequen
     return tuple(after)
 
 
-def _without_dead(shape: Alternative, alive: Sequence[bool], all_alive: bool) -> Alternative:
-    """The same values, with no reference to a shape that is nothing, and no bound that says nothing."""
+def _drop_uninhabited(shape: Alternative, inhabited: Sequence[bool], all_inhabited: bool) -> Alternative:
+    """Return an equivalent alternative without references to uninhabited shapes and without redundant bounds."""
     if isinstance(shape, ObjectShape):
-        if all_alive and shape.max_properties is None:
+        if all_inhabited and shape.max_properties is None:
             closed = shape.additional is None and all(each.shape is None for each in shape.classes)
             if not closed or (not shape.classes and all(each.shape is not None for each in shape.properties)):
                 return shape
-        additional = shape.additional if shape.additional is not None and alive[shape.additional] else None
+        additional = shape.additional if shape.additional is not None and inhabited[shape.additional] else None
         classes = tuple(
-            each if each.shape is None or alive[each.shape] else KeyClass(each.names, None) for each in shape.classes
+            each if each.shape is None or inhabited[each.shape] else KeyClass(each.names, None)
+            for each in shape.classes
         )
         if additional is None:
             classes = tuple(each for each in classes if each.shape is not None)
         properties = tuple(
-            each if each.shape is None or alive[each.shape] else Property(each.name, None) for each in shape.properties
+            each if each.shape is None or inhabited[each.shape] else Property(each.name, None)
+            for each in shape.properties
         )
         maximum = shape.max_properties
         if additional is None and not classes:
@@ -200,28 +212,28 @@ def _without_dead(shape: Alternative, alive: Sequence[bool], all_alive: bool) ->
                 maximum = None
         return replace(shape, properties=properties, classes=classes, additional=additional, max_properties=maximum)
     if isinstance(shape, ArrayShape):
-        room = _room(shape, alive)
-        if room is None and not shape.contains:
+        max_length = _max_length(shape, inhabited)
+        if max_length is None and not shape.contains:
             return shape
-        prefix = shape.prefix if room is None else shape.prefix[:room]
-        keep = room is None or room > len(prefix)
+        prefix = shape.prefix if max_length is None else shape.prefix[:max_length]
+        keep = max_length is None or max_length > len(prefix)
         return replace(
             shape,
             prefix=prefix,
             items=shape.items if keep else None,
-            max_items=room,
-            prefix_cases=tuple(_alive_cases(cases, alive) for cases in shape.prefix_cases[: len(prefix)]),
-            items_cases=_alive_cases(shape.items_cases, alive) if keep else (),
+            max_items=max_length,
+            prefix_cases=tuple(_inhabited_cases(cases, inhabited) for cases in shape.prefix_cases[: len(prefix)]),
+            items_cases=_inhabited_cases(shape.items_cases, inhabited) if keep else (),
         )
     return shape
 
 
-def _alive_cases(cases: Sequence[ItemCase], alive: Sequence[bool]) -> tuple[ItemCase, ...]:
-    return tuple(case for case in cases if alive[case.shape])
+def _inhabited_cases(cases: Sequence[ItemCase], inhabited: Sequence[bool]) -> tuple[ItemCase, ...]:
+    return tuple(case for case in cases if inhabited[case.shape])
 
 
-def _renamed(shape: Alternative, name: Callable[[int], int]) -> Alternative:
-    """The same alternative with every reference put through `name`."""
+def _renumber(shape: Alternative, name: Callable[[int], int]) -> Alternative:
+    """Return the alternative with each reference replaced by `name(reference)`."""
     if isinstance(shape, ObjectShape):
         return ObjectShape(
             tuple([each if each.shape is None else Property(each.name, name(each.shape)) for each in shape.properties]),
@@ -247,7 +259,7 @@ def _renamed(shape: Alternative, name: Callable[[int], int]) -> Alternative:
 
 
 def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
-    """What two alternatives share when they are written the same, references put through `name`."""
+    """Return a key that structurally equal alternatives share, with each reference replaced by `name[reference]`."""
     if isinstance(shape, LiteralShape):
         return ("listed", tuple(map(json_key, shape.values)))
     if isinstance(shape, ObjectShape):
@@ -259,41 +271,44 @@ def _key(shape: Alternative, name: Sequence[int]) -> Hashable:
             shape.min_properties,
             shape.max_properties,
         )
-    return _renamed(shape, name.__getitem__) if isinstance(shape, ArrayShape) else shape
+    return _renumber(shape, name.__getitem__) if isinstance(shape, ArrayShape) else shape
 
 
-def _merged(kept: Sequence[Sequence[Alternative]], budget: Budget) -> list[int]:
-    """For each shape one of those that are written the same. Children first, so that what refers to them is the same then too;
-    equal cycles stay apart, which costs only room."""
-    name = list(range(len(kept)))
+def _merge_equal(retained: Sequence[Sequence[Alternative]], budget: Budget) -> list[int]:
+    """Return for each shape the index of the representative of its structurally equal shapes.
+
+    Later shapes come first, so that shapes that refer to merged ones become equal too. Equal cycles are not merged, which costs
+    memory but is not wrong.
+    """
+    name = list(range(len(retained)))
     first: dict[Hashable, int] = {}
-    for index in range(len(kept) - 1, -1, -1):
+    for index in range(len(retained) - 1, -1, -1):
         budget.spend()
-        if kept[index]:
-            name[index] = first.setdefault(tuple([_key(each, name) for each in kept[index]]), index)
+        if retained[index]:
+            name[index] = first.setdefault(tuple([_key(each, name) for each in retained[index]]), index)
     return name
 
 
 def _reachable(
-    shapes: Sequence[Shape], kept: Sequence[Sequence[Alternative]], representative: Sequence[int], budget: Budget
+    shapes: Sequence[Shape], retained: Sequence[Sequence[Alternative]], representative: Sequence[int], budget: Budget
 ) -> tuple[int, list[Shape]]:
     order: dict[int, int] = {}
-    waiting: list[int] = []
+    pending: list[int] = []
 
     def number(index: int) -> int:
         first = representative[index]
         found = order.get(first)
         if found is None:
-            found = order[first] = len(waiting)
-            waiting.append(first)
+            found = order[first] = len(pending)
+            pending.append(first)
         return found
 
     root = number(0)
     made = []
-    for index in waiting:  # grows while it is walked
+    for index in pending:  # grows during the iteration
         budget.spend()
         alternatives = tuple(
-            [each if isinstance(each, _ALWAYS_INHABITED) else _renamed(each, number) for each in kept[index]]
+            [each if isinstance(each, _ALWAYS_INHABITED) else _renumber(each, number) for each in retained[index]]
         )
-        made.append(Shape(alternatives, shapes[index].spot))
+        made.append(Shape(alternatives, shapes[index].origin))
     return root, made

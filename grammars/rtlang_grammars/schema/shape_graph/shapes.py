@@ -1,11 +1,11 @@
-"""Shapes: the normal form of a JSON Schema, with nothing left to resolve, merge or negate.
+"""Shapes: the normal form of a JSON Schema, without references, conjunctions or negations.
 
-A schema is a conjunction of demands on every JSON type at once; a shape is the list of *alternatives* that remain when
-all of that has been worked out: each alternative speaks of one JSON type only (a literal: of the listed values) and
-stands alone. A value is accepted by a shape when it is accepted by at least one alternative; alternatives may overlap.
-Shapes refer to each other by their index in `ShapeGraph.shapes`, so a recursive schema is a cyclic graph. What must stay
-true: no reachable alternative is empty (each accepts at least one finite value), every reference is a valid index, and
-every demand of the schema is either in the shapes or named in the report as `checked`.
+A shape is a list of *alternatives*. Each alternative describes values of one JSON type (a literal: listed values) on its own. A shape
+accepts a value if at least one alternative does; alternatives may overlap. Shapes refer to each other by their index in
+`ShapeGraph.shapes`, so a recursive schema is a cyclic graph.
+
+Invariants: each reachable alternative accepts at least one finite value, every reference is a valid index, and every assertion of the
+schema is either enforced by the shapes or has the status `checked` in the report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from rtlang_grammars.schema.reading.report import Spot, location_of
+from rtlang_grammars.schema.reading.report import LazyLocation, location_of
 
 if TYPE_CHECKING:
     from rtlang_grammars.regular.language import Language
@@ -29,7 +29,7 @@ class NullShape:
 
 @dataclass(frozen=True, slots=True)
 class BooleanShape:
-    """Truth values.
+    """Boolean values.
 
     Attributes:
         values: (False, True), (False,) or (True,).
@@ -40,16 +40,16 @@ class BooleanShape:
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
-    """Numbers of an interval, by value: 1, 1.0 and 1e0 are the same number (but see `integer_form`).
+    """Numbers of an interval, compared by value: 1, 1.0 and 1e0 are the same number (but see `integer_form`).
 
     Attributes:
-        minimum, maximum: exact bounds, inclusive unless the flag beside them says otherwise; None where there is none.
-        exclusive_minimum, exclusive_maximum: the bound itself is not allowed.
-        multiple_of: every value is an integer multiple of this positive number; None where free. An integer schema
-            has a `multiple_of` that is itself an integer (1 where nothing else was asked).
-        not_multiple_of: no value is an integer multiple of any of these (from `not`); (1,) means no integer.
-        integer_form: the number must be written without fraction and exponent (draft-04, where 1.0 is no integer).
-        fraction_form: the number must be written with a fraction or an exponent (the negation of the former).
+        minimum, maximum: exact bounds, inclusive unless the corresponding flag is set; None means no bound.
+        exclusive_minimum, exclusive_maximum: the bound itself is excluded.
+        multiple_of: positive number of which every value is an integer multiple; None means no restriction. For an integer schema it
+            is an integer, 1 unless `multipleOf` asks for more.
+        not_multiple_of: numbers of which no value is an integer multiple (from `not`); (1,) excludes the integers.
+        integer_form: the number must be written without fraction and exponent (draft-04, where 1.0 is not an integer).
+        fraction_form: the number must be written with a fraction or an exponent (the negation of `integer_form`).
     """
 
     minimum: Fraction | None = None
@@ -63,7 +63,7 @@ class NumberShape:
 
     @property
     def is_integer(self) -> bool:
-        """Only integers are allowed."""
+        """Whether only integers are allowed."""
         return self.multiple_of is not None and self.multiple_of.denominator == 1
 
 
@@ -72,8 +72,8 @@ class StringShape:
     """Strings, as the decoded text between the quotes.
 
     Attributes:
-        language: texts allowed; None for every text.
-        min_length, max_length: in code points, both inclusive, and not contained in `language`; None: no upper bound.
+        language: the allowed texts, regardless of their length; None means all.
+        min_length, max_length: inclusive bounds on the number of code points; None means no upper bound.
     """
 
     language: Language | None = None
@@ -83,21 +83,21 @@ class StringShape:
 
 @dataclass(frozen=True, slots=True)
 class LiteralShape:
-    """Exactly the listed values (enum, const), compared as JSON: 1 equals 1.0, objects have no order.
+    """Exactly the listed values (`enum`, `const`), compared as JSON: 1 equals 1.0, properties have no order.
 
     Attributes:
-        values: at least one, distinct, of any JSON types, in the order of the schema.
+        values: at least one, distinct, of any JSON type, in the order of the schema.
     """
 
     values: tuple[Json, ...]
 
 
 class ItemCase(NamedTuple):
-    """One way an element may be when elements are counted.
+    """One case of an item in an array with `contains` counts.
 
     Attributes:
-        shape: what the element is.
-        counts: bit i is set when such an element counts for `ArrayShape.contains[i]`.
+        shape: index of the shape of the item.
+        counts: bit mask; bit i is set if an item of this case counts for `ArrayShape.contains[i]`.
     """
 
     shape: int
@@ -106,10 +106,10 @@ class ItemCase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContainsCount:
-    """How many elements must be of a counted kind.
+    """The allowed number of items that match one `contains` subschema.
 
     Attributes:
-        min_count, max_count: inclusive; None: no upper bound.
+        min_count, max_count: inclusive bounds; None means no upper bound.
     """
 
     min_count: int
@@ -121,17 +121,17 @@ class ArrayShape:
     """Arrays.
 
     Attributes:
-        prefix: shapes of the first elements, by position.
-        items: shape of every later element; None where there can be none (`max_items` is then at most `len(prefix)`).
-        min_items, max_items: inclusive; None: no upper bound.
-        contains: counted kinds of elements; empty for most arrays.
-        prefix_cases, items_cases: only where `contains` is not empty: for each position of `prefix`, and for later
-            elements, the cases that together make up `prefix[i]` or `items`. Where a kind has a `max_count` its cases
-            are disjoint; else an element may fit several cases, and any reading of the array that meets the counts is right.
-        unique: no two elements may be equal, which the other fields do not ensure. Reported as `checked` unless there are `distinct`
-            (few arrays of unique elements have been written out as a `LiteralShape` before).
-        distinct: all values that `items` accepts, where they are few, none is an array or object, and no element is ruled otherwise:
-            then `unique` can be enforced.
+        prefix: indices of the shapes of the prefix items.
+        items: index of the shape of every later item; None if there can be none (then `max_items` is at most `len(prefix)`).
+        min_items, max_items: inclusive bounds on the length; None means no upper bound.
+        contains: the counts to enforce; empty for most arrays.
+        prefix_cases, items_cases: empty without `contains`; else, for each prefix item and for later items, the cases whose union is
+            `prefix[i]` or `items`. The cases of a count with a `max_count` are disjoint; otherwise an item may fit several cases, and
+            the array is valid if any assignment of its items to cases satisfies the counts.
+        unique: items must be pairwise distinct, and the other fields do not ensure it. Reported as `checked` if `distinct` is empty.
+            (If there are few such arrays, a `LiteralShape` lists them instead.)
+        distinct: all values that `items` accepts, if they are few, scalars and the same at every position, so that `unique` can be
+            enforced; else empty.
     """
 
     prefix: tuple[int, ...] = ()
@@ -146,11 +146,11 @@ class ArrayShape:
 
 
 class Property(NamedTuple):
-    """One declared name.
+    """One declared property.
 
     Attributes:
-        name: the decoded key.
-        shape: shape of its value; None: a property of this name is forbidden.
+        name: its decoded name.
+        shape: index of the shape of its value; None if the property is forbidden.
     """
 
     name: str
@@ -158,12 +158,12 @@ class Property(NamedTuple):
 
 
 class KeyClass(NamedTuple):
-    """A set of names that share one shape.
+    """A set of undeclared property names whose values share one shape.
 
     Attributes:
-        names: the names, as a language of decoded keys. Disjoint from every other class of the object. It may contain
-            declared names: a declared name is always ruled by its `Property`, never by a class.
-        shape: shape of the values; None: names of this class are forbidden.
+        names: the language of the decoded names, disjoint from the other classes of the object. Declared names in it are ignored: their
+            `Property` takes precedence.
+        shape: index of the shape of the values; None if these names are forbidden.
     """
 
     names: Language
@@ -172,15 +172,15 @@ class KeyClass(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """Objects. A name is ruled by the first that knows it: `properties`, then `classes`, then `additional`.
+    """Objects. `properties` take precedence over `classes`, and `classes` over `additional`.
 
     Attributes:
-        properties: declared names in the order of the schema, each once; they include every name in `required`.
-        classes: names by pattern. Where `propertyNames` limits the names, every other name is in a class too, and
+        properties: the declared properties in the order of the schema, without repetition; they include all of `required`.
+        classes: classes of names, by pattern. If `propertyNames` restricts the names, classes cover all allowed undeclared names and
             `additional` is None.
-        additional: shape of the values of all other names; None: there are no others.
-        required: names that must be present; each has a shape.
-        min_properties, max_properties: inclusive; None: no upper bound.
+        additional: index of the shape of the values of all other properties; None if they are forbidden.
+        required: names of the properties that must be present; none of them is forbidden.
+        min_properties, max_properties: inclusive bounds on their number; None means no upper bound.
     """
 
     properties: tuple[Property, ...] = ()
@@ -196,20 +196,20 @@ Alternative: TypeAlias = NullShape | BooleanShape | NumberShape | StringShape | 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What values are allowed in one place.
+    """The values that are allowed at one location.
 
     Attributes:
-        alternatives: at least one; a value must be accepted by one of them, and may be by several.
-        spot: where one schema it was made from was written.
+        alternatives: at least one; a value is accepted if any of them accepts it.
+        origin: location of one of the schemas that it was made from.
     """
 
     alternatives: tuple[Alternative, ...]
-    spot: Spot = ("", "")
+    origin: LazyLocation = ("", "")
 
     @property
     def pointer(self) -> str:
-        """The same as a JSON pointer (as a URI fragment, `#/properties/a`), for messages."""
-        return location_of(self.spot)
+        """The origin as a URI with a JSON pointer as its fragment (`#/properties/a`), for messages."""
+        return location_of(self.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +217,9 @@ class ShapeGraph:
     """A whole schema in normal form.
 
     Attributes:
-        root: index of the shape of the whole value.
-        shapes: all shapes; cyclic references are allowed.
-        report: what became of every keyword.
+        root: index of the shape of the whole instance.
+        shapes: all shapes; they may refer to each other in cycles.
+        report: the status of every keyword.
     """
 
     root: int

@@ -1,4 +1,4 @@
-"""Disjunctions: how many cases they come to, and that the cases are right."""
+"""In-place applicators: the number of cases that disjunctions expand to, and their validity."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHAINS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_chains_on_one_property_take_a_case_for_each_of_its_values(name: str) -> None:
+def test_conditions_on_one_property_expand_to_one_case_for_each_of_its_values(name: str) -> None:
     schema = {"type": "object", **CHAINS[name]}
     graph = compile_shapes(schema)
     assert graph.report.is_exact
@@ -60,7 +60,7 @@ def test_chains_on_one_property_take_a_case_for_each_of_its_values(name: str) ->
         assert shape_accepts(graph, value) is oracle.is_valid(value), value
 
 
-def test_branches_that_are_too_many_to_tell_apart_are_reported_and_never_narrowed() -> None:
+def test_a_one_of_with_too_many_overlapping_branches_is_reported_as_checked_and_accepts_all_valid_instances() -> None:
     schema = {
         "type": "object",
         "oneOf": [{"properties": {f"x{i}": {"type": "integer"}, f"y{i}": {"minimum": i}}} for i in range(30)],
@@ -72,13 +72,13 @@ def test_branches_that_are_too_many_to_tell_apart_are_reported_and_never_narrowe
     assert shape_accepts(graph, only_one)
 
 
-def test_conjunctions_of_too_many_cases_are_refused_with_their_place() -> None:
+def test_an_all_of_that_expands_to_too_many_cases_is_refused_with_its_location() -> None:
     cases = [{"anyOf": [{"required": [f"a{index}"]}, {"required": [f"b{index}"]}]} for index in range(13)]
-    with pytest.raises(GrammarError, match="more than 4096 cases") as caught:
+    with pytest.raises(GrammarError, match="allOf expands to more than 4096 cases") as caught:
         compile_shapes({"properties": {"p": {"type": "object", "allOf": cases}}})
     assert caught.value.location == "#/properties/p"
 
 
-def test_a_thousand_constants_are_one_list() -> None:
+def test_a_thousand_const_branches_become_one_alternative() -> None:
     graph = compile_shapes({"anyOf": [{"const": f"v{index}"} for index in range(1000)]})
     assert len(graph.shapes[graph.root].alternatives) == 1

@@ -1,4 +1,4 @@
-"""Dependencies between properties."""
+"""Keywords that apply only if a property is present."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from tests.support.shape_interpreter import shape_accepts
 
 
-def test_dependencies_on_one_property_are_split_by_its_values() -> None:
+def test_dependencies_on_the_values_of_one_property_expand_to_one_case_for_each_value() -> None:
     kinds = ["text", "number", "list"]
     schema = {
         "type": "object",

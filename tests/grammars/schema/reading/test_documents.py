@@ -1,4 +1,4 @@
-"""References: by pointer, anchor, identifier and dynamic scope, recursive ones included."""
+"""Resolution of references by JSON pointer, anchor, identifier and dynamic scope, including recursive schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jsonschema import Draft4Validator, Draft7Validator, Draft201909Validator, D
 from jsonschema.protocols import Validator
 
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.schema.reading.documents import Documents, join
+from rtlang_grammars.schema.reading.documents import Documents, join_uri
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.random_schemas import agree, values
@@ -44,34 +44,34 @@ RECURSIVE: list[tuple[Any, type[Validator]]] = [
 @pytest.mark.parametrize(("schema", "validator"), RECURSIVE, ids=[json.dumps(schema)[:40] for schema, _ in RECURSIVE])
 @given(instances=st.lists(values, min_size=8, max_size=20))
 @settings(max_examples=20, deadline=None, derandomize=True)
-def test_references_and_recursion_agree_with_the_validator(
+def test_shapes_of_recursive_schemas_agree_with_jsonschema(
     schema: Any, validator: type[Validator], instances: list[Any]
 ) -> None:
     draft: dict[Any, str] = {Draft4Validator: "draft-04", Draft7Validator: "draft-07", Draft201909Validator: "2019-09"}
     agree(schema, instances, validator, default_dialect=draft.get(validator, "2020-12"))
 
 
-def test_recursion_that_never_ends_is_nothing() -> None:
+def test_a_schema_that_only_an_infinite_instance_satisfies_is_refused() -> None:
     with pytest.raises(GrammarError, match="nothing satisfies"):
         compile_shapes({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})
 
 
-def test_a_recursive_conjunction_has_finitely_many_shapes() -> None:
-    both = {
+def test_a_conjunction_of_mutually_recursive_schemas_has_few_shapes() -> None:
+    definitions = {
         "$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/b"}}}, "b": {"properties": {"x": {"$ref": "#/$defs/a"}}}}
     }
-    graph = compile_shapes({**both, "type": "object", "allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]})
+    graph = compile_shapes({**definitions, "type": "object", "allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]})
     assert len(graph.shapes) <= 4
 
 
-def test_the_published_meta_schema_can_be_referred_to() -> None:
+def test_a_published_meta_schema_can_be_referenced() -> None:
     graph = compile_shapes({"$ref": "https://json-schema.org/draft/2020-12/schema"})
     assert shape_accepts(graph, {"properties": {"a": {"minLength": 1, "items": {"type": ["string", "null"]}}}})
     assert not shape_accepts(graph, {"properties": {"a": {"minLength": -1}}})
     assert not shape_accepts(graph, {"items": {"type": ["text"]}})
 
 
-def test_the_same_place_is_always_the_same_node() -> None:
+def test_references_to_the_same_location_resolve_to_the_same_node() -> None:
     documents = Documents(
         {"$defs": {"a": {"$anchor": "x"}}, "properties": {"p": {"$ref": "#x"}, "q": {"$ref": "#/$defs/a"}}}, Budget()
     )
@@ -90,11 +90,11 @@ def test_the_same_place_is_always_the_same_node() -> None:
         ("", "d#e", "d#e"),
     ],
 )
-def test_references_are_joined_to_their_base(base: str, reference: str, joined: str) -> None:
-    assert join(base, reference) == joined
+def test_references_are_resolved_against_the_base_uri(base: str, reference: str, joined: str) -> None:
+    assert join_uri(base, reference) == joined
 
 
-def test_a_document_may_be_nested_as_deeply_as_its_limits_say() -> None:
+def test_a_document_is_refused_only_if_it_is_nested_more_deeply_than_the_limits_allow() -> None:
     schema: Any = {"type": "string"}
     for _ in range(30):
         schema = {"properties": {"a": schema}}

@@ -1,4 +1,4 @@
-"""What is taken out of a graph of shapes, and what must stay."""
+"""Removal of uninhabited and unreachable shapes from a graph."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rtlang_grammars.schema.compiler import compile_shapes
-from rtlang_grammars.schema.shape_graph.pruning import pruned
+from rtlang_grammars.schema.shape_graph.pruning import prune
 from rtlang_grammars.schema.shape_graph.shapes import (
     ArrayShape,
     ContainsCount,
@@ -49,31 +49,31 @@ def _references(graph: ShapeGraph) -> set[int]:
         {"type": "array", "items": {"type": "integer"}, "contains": {"type": "integer"}, "maxContains": 1},
     ],
 )
-def test_a_graph_holds_exactly_what_is_referred_to_and_nothing_empty(schema: Any) -> None:
+def test_a_graph_holds_exactly_the_referenced_shapes_and_none_is_empty(schema: Any) -> None:
     graph = compile_shapes(schema)
     assert _references(graph) == set(range(len(graph.shapes)))
     assert all(shape.alternatives for shape in graph.shapes)
 
 
-def test_a_property_that_nothing_satisfies_is_forbidden_and_an_element_ends_the_array() -> None:
-    never: dict[str, Any] = {"type": "string", "enum": [1]}
+def test_an_unsatisfiable_property_is_forbidden_and_an_unsatisfiable_item_bounds_the_length() -> None:
+    unsatisfiable: dict[str, Any] = {"type": "string", "enum": [1]}
     (only,) = (
         each
-        for each in compile_shapes({"type": "object", "properties": {"a": never}}).shapes[0].alternatives
+        for each in compile_shapes({"type": "object", "properties": {"a": unsatisfiable}}).shapes[0].alternatives
         if isinstance(each, ObjectShape)
     )
     assert only.properties == (Property("a", None),)
-    (array,) = compile_shapes({"type": "array", "prefixItems": [True, never]}).shapes[0].alternatives
+    (array,) = compile_shapes({"type": "array", "prefixItems": [True, unsatisfiable]}).shapes[0].alternatives
     assert isinstance(array, ArrayShape)
     assert (len(array.prefix), array.items, array.max_items) == (1, None, 1)
 
 
-def test_recursion_without_an_end_is_nothing() -> None:
+def test_a_recursive_shape_without_a_finite_value_is_uninhabited() -> None:
     loop = Shape((ObjectShape((Property("a", 0),), required=frozenset({"a"})),))
     with pytest.raises(GrammarError, match="nothing satisfies"):
-        pruned([loop], Budget())
-    with_end = Shape((*loop.alternatives, NullShape()))
-    assert len(pruned([with_end], Budget())[1][0].alternatives) == 2
+        prune([loop], Budget())
+    terminating = Shape((*loop.alternatives, NullShape()))
+    assert len(prune([terminating], Budget())[1][0].alternatives) == 2
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_recursion_without_an_end_is_nothing() -> None:
         ([(5, None)], None, [0], False),
     ],
 )
-def test_counts_that_no_array_meets_are_nothing(
+def test_an_array_whose_contains_counts_contradict_each_other_is_uninhabited(
     counts: list[tuple[int, int | None]], max_items: int | None, masks: list[int], possible: bool
 ) -> None:
     array = ArrayShape(
@@ -98,7 +98,7 @@ def test_counts_that_no_array_meets_are_nothing(
         items_cases=tuple(ItemCase(1, mask) for mask in masks),
     )
     shapes = [Shape((array, LiteralShape(("x",)))), Shape((NullShape(),))]
-    assert len(pruned(shapes, Budget())[1][0].alternatives) == 1 + possible
+    assert len(prune(shapes, Budget())[1][0].alternatives) == 1 + possible
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ def test_counts_that_no_array_meets_are_nothing(
         },
     ],
 )
-def test_more_properties_than_there_are_names_are_nothing(schema: Any) -> None:
+def test_an_object_with_more_required_properties_than_possible_names_is_uninhabited(schema: Any) -> None:
     with pytest.raises(GrammarError, match="nothing satisfies"):
         compile_shapes({"type": "object", **schema})
