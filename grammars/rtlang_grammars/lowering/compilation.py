@@ -125,7 +125,7 @@ class _StoredReport(ReportBuilder):
         super().__init__()
         self._stored, self.has_checked = stored, has_checked
 
-    def written_out(self) -> tuple[ReportEntry, ...]:
+    def build(self) -> tuple[ReportEntry, ...]:
         """The entries of the report."""
         return tuple(
             ReportEntry(pointer, keyword, _STATUS[status], reason) for pointer, keyword, status, reason in self._stored

@@ -139,7 +139,7 @@ def test_combinations_of_keywords_are_enforced_exactly(schema: Any, good: list[A
         ({"pattern": "("}, "#", "pattern"),
         ({"multipleOf": 0}, "#", "multipleOf must be greater than 0, not 0"),
         ({"minLength": -1}, "#", "minLength must be an integer of at least 0, not -1"),
-        ({"maxItems": -(10**5000)}, "#", "maxItems must be an integer of at least 0"),
+        pytest.param({"maxItems": -(10**5000)}, "#", "maxItems must be an integer of at least 0", id="huge"),
         ({"uniqueItems": None}, "#", "uniqueItems must be a boolean, not null"),
         ({"anyOf": []}, "#", "must not be empty"),
         ({"type": "string", "enum": [1]}, "#", "nothing satisfies"),
