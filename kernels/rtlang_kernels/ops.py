@@ -1,6 +1,6 @@
 """The public operations, each with its whole contract: shapes, dtypes, layout, what is written, errors.
 
-An operation has one implementation per column; which one serves is decided in `columns`.
+An operation has one implementation per backend; which one serves is decided in `dispatch`.
 
 Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot =
 page_id * page_size + offset. Query heads of one KV head are neighbours: query head h reads KV head h // (num_q_heads / num_kv_heads).
@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels import plan as plans
-from rtlang_kernels.columns import COLUMNS as COLUMNS
-from rtlang_kernels.columns import column_for as column_for
-from rtlang_kernels.columns import column_named as column_named
-from rtlang_kernels.plan import AttentionPlan
-from rtlang_kernels.settings import checked_bitmask, checked_settings
+from rtlang_kernels.contract import attention_plan as plans
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.sampler_settings import checked_bitmask, checked_settings
+from rtlang_kernels.dispatch import BACKENDS as BACKENDS
+from rtlang_kernels.dispatch import backend_for as backend_for
+from rtlang_kernels.dispatch import backend_named as backend_named
 
 
 def plan_attention(
@@ -50,7 +50,7 @@ def plan_attention(
         ValueError: an array is inconsistent; names it.
     """
     device = torch.device(device)
-    column = column_for(device, dtype)
+    backend = backend_for(device, dtype)
     plan = plans.checked_plan(
         page_table,
         seq_lens,
@@ -62,9 +62,9 @@ def plan_attention(
         head_dim=head_dim,
         dtype=dtype,
         device=device,
-        column=column.name,
+        backend=backend.name,
     )
-    column.prepare(plan)
+    backend.prepare(plan)
     return plan
 
 
@@ -137,7 +137,7 @@ def paged_attention_with_lse(
     expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
     if q.shape != expected or q.dtype != plan.dtype:
         raise ValueError(f"q is {q.dtype} {list(q.shape)}, the plan is for {plan.dtype} {list(expected)}")
-    is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.column != "cpu"
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.backend != "cpu"
     if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
         raise ValueError(f"k_pool, v_pool: both {q.dtype}, or on a GPU float8_e4m3fn, is allowed")
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
@@ -148,8 +148,8 @@ def paged_attention_with_lse(
     elif out.shape != shape or out.dtype != q.dtype or not out.is_contiguous():
         raise ValueError(f"out: contiguous {q.dtype} {list(shape)} is allowed")
     lse = torch.empty(shape[:2], dtype=torch.float32, device=q.device)
-    column = column_named(plan.column)
-    column.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
+    backend = backend_named(plan.backend)
+    backend.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
     return out, lse
 
 
@@ -171,7 +171,7 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
     for name, lse in (("lse_a", lse_a), ("lse_b", lse_b)):
         if lse.shape != out_a.shape[:2] or lse.dtype != torch.float32:
             raise ValueError(f"{name} is {lse.dtype} {list(lse.shape)}, float32 {list(out_a.shape[:2])} is allowed")
-    return column_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
+    return backend_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
 
 
 def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
@@ -182,7 +182,7 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
         k_pool, v_pool: written in place at `slot_mapping`; in float8_e4m3fn what is larger than 448 becomes 448.
         slot_mapping: int64 [num_tokens], no slot twice.
     """
-    column_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
+    backend_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
 
 
 def copy_pages(
@@ -200,7 +200,7 @@ def copy_pages(
         if pools[0].dtype.itemsize == 1:
             pools = [pool.view(torch.uint8) for pool in pools]
         dtype = torch.float32 if pools[0].dtype == torch.uint8 else pools[0].dtype
-        column_for(pools[0].device, dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
+        backend_for(pools[0].device, dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
 
 
 def rope_append(
@@ -230,7 +230,7 @@ def rope_append(
         slot_mapping: int64 [num_tokens], no slot twice.
         q_norm, k_norm: [head_dim] weights of a per-head RMS norm before the rotation, or None.
     """
-    column_for(q.device, q.dtype).rope_append(
+    backend_for(q.device, q.dtype).rope_append(
         q, k, v, cos, sin, positions, k_pool, v_pool, slot_mapping, q_norm, k_norm, eps
     )
 
@@ -243,12 +243,12 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
         residual: as x, becomes residual + x (rounded to its dtype) and is what is normed; None norms x itself.
         weight: [hidden_size], dtype of x.
     """
-    return column_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
+    return backend_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
 
 
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """silu(gate) * up of a fused projection [num_tokens, 2 * size], gate first: [num_tokens, size]."""
-    return column_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
+    return backend_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
 
 
 def sample(
@@ -287,7 +287,7 @@ def sample(
     settings = checked_settings(
         num_rows, vocab_size, temperature, top_k, top_p, min_p, seeds, choices, steps, bitmask, mask_rows
     )
-    return column_for(logits.device, logits.dtype).sample(logits, settings)
+    return backend_for(logits.device, logits.dtype).sample(logits, settings)
 
 
 def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -301,14 +301,14 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
         logprob float32 [num_rows], top_ids int64 [num_rows, num_top], top_logprobs float32 [num_rows, num_top], likeliest first,
         the lower id first among equals.
     """
-    return column_for(logits.device, logits.dtype).logprobs(logits, token_ids, num_top)
+    return backend_for(logits.device, logits.dtype).logprobs(logits, token_ids, num_top)
 
 
 def apply_token_mask(logits: Tensor, bitmask: Any, mask_rows: Any) -> None:
     """Set the logits of forbidden tokens to -inf, in place. Arguments as in `sample`, which needs no such pass before it."""
     num_rows, vocab_size = logits.shape
     masks, rows = checked_bitmask(num_rows, vocab_size, bitmask, mask_rows)
-    column_for(logits.device, logits.dtype).apply_token_mask(logits, masks, rows)
+    backend_for(logits.device, logits.dtype).apply_token_mask(logits, masks, rows)
 
 
 def apply_penalties(
@@ -325,7 +325,7 @@ def apply_penalties(
     Tokens in prompt or output are divided (positive logit) or multiplied (negative) by the repetition penalty; then each token of
     the output loses the presence penalty once and the frequency penalty per occurrence.
     """
-    column_for(logits.device, logits.dtype).apply_penalties(
+    backend_for(logits.device, logits.dtype).apply_penalties(
         logits,
         np.asarray(prompt_token_ids, dtype=np.int64),
         np.asarray(output_token_ids, dtype=np.int64),

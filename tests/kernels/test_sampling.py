@@ -1,4 +1,4 @@
-"""Sampling: the columns agree bit for bit, draws follow the softmax, masks hold, bad rows stay alone."""
+"""Sampling: the backends agree bit for bit, draws follow the softmax, masks hold, bad rows stay alone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.cpu import sampling as cpu_sampling
 from rtlang_kernels.reference import noise
-from tests.support.attention_cases import column
+from tests.support.attention_cases import use_backend
 
-COLUMNS = sorted(ops.COLUMNS)
+BACKENDS = sorted(ops.BACKENDS)
 
 
 def options(num_rows: int, **given: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def options(num_rows: int, **given: Any) -> dict[str, Any]:
 
 
 def draw(name: str, logits: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
-    with column(name):
+    with use_backend(name):
         return ops.sample(logits, **options(len(logits), **given))
 
 
@@ -85,7 +85,7 @@ def test_columns_choose_the_same_tokens(dtype: torch.dtype) -> None:
             assert torch.equal(sound, want_sound)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("is_masked", [False, True], ids=["free", "masked"])
 def test_draws_follow_the_softmax(name: str, is_masked: bool) -> None:
     num_draws, vocab_size = 4000, 9
@@ -122,7 +122,7 @@ def test_seeds_and_choices_give_independent_draws() -> None:
         assert float(((counts - expected) ** 2 / expected).sum()) < 37.7  # 0.1 % point at 15 degrees of freedom
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_masks_are_never_violated(name: str) -> None:
     rng = np.random.default_rng(2)
     logits = torch.randn(40, 333, generator=torch.Generator().manual_seed(2)) * 5
@@ -134,7 +134,7 @@ def test_masks_are_never_violated(name: str) -> None:
         assert allowed[np.arange(40), tokens.numpy()].all()
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("top_k", [0, 3])
 def test_bad_rows_are_told_and_stay_alone(name: str, temperature: float, top_k: int) -> None:
@@ -159,7 +159,7 @@ def test_bad_rows_are_told_and_stay_alone(name: str, temperature: float, top_k: 
     assert tokens[1:5].tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_filters_apply_in_order(name: str) -> None:
     logits = torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.07, 0.03]])).expand(600, 5)
 
@@ -174,7 +174,7 @@ def test_filters_apply_in_order(name: str) -> None:
     assert reached(temperature=0.0) == {0}
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_a_row_does_not_depend_on_its_neighbours(name: str) -> None:
     logits = torch.randn(8, 500, generator=torch.Generator().manual_seed(4))
     seeds = np.arange(8)
@@ -184,12 +184,12 @@ def test_a_row_does_not_depend_on_its_neighbours(name: str) -> None:
     assert [draw(name, logits[i : i + 1], seeds=seeds[i])[0].item() for i in range(8)] == together.tolist()
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_logprobs_are_the_log_softmax(name: str) -> None:
     logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(5))
     logits[0, 7] = logits[0, 30] = 9.0
     token_ids = torch.tensor([3, 0, 49, 20])
-    with column(name):
+    with use_backend(name):
         chosen, top_ids, top_values = ops.logprobs(logits, token_ids, 3)
     want = torch.log_softmax(logits.double(), dim=-1)
     torch.testing.assert_close(chosen.double(), want[torch.arange(4), token_ids], atol=1e-5, rtol=0)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels import ops
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 
 @contextmanager
-def column(name: str) -> Iterator[None]:
-    """Make `ops` choose the named column for CPU tensors."""
+def use_backend(name: str) -> Iterator[None]:
+    """Make `ops` choose the named backend for CPU tensors."""
     before = os.environ.pop("RTLANG_KERNELS", None)
     if name in ("reference", "triton"):
         os.environ["RTLANG_KERNELS"] = name
@@ -85,8 +85,8 @@ class Step:
     plan_args: dict[str, Any]
 
     def plan(self, name: str) -> AttentionPlan:
-        """The step's plan for one column."""
-        with column(name):
+        """The step's plan for one backend."""
+        with use_backend(name):
             return ops.plan_attention(**self.plan_args)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from triton.runtime.interpreter import GridExecutor
 
-from rtlang_kernels.triton_ops.jit import VARYING
+from rtlang_kernels.triton.primitives.jit import VARYING
 
 ALIGNMENT = 16  # bytes of pointers, or what a number is a multiple of: code is compiled for these and for others
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import torch
 
-from rtlang_kernels import columns
-from rtlang_kernels.columns import Column
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels import dispatch
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.dispatch import Backend
 from tests.support.attention_cases import Step
 
 DEVICE = torch.device(os.environ.get("RTLANG_TEST_DEVICE", "cpu"))
@@ -18,9 +18,9 @@ IS_INTERPRETED = DEVICE.type == "cpu"
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2 if IS_INTERPRETED else 4e-3}
 
 
-def triton_column() -> Column:
-    """The column under test."""
-    return columns.triton_column()
+def triton_backend() -> Backend:
+    """The backend under test."""
+    return dispatch.triton_backend()
 
 
 def on_device(step: Step) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rtlang_kernels.device_bench import Ceilings
+from rtlang_kernels_bench.device_cases import Ceilings
 
 CEILINGS = Ceilings(1e12, 1e14, 2.0, 1 << 16)
 

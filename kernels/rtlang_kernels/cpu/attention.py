@@ -16,17 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.cpu import attention_kernel as layout_of
 from rtlang_kernels.cpu.attention_kernel import CALL_COLUMNS, CHUNK, attend_kernel, scratch_floats
-from rtlang_kernels.cpu.cover import (
-    assign,
-    clip,
-    first_visible,
-    nodes,
-    worth_a_call,
-)
 from rtlang_kernels.cpu.threads import run_chunks
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.planning.shared_prefix_tiling import assign, clip, first_visible, nodes, worth_a_call
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
@@ -60,7 +54,7 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """What a plan keeps for this column; variants are made when a layer first asks for them."""
+    """What a plan keeps for this backend; variants are made when a layer first asks for them."""
 
     positions: NDArray[np.int32]
     nodes: NDArray[np.int32]

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from rtlang_kernels.cpu import vector
-from rtlang_kernels.cpu.compiled import source_digest
-from rtlang_kernels.cpu.emit import Lanes
-from rtlang_kernels.cpu.host_code import kernel
+from rtlang_kernels.cpu.codegen import attention_vectors
+from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
+from rtlang_kernels.cpu.codegen.vector_builder import Lanes
+from rtlang_kernels.host.numba_jit import kernel
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
 CHUNK = 64
@@ -95,8 +95,8 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
         for token in range(first, last):
             for h in range(num_q_heads):
                 line = layout[Q] + token * layout[Q_STRIDE] + h * head_dim * item
-                vector.load_scaled(line, query + 4 * h * head_dim, factor, is_bf16, head_dim)
-                vector.clear(state + 4 * h * v_head_dim, v_head_dim)
+                attention_vectors.load_scaled(line, query + 4 * h * head_dim, factor, is_bf16, head_dim)
+                attention_vectors.clear(state + 4 * h * v_head_dim, v_head_dim)
                 peak[h] = sinks[h] * LOG2_E if len(sinks) else NEGATIVE_INFINITY
                 mass[h] = ONE if len(sinks) else ZERO
             for part in range(partial_start[token], partial_start[token + 1]):
@@ -105,12 +105,12 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                 for h in range(num_q_heads):
                     kv, g = h // group, h % group
                     at = call[LSE] + local * call[LSE_TOKEN] + kv * call[LSE_KV] + g * call[LSE_GROUP]
-                    level = vector.float_at(at) * LOG2_E
+                    level = attention_vectors.float_at(at) * LOG2_E
                     top = max(peak[h], level)
                     old = np.exp2(peak[h] - top) if mass[h] > ZERO else ZERO
                     new = np.exp2(level - top)
                     line = call[OUT] + local * call[OUT_TOKEN] + kv * call[OUT_KV] + g * call[OUT_GROUP]
-                    vector.blend(state + 4 * h * v_head_dim, old, line, new, is_bf16, v_head_dim)
+                    attention_vectors.blend(state + 4 * h * v_head_dim, old, line, new, is_bf16, v_head_dim)
                     mass[h] = mass[h] * old + new
                     peak[h] = top
             row = token_row[token]
@@ -122,9 +122,9 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                     while ahead < min(position + 2 * CHUNK, stop):  # memory works on the next chunk meanwhile
                         slot = int64(page_table[row, ahead // page_size]) * page_size + ahead % page_size
                         for byte in range(0, num_kv_heads * head_dim * item, 64):
-                            vector.prefetch(layout[K] + slot * layout[K_STRIDE] + byte)
+                            attention_vectors.prefetch(layout[K] + slot * layout[K_STRIDE] + byte)
                         for byte in range(0, num_kv_heads * v_head_dim * item, 64):
-                            vector.prefetch(layout[V] + slot * layout[V_STRIDE] + byte)
+                            attention_vectors.prefetch(layout[V] + slot * layout[V_STRIDE] + byte)
                         ahead += 1
                     i = 0
                     while i < count:
@@ -147,24 +147,26 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                             line = query + 4 * (h + g) * head_dim
                             for i in range(0, padded, width):
                                 target = scores + 4 * ((h + g) * CHUNK + i)
-                                vector.score(line, keys, k_slots + 8 * i, target, is_bf16, head_dim, score_heads, CHUNK)
+                                attention_vectors.score(
+                                    line, keys, k_slots + 8 * i, target, is_bf16, head_dim, score_heads, CHUNK
+                                )
                         for _ in range(group):
                             here = scores + 4 * h * CHUNK
                             if soft_cap > ZERO:
                                 for i in range(0, padded, 16):
-                                    vector.cap(here + 4 * i, soft_cap * LOG2_E, 16)
+                                    attention_vectors.cap(here + 4 * i, soft_cap * LOG2_E, 16)
                             for i in range(count, padded):
                                 weights[h * CHUNK + i] = NEGATIVE_INFINITY
                             top = peak[h]
                             for i in range(0, padded, 16):
-                                top = max(top, vector.largest(here + 4 * i, 16))
+                                top = max(top, attention_vectors.largest(here + 4 * i, 16))
                             total = ZERO
                             for i in range(0, padded, 16):
-                                total += vector.weigh(here + 4 * i, top, 16)
+                                total += attention_vectors.weigh(here + 4 * i, top, 16)
                             old = np.exp2(peak[h] - top) if mass[h] > ZERO else ZERO
                             if old != ONE:
                                 here = state + 4 * h * v_head_dim
-                                vector.load_scaled(here, here, old, 0, v_head_dim)
+                                attention_vectors.load_scaled(here, here, old, 0, v_head_dim)
                             mass[h] = mass[h] * old + total
                             peak[h] = top
                             h += 1
@@ -173,15 +175,15 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                             line = state + 4 * (h + g) * v_head_dim
                             for i in range(0, padded, 16):
                                 source = scores + 4 * ((h + g) * CHUNK + i)
-                                vector.gather(
+                                attention_vectors.gather(
                                     line, values, v_slots + 8 * i, source, is_bf16, v_head_dim, 16, gather_heads, CHUNK
                                 )
                     position += count
             for h in range(num_q_heads):
                 inverse = ONE / mass[h] if mass[h] != ZERO else ZERO
                 line = layout[RESULT] + token * layout[RESULT_STRIDE] + h * v_head_dim * item
-                vector.store_scaled(state + 4 * h * v_head_dim, line, inverse, is_bf16, v_head_dim)
+                attention_vectors.store_scaled(state + 4 * h * v_head_dim, line, inverse, is_bf16, v_head_dim)
                 value = peak[h] * LN_2 + np.log(mass[h])
-                vector.put_float(layout[RESULT_LSE] + 4 * (token * num_q_heads + h), value)
+                attention_vectors.put_float(layout[RESULT_LSE] + 4 * (token * num_q_heads + h), value)
 
     return attend

@@ -21,15 +21,15 @@ from numba.core import types
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import attention_kernel, layers
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
+from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
-from rtlang_kernels.cpu.compiled import address_of, invoke, source_digest
-from rtlang_kernels.cpu.host_code import kernel
-from rtlang_kernels.cpu.layers import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.layer_ops import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
 from rtlang_kernels.cpu.linear import FewRows, linear_kernel, pack_blocks, padded
-from rtlang_kernels.fused import FusedLayer, FusedShape
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
 
@@ -141,12 +141,12 @@ def _kernel() -> Callable[..., None]:
             if layer < num_layers:
                 weight, bias = row[QKV], row[QKV_BIAS]
                 invoke(code[LINEAR_HIDDEN], (normed, weight, bias, projected, wide, num, hidden, q_size + 2 * kv_size))
-                rotation[layers.Q] = projected
-                rotation[layers.K] = projected + q_size * item
-                rotation[layers.V] = projected + (q_size + kv_size) * item
-                rotation[layers.K_POOL], rotation[layers.V_POOL] = row[K_POOL], row[V_POOL]
-                rotation[layers.HAS_Q_NORM] = row[HAS_Q_NORM]
-                rotation[layers.HAS_K_NORM] = row[HAS_K_NORM]
+                rotation[layer_ops.Q] = projected
+                rotation[layer_ops.K] = projected + q_size * item
+                rotation[layer_ops.V] = projected + (q_size + kv_size) * item
+                rotation[layer_ops.K_POOL], rotation[layer_ops.V_POOL] = row[K_POOL], row[V_POOL]
+                rotation[layer_ops.HAS_Q_NORM] = row[HAS_Q_NORM]
+                rotation[layer_ops.HAS_K_NORM] = row[HAS_K_NORM]
                 invoke(code[ROPE], (rotation, positions, slot_mapping, cos, sin, row[HEADS], eps))
                 if attends:
                     layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
@@ -215,8 +215,8 @@ class CpuFusedStep:
         self._attended = self._line(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
         self._lse = torch.zeros((self.max_tokens, shape.num_q_heads), dtype=torch.float32)
         item = shape.dtype.itemsize
-        self._rotation = np.zeros(layers.ROTATION_PLACES, np.int64)
-        for place in (layers.Q_STRIDE, layers.K_STRIDE, layers.V_STRIDE):
+        self._rotation = np.zeros(layer_ops.ROTATION_PLACES, np.int64)
+        for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
         self._layout = np.zeros(attention_kernel.LAYOUT_PLACES, np.int64)
         self._layout[attention_kernel.Q] = self._projected.data_ptr()
@@ -326,7 +326,7 @@ class CpuFusedStep:
         self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
         item = self._shape.dtype.itemsize
         k_stride, v_stride = k_pools[0].stride(0) * item, v_pools[0].stride(0) * item
-        self._rotation[layers.K_POOL_STRIDE], self._rotation[layers.V_POOL_STRIDE] = (
+        self._rotation[layer_ops.K_POOL_STRIDE], self._rotation[layer_ops.V_POOL_STRIDE] = (
             k_stride,
             v_stride,
         )

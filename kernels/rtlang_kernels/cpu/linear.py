@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rtlang_kernels.cpu.compiled import source_digest
-from rtlang_kernels.cpu.host_code import kernel
-from rtlang_kernels.cpu.layers import line_block
-from rtlang_kernels.cpu.vector_linear import multiply_block, widened
-from rtlang_kernels.fused import BLOCK
+from rtlang_kernels.contract.fused_step import BLOCK
+from rtlang_kernels.cpu.codegen.linear_vectors import multiply_block, widened
+from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
+from rtlang_kernels.cpu.layer_ops import line_block
+from rtlang_kernels.host.numba_jit import kernel
 
 TILE = 4  # rows that a block is multiplied with at once, where there are several; their sums stay in registers
 

@@ -16,16 +16,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import vector_sampling as vector
-from rtlang_kernels.cpu.compiled import as_bits, from_bits
-from rtlang_kernels.cpu.host_code import kernel
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.cpu.codegen import sampling_vectors as vector
+from rtlang_kernels.cpu.codegen.attention_vectors import largest
+from rtlang_kernels.cpu.codegen.llvm_bridge import as_bits, from_bits
+from rtlang_kernels.cpu.codegen.sampling_vectors import BLOCKS, GROUP
 from rtlang_kernels.cpu.threads import run_chunks
-from rtlang_kernels.cpu.vector import largest
-from rtlang_kernels.cpu.vector_sampling import BLOCKS, GROUP
+from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.reference import noise
 from rtlang_kernels.reference.noise import BELOW_ONE, LN_2, LOG1M_SPLIT, SQRT_HALF_BITS, TWO_POW_M32
 from rtlang_kernels.reference.sampling import logprobs as logprobs  # torch is as fast here
-from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
 
 int64: Any = np.int64  # in compiled code, where a scalar has just one type
 int32: Any = np.int32

@@ -1,6 +1,6 @@
 """Paged attention as it is defined: row by row, token by token, in float32.
 
-The contracts are in `ops.py`. Nothing here looks at what rows share; every other column is tested against this.
+The contracts are in `ops.py`. Nothing here looks at what rows share; every other backend is tested against this.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 
 def prepare(plan: AttentionPlan) -> None:

@@ -1,7 +1,7 @@
 """Sampling as it is defined, in numpy, one row after the other. The contracts are in `ops.py`.
 
 The order of the filters is: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token.
-All arithmetic that can decide a token is in fixed order and precision, so that other columns can give the same token bit for bit.
+All arithmetic that can decide a token is in fixed order and precision, so that other backends can give the same token bit for bit.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
 from rtlang_kernels.reference.noise import exp, gumbel, mix_key, philox
-from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
 
 
 def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,266 @@
+"""The plan of pure decoding, kept from step to step at fixed places of the device, so that a captured graph can be replayed over it.
+
+A step of pure decoding has one token in every row. While the same rows go on, all that changes is that each reads one key more: the last
+item of each row grows by one key and nothing else of the work is planned anew (`grow`). `set` plans from scratch, where rows come, leave
+or fork, and where tails have grown so far that pieces are no longer of about equal cost. Launches are made for a capacity; kernels
+read the counts of the step from the device.
+
+Must stay true: whatever `grow` accepts is the plan that `set` would make but for where rows are split.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.host.transfer import FixedBuffer
+from rtlang_kernels.planning.shared_prefix_tiling import first_visible, nodes
+from rtlang_kernels.planning.tile_sizes import LINES, machine_of
+from rtlang_kernels.planning.work_items import (
+    FULL_HI,
+    HEADER_WORDS,
+    ITEM_COLUMNS,
+    NUM_TOKENS,
+    P1,
+    PIECE_STEP,
+    PROGRAMS_PER_MULTIPROCESSOR,
+    TOKEN,
+    Schedule,
+    schedule,
+)
+from rtlang_kernels.triton.attention.paged_attention import Variant, Work
+from rtlang_kernels.triton.primitives.jit import check_device
+
+Int32s = NDArray[np.int32]
+Window = tuple[int | None, int | None]
+"""Sliding window and chunk size of a layer, as `ops.paged_attention` takes them."""
+
+MAX_GROWTH = PIECE_STEP  # keys that tails grow by before rows are split anew
+SLACK_PAGES = MAX_GROWTH  # of the page table's rows, for growth
+_NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
+
+
+class DecodePlan:
+    """Work of up to `num_rows` rows of one token each. Owned by one thread.
+
+    Attributes:
+        plans: for the layers; all hold the same arrays on the device, whatever the step, and differ in what is launched over them. Each
+            serves what those before it serve and more: rows that share nothing and are read in one piece each, so that nothing is merged;
+            tiles of the class that holds one row; any step.
+        fitting: the first of them that serves the step.
+        input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
+        sources: int32 [num_rows] on the host, likewise; for whoever makes input ids on the device. Surplus rows hold -1.
+        num_sets, num_grown: steps that were planned from scratch, and that were not.
+    """
+
+    def __init__(
+        self,
+        num_rows: int,
+        table_words: int,
+        spare_page: int,
+        *,
+        page_size: int,
+        num_q_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        windows: Sequence[Window] = ((None, None),),
+    ) -> None:
+        """Lay out the device's arrays.
+
+        Args:
+            table_words: room for the page table, in entries over all rows.
+            spare_page: a page that no row has, which surplus rows write to.
+            windows: of all layers.
+        """
+        check_device(device)
+        self.num_rows, self.page_size, self._spare_page = num_rows, page_size, spare_page
+        self._machine = machine_of(device)
+        self._windows = tuple(dict.fromkeys(windows))
+        wanted = PROGRAMS_PER_MULTIPROCESSOR * self._machine.num_multiprocessors // num_kv_heads + 1
+        group = num_q_heads // num_kv_heads
+        lines = num_rows * group  # so many at most see one key: wider classes stay empty
+        self._own_class = bisect_left(LINES, group)  # of tiles that hold one row
+        sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
+        sizes[self._own_class] = 2 * num_rows + wanted
+        self.class_sizes = tuple(
+            size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
+        )
+        # A partial row per token and rectangle over it, eight deep, and per further piece one for each token of the widest tile.
+        self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
+        own, alone = [0] * len(LINES), [0] * len(LINES)
+        own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_rows
+        launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_rows)]
+        if self.class_sizes != tuple(own):
+            launches.append((self.class_sizes, self.num_partials, num_rows))
+        fields: dict[str, tuple[Any, tuple[int, ...]]] = {
+            "input_ids": (np.int64, (num_rows,)),
+            "positions": (np.int64, (num_rows,)),
+            "slots": (np.int64, (num_rows,)),
+            "sources": (np.int32, (num_rows,)),
+            "places": (np.int32, (num_rows,)),
+        }
+        num_items = sum(self.class_sizes)
+        for index in range(len(self._windows)):
+            shapes = ((HEADER_WORDS,), (num_items, ITEM_COLUMNS), (num_rows,), (num_rows,), (num_rows + 1,))
+            for name, shape in zip(_NAMES, (*shapes, (self.num_partials,)), strict=True):
+                fields[f"{name}{index}"] = (np.int32, shape)
+        fields["page_table"] = (np.int32, (table_words,))
+        self._buffer = FixedBuffer(device, fields)
+        self.input_ids: NDArray[np.int64] = self._buffer.host["input_ids"]
+        self.sources: Int32s = self._buffer.host["sources"]
+        self._rows = 0
+        self._width = 0
+        self._table: Int32s = np.zeros((0, 0), np.int32)
+        self._growth = 0
+        self._tails: list[NDArray[np.intp]] = []
+        self._can_grow = False
+        self.num_sets = self.num_grown = 0
+        self.fitting = 0
+        there = self._buffer.there
+        plans = []
+        for counts in launches:
+            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_kept=True)
+            for index, window in enumerate(self._windows):
+                header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
+                table = there["page_table"].view(1, -1)
+                work.variants[window] = Variant(*counts, header, items, table, there["places"], first, *merge)
+            arrays = np.ones(num_rows, np.int32), np.arange(num_rows + 1, dtype=np.int32), np.zeros(num_rows, np.int32)
+            heads = num_q_heads, num_kv_heads, head_dim
+            nowhere = np.zeros((num_rows, 0), np.int32)
+            plans.append(AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", work))
+        self.plans = tuple(plans)
+
+    @property
+    def plan(self) -> AttentionPlan:
+        """The plan that serves any step."""
+        return self.plans[-1]
+
+    def on_device(self, name: str) -> Tensor:
+        """What layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
+        return self._buffer.there[name]
+
+    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+        """Plan a step from scratch; False, and nothing usable, where it does not fit the capacity.
+
+        Args:
+            page_table: int32 [rows, pages], copied.
+            seq_lens: int32 [rows], each with its one new token.
+            shared_lens: int32 [rows], as in `ops.plan_attention`.
+        """
+        rows, pages = page_table.shape
+        self._rows, self._can_grow = 0, False
+        room = len(self._buffer.host["page_table"])
+        if not 0 < rows <= self.num_rows or rows * pages > room:
+            return False
+        self._width = min(pages + SLACK_PAGES, room // rows)
+        self._table = self._buffer.host["page_table"][: rows * self._width].reshape(rows, self._width)
+        self._table[:, :pages] = page_table
+        self._table[:, pages:] = 0
+        whole = self.plan
+        plan = AttentionPlan(
+            self._table,
+            np.ascontiguousarray(seq_lens, np.int32),
+            np.arange(rows + 1, dtype=np.int32),
+            np.ascontiguousarray(shared_lens, np.int32),
+            self.page_size,
+            whole.num_q_heads,
+            whole.num_kv_heads,
+            whole.head_dim,
+            whole.dtype,
+            whole.device,
+            whole.backend,
+        )
+        places = plan.token_positions()
+        table = nodes(plan)
+        self._tails = []
+        self.fitting = 0
+        can_grow = True
+        for index, window in enumerate(self._windows):
+            first = first_visible(places, *window)
+            cut = schedule(plan, table, first, self._machine)
+            if not self._put(index, cut, first):
+                return False
+            items = cut.items
+            is_tail = items[:, P1] == places[items[:, TOKEN]] + 1
+            tails = np.flatnonzero(is_tail & (items[:, NUM_TOKENS] == 1))
+            # a window moves its lower end too; a last key that rows share is not one row's to grow by
+            can_grow &= len(tails) == rows and not first.any()
+            self._tails.append(tails)
+        host = self._buffer.host
+        host["places"][:rows], host["places"][rows:] = places, 0
+        host["positions"][:] = host["places"]
+        self.input_ids[rows:], self.sources[rows:] = 0, -1
+        self._rows, self._can_grow, self._growth = rows, can_grow, 0
+        self.num_sets += 1
+        self._write_slots()
+        return True
+
+    def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
+        """Plan the step after the last one, the same rows with one key more; False where it has to be planned from scratch.
+
+        Args:
+            rows, columns, page_ids: entries of the page table that are new or other than they were.
+        """
+        if not self._can_grow or self._growth >= MAX_GROWTH:
+            return False
+        if len(columns) and int(columns.max()) >= self._width:
+            return False
+        host, count = self._buffer.host, self._rows
+        places = host["places"][:count]
+        for window in self._windows:
+            if window != (None, None) and first_visible(places + np.int32(1), *window).any():
+                self._can_grow = False
+                return False
+        self._table[rows, columns] = page_ids
+        places += 1
+        host["positions"][:count] += 1
+        for index, tails in enumerate(self._tails):
+            items = host[f"items{index}"]
+            items[tails, P1] += 1
+            items[tails, FULL_HI] += 1
+        self._growth += 1
+        self.num_grown += 1
+        self._write_slots()
+        return True
+
+    def upload(self) -> None:
+        """Copy the step to the device, after `set` or `grow` said True and input ids were written; does not wait."""
+        self._buffer.upload(self._rows * self._width)
+
+    def _write_slots(self) -> None:
+        host, count = self._buffer.host, self._rows
+        places, slots = host["places"][:count], host["slots"]
+        pages = self._table[np.arange(count), places // self.page_size]
+        slots[:count] = pages.astype(np.int64) * self.page_size + places % self.page_size
+        slots[count:] = self._spare_page * self.page_size + np.arange(self.num_rows - count) % self.page_size
+
+    def _put(self, index: int, cut: Schedule, first: Int32s) -> bool:
+        sizes = cut.class_sizes
+        if any(size > most for size, most in zip(sizes, self.class_sizes, strict=True)):
+            return False
+        if cut.num_partials > self.num_partials:
+            return False
+        is_shared = any(size for number, size in enumerate(sizes) if number != self._own_class)
+        self.fitting = max(self.fitting, len(self.plans) - 1 if is_shared else int(cut.num_partials > 0))
+        host = self._buffer.host
+        host[f"header{index}"][:] = cut.header(self._width)
+        merged = len(cut.merge_tokens)
+        parts = {
+            "items": cut.items,
+            "first": first,
+            "merge_tokens": cut.merge_tokens,
+            "merge_start": cut.merge_start[: merged + 1],
+            "merge_rows": cut.merge_rows,
+        }
+        for name, part in parts.items():
+            host[f"{name}{index}"][: len(part)] = part
+        return True

@@ -1,0 +1,199 @@
+"""Sampling on a GPU: two launches, five more where rows have filters; nothing waits for the device. The contract is `ops.sample`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.host.transfer import packed_to
+from rtlang_kernels.planning.tile_sizes import power_of_two
+from rtlang_kernels.reference.noise import mix_keys
+from rtlang_kernels.triton.primitives.jit import check_device
+from rtlang_kernels.triton.sampling.candidates_kernel import (
+    NUM_BINS,
+    filter_choose,
+    filter_collect,
+    filter_cut,
+    filter_histogram,
+)
+from rtlang_kernels.triton.sampling.filter_kernel import sample_filtered
+from rtlang_kernels.triton.sampling.sample_kernel import DRAWN, FILTERED, GREEDY, sample_finish, sample_stats
+
+CHUNK = 2048  # tokens of one program
+FINISH_WARPS = 8  # of the program that finishes a row, a chunk at a time
+FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row that one program reads alone
+CAPACITY = 4096  # candidates that one program draws among
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSettings:
+    """Settings of a sampling pass on the device, as `stage` made them; a captured graph may read them again and again."""
+
+    num_filtered: int
+    has_mask: bool
+    kinds: Tensor
+    factors: Tensor
+    keys: Tensor
+    steps: Tensor
+    mask_rows: Tensor
+    rows: Tensor
+    top_k: Tensor
+    top_p: Tensor
+    min_p: Tensor
+    bitmask: Tensor
+
+
+def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
+    """Work out what each row needs and copy it to the device, without waiting for it."""
+    is_drawn = settings.temperature >= GREEDY_TEMPERATURE
+    one = np.float32(1.0)
+    factors = np.where(is_drawn, one / np.where(is_drawn, settings.temperature, one), one).astype(np.float32)
+    is_filtered = is_drawn & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
+    kinds = np.where(is_drawn, np.where(is_filtered, FILTERED.value, DRAWN.value), GREEDY.value).astype(np.int32)
+    stirred = mix_keys(settings.seeds, settings.choices)
+    rows = np.flatnonzero(is_filtered).astype(np.int32)
+    arrays = (
+        kinds,
+        factors,
+        stirred.view(np.int32),
+        settings.steps.view(np.int32),
+        settings.mask_rows,
+        rows,
+        settings.top_k,
+        settings.top_p,
+        settings.min_p,
+        settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32),
+    )
+    return StagedSettings(len(rows), settings.bitmask is not None, *packed_to(device, arrays))
+
+
+def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
+    """See `ops.sample`; the results stay on the device."""
+    check_device(logits.device)
+    return draw(logits, stage(settings, logits.device))
+
+
+def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
+    """`sample` with settings that are on the device already: launches only."""
+    device = logits.device
+    num_rows, vocab_size = logits.shape
+    token_ids = torch.empty(num_rows, dtype=torch.int64, device=device)
+    is_finite = torch.empty(num_rows, dtype=torch.int8, device=device)
+    if num_rows == 0:
+        return token_ids, is_finite.bool()
+    if logits.stride(1) != 1:
+        logits = logits.contiguous()
+    num_chunks = -(-vocab_size // CHUNK)
+    # Each an allocation of its own: a kernel is compiled anew for pointers of another alignment, as parts of one tensor may have.
+    top, score = (torch.empty((num_rows, num_chunks), dtype=torch.float32, device=device) for _ in range(2))
+    first, nan = (torch.empty((num_rows, num_chunks), dtype=torch.int32, device=device) for _ in range(2))
+    row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
+    source = (logits, logits.stride(0), vocab_size)
+    masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
+    chosen = (staged.kinds, staged.factors, staged.keys, staged.steps, *masks)
+    chunks = (top, first, score, nan)
+    options = {"HAS_MASK": staged.has_mask, "enable_fp_fusion": False}
+    sample_stats[(num_chunks, num_rows)](*source, *chosen, *chunks, BLOCK=CHUNK, num_warps=4, **options)
+    sample_finish[(num_rows,)](
+        *source,
+        *chosen,
+        *chunks,
+        num_chunks,
+        token_ids,
+        is_finite,
+        row_top,
+        BLOCK=CHUNK,
+        NUM_CHUNKS=power_of_two(num_chunks),
+        num_warps=FINISH_WARPS,
+        **options,
+    )
+    if staged.num_filtered:
+        _draw_filtered(logits, staged, is_finite, row_top, token_ids)
+    return token_ids, is_finite.bool()
+
+
+def _draw_filtered(
+    logits: Tensor, staged: StagedSettings, is_finite: Tensor, row_top: Tensor, token_ids: Tensor
+) -> None:
+    """The tokens of rows with filters: among candidates, or over the whole row where these are too many."""
+    device, num_rows, vocab_size = logits.device, staged.num_filtered, logits.shape[1]
+    num_chunks = -(-vocab_size // CHUNK)
+    counts = torch.empty((num_rows, num_chunks, NUM_BINS), dtype=torch.int32, device=device)
+    masses = torch.empty((num_rows, num_chunks), dtype=torch.float64, device=device)
+    totals = torch.empty(num_rows, dtype=torch.float64, device=device)
+    cuts, kept_ks = (torch.empty(num_rows, dtype=torch.int32, device=device) for _ in range(2))
+    starts = torch.empty(num_rows * num_chunks + num_rows, dtype=torch.int32, device=device)
+    candidates = torch.empty((num_rows, CAPACITY), dtype=torch.int32, device=device)
+    source, where = (logits, logits.stride(0), vocab_size), (staged.rows, staged.factors)
+    masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
+    kept = (staged.top_k, staged.top_p, staged.min_p)
+    random = (staged.keys, staged.steps)
+    grid, exact = (num_chunks, num_rows), {"enable_fp_fusion": False}
+    options = {"HAS_MASK": staged.has_mask, **exact}
+    filter_histogram[grid](
+        *source, *where, *masks, is_finite, row_top, counts, masses, BLOCK=CHUNK, num_warps=4, **options
+    )
+    filter_cut[(num_rows,)](
+        staged.rows,
+        *kept,
+        is_finite,
+        counts,
+        masses,
+        num_chunks,
+        cuts,
+        starts,
+        totals,
+        kept_ks,
+        NUM_CHUNKS=power_of_two(num_chunks),
+        CAPACITY=CAPACITY,
+        num_warps=FILTER_WARPS,
+        **exact,
+    )
+    filter_collect[grid](
+        *source,
+        *where,
+        *masks,
+        row_top,
+        cuts,
+        starts,
+        candidates,
+        BLOCK=CHUNK,
+        CAPACITY=CAPACITY,
+        num_warps=4,
+        **options,
+    )
+    filter_choose[(num_rows,)](
+        *source[:2],
+        *where,
+        *random,
+        *kept[1:],
+        row_top,
+        cuts,
+        starts,
+        totals,
+        kept_ks,
+        num_chunks,
+        candidates,
+        token_ids,
+        CAPACITY=CAPACITY,
+        num_warps=FILTER_WARPS,
+        **exact,
+    )
+    sample_filtered[(num_rows,)](
+        *source,
+        *where,
+        *random,
+        *kept,
+        *masks,
+        is_finite,
+        row_top,
+        cuts,
+        token_ids,
+        BLOCK=FILTER_CHUNK,
+        num_warps=FILTER_WARPS,
+        **options,
+    )

@@ -1,0 +1,55 @@
+"""What was compiled ahead is not compiled again with a model's first step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORD = """
+import sys
+sys.path[:0] = {paths}
+from numba.core import event
+with event.install_recorder("numba:compile") as recorder:
+    exec({code!r})
+print(*{{each.data["dispatcher"].py_func.__name__ for _, each in recorder.buffer}})
+"""
+AHEAD = "from rtlang_kernels.precompile import compile_ahead; compile_ahead()"
+FIRST_STEPS = """
+import rtlang as rt
+from rtlang.engine import ahead
+ahead.begin = lambda config: None
+
+@rt.program
+def drawn(s):
+    s += "Once there was a "
+    s += rt.gen("text", max_tokens=3, temperature=1.0)
+
+with rt.Runtime(dtype={dtype!r}) as runtime:
+    drawn.run(runtime=runtime)
+"""
+
+
+def compiled_by(code: str, folder: Path) -> set[str]:
+    """Names of the functions that a fresh process compiles in `code`, with `folder` for what is kept."""
+    paths = [str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars")]
+    command = [sys.executable, "-c", RECORD.format(paths=paths, code=code)]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_a_first_step_finds_what_was_compiled_ahead(tmp_path: Path) -> None:
+    ahead = compiled_by(AHEAD, tmp_path)
+    assert {"_nodes", "assign", "_draw_rows"} <= ahead
+    assert compiled_by(AHEAD, tmp_path) == set()
+    for dtype in ("float32", "bfloat16"):
+        first = compiled_by(FIRST_STEPS.format(dtype=dtype), tmp_path)
+        assert "attend" in first
+        assert not first & {"_nodes", "assign", "_draw_rows"}
