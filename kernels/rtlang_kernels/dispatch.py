@@ -1,9 +1,9 @@
-"""Which implementation of the operations serves: a table of backends, and how one is chosen.
+"""Selection of the backend that runs the operations.
 
-`reference` is the definition and runs on any device, `cpu` is fast there, `triton` is for a GPU. A backend is chosen by the device of the
-tensors; `RTLANG_KERNELS=reference`, read at every call, forces the definition, and `RTLANG_KERNELS=triton` the GPU's kernels, which run on
-CPU tensors in triton's interpreter. `cpu` and `triton` are loaded when they are first asked for, since they import a compiler (numba,
-triton) that a machine may not have. A backend for another device is one more entry.
+`reference` defines the operations and runs on any device, `cpu` is fast on a CPU, `triton` runs on a GPU. The device of the tensors
+selects the backend. `RTLANG_KERNELS=reference`, read at every call, forces the reference; `RTLANG_KERNELS=triton` forces the GPU kernels,
+which run on CPU tensors in Triton's interpreter. `cpu` and `triton` are loaded on first use, since they import a compiler (numba,
+triton) that may not be installed. A new device needs one more entry here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rtlang_kernels.reference import sampling as reference_sampling
 class Backend:
     """One implementation of every operation; signatures as in the reference backend.
 
-    `fused_step` is offered by some backends only, for shapes that are supported: see `rtlang_kernels.contract.fused_step`.
+    `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
     """
 
     name: str
@@ -66,12 +66,12 @@ REFERENCE = Backend(
     reference_sampling.apply_penalties,
 )
 BACKENDS = ("reference", "cpu")
-"""Columns that need no GPU."""
+"""Names of the backends that need no GPU."""
 
 
 @cache
 def cpu_backend() -> Backend:
-    """The backend for a CPU; imports numba."""
+    """Return the CPU backend; imports numba."""
     from rtlang_kernels.cpu import attention, fused_step, layer_ops, sampling
 
     return Backend(
@@ -94,7 +94,7 @@ def cpu_backend() -> Backend:
 
 @cache
 def triton_backend() -> Backend:
-    """The backend for a GPU; imports triton."""
+    """Return the GPU backend; imports triton."""
     from rtlang_kernels.triton.attention import paged_attention
     from rtlang_kernels.triton.layers import kv_cache, layer_ops
     from rtlang_kernels.triton.sampling import logits, sampler
@@ -117,7 +117,7 @@ def triton_backend() -> Backend:
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
-    """The backend that serves tensors of this device and dtype now; the reference where no faster one does."""
+    """Select the backend for tensors of this device and dtype; the reference if no faster one supports them."""
     forced = os.environ.get("RTLANG_KERNELS")
     if forced == "reference":
         return REFERENCE
@@ -127,5 +127,5 @@ def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
 
 
 def backend_named(name: str) -> Backend:
-    """A backend by its name, one of BACKENDS or "triton"."""
+    """Return the backend of this name: one of BACKENDS, or "triton"."""
     return REFERENCE if name == "reference" else cpu_backend() if name == "cpu" else triton_backend()

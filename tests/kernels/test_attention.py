@@ -66,7 +66,7 @@ def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, group: i
 def test_options_agree_with_float64(
     name: str, keeps_all: bool, in_order: bool, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if keeps_all:  # every rectangle becomes a dense call, whatever it costs
+    if keeps_all:  # every rectangle becomes a dense call
         monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
         monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_LINES", 0)
     rng = np.random.default_rng(7)
@@ -88,7 +88,7 @@ def test_large_shared_prefixes_and_prefills_agree_with_float64(name: str, dtype:
         if name == "cpu":
             plan = step.plan(name)
             table = plan.work.nodes
-            assert shared_prefix_tiling.worth_a_call(plan, table).sum() >= 2  # the case is large enough to be one
+            assert shared_prefix_tiling.is_tile_worthwhile(plan, table).sum() >= 2  # large enough for a dense call
         check(step, name)
 
 
@@ -129,7 +129,7 @@ def test_several_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
     assert torch.equal(one, many)
 
 
-def test_a_nan_in_one_row_stays_there() -> None:
+def test_a_nan_does_not_spread_to_other_rows() -> None:
     tree = Tree([40, 41, 42], [1, 1, 1], [0, 32, 32], 16)
     step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
     clean = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.25)

@@ -1,4 +1,4 @@
-"""The fused layer operations and the KV writes: every backend against plain float64."""
+"""The fused layer operations and the KV writes: every backend against float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compiled ahead is not compiled again with a model's first step."""
+"""Precompiled code is not compiled again by the first step of a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with rt.Runtime(dtype={dtype!r}) as runtime:
 
 
 def compiled_by(code: str, folder: Path) -> set[str]:
-    """Names of the functions that a fresh process compiles in `code`, with `folder` for what is kept."""
+    """Names of the functions that a fresh process compiles in `code`, with `folder` as the disk cache."""
     paths = [str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars")]
     command = [sys.executable, "-c", RECORD.format(paths=paths, code=code)]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
@@ -45,11 +45,11 @@ def compiled_by(code: str, folder: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_first_step_finds_what_was_compiled_ahead(tmp_path: Path) -> None:
+def test_a_first_step_finds_the_precompiled_code(tmp_path: Path) -> None:
     ahead = compiled_by(AHEAD, tmp_path)
-    assert {"_nodes", "assign", "_draw_rows"} <= ahead
+    assert {"_tree_rectangles", "assign_segments", "_sample_rows"} <= ahead
     assert compiled_by(AHEAD, tmp_path) == set()
     for dtype in ("float32", "bfloat16"):
         first = compiled_by(FIRST_STEPS.format(dtype=dtype), tmp_path)
         assert "attend" in first
-        assert not first & {"_nodes", "assign", "_draw_rows"}
+        assert not first & {"_tree_rectangles", "assign_segments", "_sample_rows"}

@@ -1,4 +1,4 @@
-"""Random attention steps over a paged pool, and their answers in float64 by brute force."""
+"""Random attention steps over a paged pool, and their results in float64 by brute force."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Tree:
 
 
 def random_tree(rng: np.random.Generator, num_rows: int, longest: int, page_size: int, extend: bool) -> Tree:
-    """Rows that share random prefixes; with `extend`, some compute several tokens, even ones that the next row shares."""
+    """Rows that share random prefixes; with `extend`, some compute several tokens, even tokens that the next row shares."""
     seq_lens: list[int] = []
     q_lens: list[int] = []
     shared_lens: list[int] = []
@@ -76,7 +76,7 @@ def random_tree(rng: np.random.Generator, num_rows: int, longest: int, page_size
 
 @dataclass(frozen=True)
 class Step:
-    """Tensors of one step. Slots that no row names hold NaN."""
+    """Tensors of one step. Slots that no row uses hold NaN."""
 
     tree: Tree
     q: Tensor
@@ -167,5 +167,5 @@ def exact(
 
 
 def relative_error(got: Tensor, want: Tensor) -> float:
-    """Frobenius norm of the difference over that of what is wanted."""
+    """Frobenius norm of the difference over that of the expected result."""
     return float((got.double() - want).norm() / want.norm())

@@ -1,4 +1,4 @@
-"""Runtimes of a CPU and of a GPU beside each other in one process, as a benchmark that compares them makes them."""
+"""Runtimes of a CPU and of a GPU in one process, as comparing benchmarks create them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rtlang.config import RuntimeConfig
 from rtlang.engine.runtime import Runtime
 
 
-def use_own_columns(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
-    """The module's runtimes of the CPU use the CPU's kernels, its others those of a GPU."""
+def use_own_backends(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> None:
+    """CPU runtimes of the module use the CPU backend, its other runtimes the GPU backend."""
 
     def make(*, config: RuntimeConfig) -> Runtime:
         if config.device == "cpu":

@@ -18,15 +18,15 @@ from rtlang_kernels_bench.output import Output, watchdog
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; returns the exit status: 1 if a check failed, 2 if there is no such device, or a file cannot be created."""
+    """Run the benchmark. Returns the exit status: 1 if a check failed, 2 if the device is missing or a file cannot be created."""
     parser = argparse.ArgumentParser(prog="python -m rtlang_kernels_bench", description=__doc__)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="which kernels to measure")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="kernels to measure")
     parser.add_argument("--quick", action="store_true", help="fewer rounds or shapes, under a minute")
     names = ("attention", "sampling", "layers", "decode", "trees", "extend")
-    parser.add_argument("--only", choices=names, help="one group; the last three are parts of attention on a GPU")
+    parser.add_argument("--only", choices=names, help="one group; the last three are parts of GPU attention")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="torch threads")
     parser.add_argument(
-        "--budget-s", type=float, default=480.0, help="on a GPU, no new line is begun after so many seconds"
+        "--budget-s", type=float, default=480.0, help="on a GPU: seconds after which no new line starts"
     )
     parser.add_argument("--json", metavar="FILE", help="also write the figures to a file, as a JSON object per line")
     parser.add_argument("--out", metavar="FILE", help="also write what is printed to a file, line by line")
@@ -34,12 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     if options.device == "cuda" and not torch.cuda.is_available():
-        sys.stderr.write(
-            "--device cuda: torch sees no GPU here, and figures of interpreted kernels would mean nothing\n"
-        )
+        sys.stderr.write("--device = cuda: torch finds no GPU; timings of interpreted kernels are meaningless\n")
         return 2
     if not math.isfinite(options.budget_s):
-        parser.error(f"--budget-s {options.budget_s}: a finite number of seconds is allowed")
+        parser.error(f"--budget-s = {options.budget_s}: a finite number of seconds is allowed")
     try:
         output = Output(options.out, options.json)
     except (OSError, ValueError) as error:
@@ -76,13 +74,13 @@ def measure_cpu(options: argparse.Namespace, output: Output) -> None:
 
 
 def measure_gpu(options: argparse.Namespace, output: Output) -> None:
-    """Check and measure the GPU's kernels, line by line, and summarise.
+    """Check and measure the GPU kernels, line by line, and summarise.
 
     Raises:
-        RuntimeError: the GPU does not answer any more.
+        RuntimeError: the GPU no longer responds.
     """
     started, device = time.monotonic(), torch.device("cuda", torch.cuda.current_device())
-    measure = device_run.measured_on_device
+    measure = device_run.measure_on_device
 
     def is_late() -> bool:
         return bool(time.monotonic() - started > options.budget_s)
@@ -90,7 +88,7 @@ def measure_gpu(options: argparse.Namespace, output: Output) -> None:
     output.write(device_run.environment(device))
     if options.only is None:
         check_process.run(output, device, is_late)
-    ceilings = device_run.measured_ceilings(device, measure)
+    ceilings = device_run.measure_ceilings(device, measure)
     output.write(str(ceilings))
     output.write("median us per call in a captured graph, inputs from memory; host: preparing a step; (peer / ours)")
     tasks = device_run.tasks(options.only, options.quick, device, ceilings, measure)

@@ -1,8 +1,8 @@
-"""Whether masks and steps of automata are right on a device: against plain Python that knows the languages, and no automaton.
+"""Check of grammar masks and transitions on a device, against plain Python that decides the languages without an automaton.
 
-Two languages. Finite: numbers of at most twelve digits that are multiples of seven. Pushdown: nested brackets, of which [ ] hold any number
-of items and { } one, so that what may close depends on the stack. Rows of both grammars, deep and flat, are followed for some tokens; every
-bit of every mask must be right, and so each step is seen in the masks after it.
+Two languages. Finite: numbers of at most twelve digits that are multiples of seven. Pushdown: nested brackets, where [ ] holds any number
+of items and { } one, so the allowed closing bracket depends on the stack. Rows of both grammars, deep and flat, are followed for some
+tokens; every bit of every mask must be right, which also verifies each transition in the masks after it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-MAX_DEPTH = 128  # as `triton_ops.automaton` has it
+MAX_DEPTH = 128  # as in `automaton_store`
 MOST_DIGITS, DIVISOR = 12, 7
-OWN_FRAMES = 8  # that a token may have open at a time
+OWN_FRAMES = 8  # frames that a token may have open at a time
 CLOSES = {"]": "[", "}": "{"}
 NUM_STEPS = 5
 Frames = tuple[tuple[str, int], ...]
-"""Open brackets, the outermost first, each with how many items it holds (counted for those that hold one); "" is the text itself."""
+"""Open brackets, the outermost first, each with its number of items (counted for those that hold one); "" is the text itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A grammar as `AutomatonStore.add` takes it."""
+    """A grammar in the format of `AutomatonStore.add`."""
 
     classes: NDArray[np.uint8]
     trans: NDArray[np.int32]
@@ -36,7 +36,7 @@ class Tables:
 
 
 def numbers() -> Tables:
-    """Multiples of DIVISOR: a state is a length and a remainder; the last one is the number 0."""
+    """Multiples of DIVISOR: a state is a length and a remainder; the last state is the number 0."""
     zero = (MOST_DIGITS + 1) * DIVISOR
     classes = np.full(256, 10, np.uint8)
     classes[[ord(digit) for digit in "0123456789"]] = range(10)
@@ -54,12 +54,12 @@ def numbers() -> Tables:
 
 
 def brackets() -> Tables:
-    """States: 0 and 1 the text before and after its item; 2 in [ ]; 3 and 4 in { } before and after its item; 5 behind a bracket."""
+    """States: 0 and 1 the text before and after its item; 2 in [ ]; 3 and 4 in { } before and after its item; 5 after a bracket."""
     classes = np.full(256, 5, np.uint8)
     classes[[ord(letter) for letter in "[]{}a"]] = range(5)
     trans = np.full((8, 6), -1, np.int32)
     calls: list[tuple[int, int]] = []
-    for state, after in ((0, 1), (2, 2), (3, 4)):  # where an item may begin
+    for state, after in ((0, 1), (2, 2), (3, 4)):  # states in which an item may begin
         for column, inner in ((0, 6), (2, 7)):
             trans[state, column] = -3 - len(calls)
             calls.append((inner, after))
@@ -72,7 +72,7 @@ def brackets() -> Tables:
 
 
 def number_after(before: str, text: str) -> str | None:
-    """The number with these characters more; None where no multiple begins so."""
+    """The number extended by these characters; None if no multiple begins so."""
     whole = before + text
     if not (whole.isdecimal() and whole.isascii()) or len(whole) > MOST_DIGITS or (len(whole) > 1 and whole[0] == "0"):
         return None
@@ -80,7 +80,7 @@ def number_after(before: str, text: str) -> str | None:
 
 
 def frames_after(before: Frames, text: str) -> Frames | None:
-    """The brackets that are open after these characters; None where they do not fit, or open more than OWN_FRAMES of their own."""
+    """The open brackets after these characters; None if they do not fit, or open more than OWN_FRAMES of their own."""
     frames, own = list(before), 0
     for letter in text:
         kind, items = frames[-1]
@@ -102,7 +102,7 @@ def frames_after(before: Frames, text: str) -> Frames | None:
 
 
 def place_of(frames: Frames) -> tuple[int, tuple[int, ...], bool]:
-    """Where a text of brackets is in the automaton of `brackets`: the state, those to return to, and whether it is complete."""
+    """Position of a text of brackets in the automaton of `brackets`: state, return states, and whether it is complete."""
     stack = [{"": 1, "[": 2, "{": 4}[kind] for kind, _ in frames[:-1]]
     kind, items = frames[-1]
     state = {"": int(items > 0), "[": 2, "{": 3 + items}[kind]
@@ -110,7 +110,7 @@ def place_of(frames: Frames) -> tuple[int, tuple[int, ...], bool]:
 
 
 def vocabulary(num_tokens: int, rng: random.Random) -> list[str]:
-    """Texts of digits, of brackets, of neither, and of nothing."""
+    """Texts of digits, of brackets, of neither, and empty texts."""
     found = ["", "a", "[", "{", "]", "}", "7", "0", "[" * OWN_FRAMES, "[" * (OWN_FRAMES + 1), "[a]", "x"]
     while len(found) < num_tokens:
         letters, most = rng.choice((("0123456789", 6), ("[]{}a", 5), ("[[]{}}a", 14), ("[a7x", 3)))
@@ -119,12 +119,12 @@ def vocabulary(num_tokens: int, rng: random.Random) -> list[str]:
 
 
 def check(num_tokens: int, device: torch.device) -> float:
-    """Follow rows of both languages over a vocabulary of so many tokens; 0, as all bits must be equal.
+    """Follow rows of both languages over a vocabulary of `num_tokens` tokens. Returns 0, as all bits must be equal.
 
     Raises:
-        ArithmeticError: a mask is wrong; says whose and at which step.
+        ArithmeticError: a mask is wrong; names the row and step.
     """
-    from rtlang_kernels.triton.grammar import automaton_store  # it needs triton
+    from rtlang_kernels.triton.grammar import automaton_store  # imports triton
 
     assert automaton_store.MAX_DEPTH == MAX_DEPTH
     rng = random.Random(0)
@@ -141,7 +141,15 @@ def check(num_tokens: int, device: torch.device) -> float:
     start: Frames = (("", 0),)
     deep = frames_of("[{[" * 11)
     full = frames_of("[" * (MAX_DEPTH - 1))
-    rows: list[Any] = ["", "", "49", start, start, deep, full]  # two in the same state, which both make what it allows
+    rows: list[Any] = [
+        "",
+        "",
+        "49",
+        start,
+        start,
+        deep,
+        full,
+    ]  # two rows in the same state, which both compute its mask
     places = [automaton_store.Place(0, 0, (), False)] * 2 + [automaton_store.Place(0, 2 * DIVISOR, (), True)]
     places += [automaton_store.Place(1, *place_of(row)) for row in rows[3:]]
     slots = [8, 0, 3, 5, 2, 7, 1]
@@ -149,23 +157,23 @@ def check(num_tokens: int, device: torch.device) -> float:
     for step in range(NUM_STEPS):
         store.build_masks(slots)
         got = store.masks.cpu().numpy()
-        drawn = []
+        sampled = []
         for index, row in enumerate(rows):
             allowed = _allowed(row, texts, ends)
             _compare(got[slots[index]], allowed, num_words, f"row {index} at step {step}")
             choices = sorted(allowed - ends)
-            drawn.append(rng.choice(choices) if choices else 0)
-        drawn[6] = texts.index("[")  # the second time one more than there is room for
+            sampled.append(rng.choice(choices) if choices else 0)
+        sampled[6] = texts.index("[")  # the second time exceeds the depth limit
         if step == 1:
-            drawn[1] = 0  # an end, which has no text
-        tokens = torch.tensor([5, *drawn], device=device)
+            sampled[1] = 0  # an end token, which has no text
+        tokens = torch.tensor([5, *sampled], device=device)
         store.advance(slots, tokens, range(1, len(rows) + 1))
-        rows = [_after(row, texts[token]) for row, token in zip(rows, drawn, strict=True)]
+        rows = [_after(row, texts[token]) for row, token in zip(rows, sampled, strict=True)]
     return 0.0
 
 
 def frames_of(text: str) -> Frames:
-    """Open brackets after a text that fits, whatever it opens."""
+    """Open brackets after a valid text, at any depth."""
     found: Frames = (("", 0),)
     for letter in text:
         after = frames_after(found, letter)
@@ -175,7 +183,7 @@ def frames_of(text: str) -> Frames:
 
 
 def _after(row: Any, text: str) -> Any:
-    """Where a row is after a token; None where it is over: no text, no way, or too deep."""
+    """Position of a row after a token; None if it is dead: no text, not allowed, or too deep."""
     if row is None or not text:
         return None
     found: Any = (number_after if isinstance(row, str) else frames_after)(row, text)

@@ -1,6 +1,6 @@
-"""What the GPU's attention is measured beside: other implementations, on the same tensors in the same run.
+"""Baselines of the GPU benchmark: other implementations of attention and sampling, on the same tensors in the same run.
 
-A peer that is not installed, or does not take a shape, is simply not there. FlashInfer: Ye et al. 2025.
+A baseline that is not installed, or does not support a shape, is left out. FlashInfer: Ye et al. 2025.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ logger = logging.getLogger(__name__)
 
 
 def tried(name: str, measured: Callable[[], float]) -> dict[str, float]:
-    """Microseconds of a peer by its name; nothing where it raises: foreign code, a shape, a version or a memory that it does not take."""
+    """Time a baseline: microseconds by its name, or nothing if it raises (foreign code, an unsupported shape, too little memory)."""
     try:
         return {name: measured()}
     except Exception as error:
-        logger.warning("%s is not measured: %s", name, error)
+        logger.warning("baseline %s is skipped: %s", name, error)
         return {}
 
 
 def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
-    """SDPA on contiguous KV, and with the gather from pages counted: microseconds by name."""
+    """SDPA on contiguous KV, and including the gather from pages: microseconds by name."""
     slots = _slots(case)
     rows = len(slots)
 
@@ -52,7 +52,7 @@ def sdpa(case: AttentionCase, measure: Measure) -> dict[str, float]:
 
 
 def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
-    """Compiled FlexAttention on contiguous KV, each row on its own: microseconds by name. A peer whose result is not ours is left out."""
+    """Compiled FlexAttention on contiguous KV, without sharing: microseconds by name. Left out if its result differs from ours."""
 
     def measured() -> float:
         attend = torch.compile(flex_attention, dynamic=False)
@@ -71,7 +71,7 @@ def flex(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, f
 
 
 def compiled(definition: Callable[..., object], sets: Sequence[Sequence[Tensor]], measure: Measure) -> dict[str, float]:
-    """What `torch.compile` makes of a definition, on sets of its arguments in turn: microseconds by name."""
+    """`torch.compile` of a definition, on sets of arguments in turn: microseconds by name."""
 
     def measured() -> float:
         made = torch.compile(definition, dynamic=False)
@@ -81,7 +81,7 @@ def compiled(definition: Callable[..., object], sets: Sequence[Sequence[Tensor]]
 
 
 def _slots(case: AttentionCase) -> Tensor:
-    """Where the keys of each row lie in the pool, in order: [rows, length]."""
+    """Slots of the keys of each row, in order: [rows, length]."""
     table = torch.from_numpy(case.plan_args["page_table"]).long()
     page_size, position = case.plan_args["page_size"], torch.arange(sum(case.shape.tokens))
     slots: Tensor = table[:, position // page_size] * page_size + position % page_size
@@ -89,35 +89,35 @@ def _slots(case: AttentionCase) -> Tensor:
 
 
 def _ours(case: AttentionCase) -> Tensor:
-    """What our kernel computes on the first pool, float32."""
+    """Result of our kernel on the first pool, float32."""
     k, v = case.pools[0]
     return ops.paged_attention(case.q, k, v, case.plan(), scale=case.q.shape[2] ** -0.5).float()
 
 
 def _agree(got: Tensor, want: Tensor, tolerance: float) -> None:
-    """Raise ArithmeticError where a peer's result is not ours."""
+    """Raise ArithmeticError if a baseline's result differs from ours."""
     error = float((got.float() - want).norm() / want.norm())
     if not error < tolerance:
-        raise ArithmeticError(f"its result is not ours, error {error:.1e}")
+        raise ArithmeticError(f"its result differs from ours, error {error:.1e}")
 
 
 def plain_sampling(sets: Sequence[Tensor], temperature: float, measure: Measure) -> dict[str, float]:
-    """Softmax and a draw as one writes them in torch: microseconds by name.
+    """Softmax and sampling in plain torch: microseconds by name.
 
-    `torch.multinomial` reads back whether its weights are sound, which a captured graph cannot; this is what it launches.
+    `torch.multinomial` reads back whether its weights are valid, which cannot be captured in a graph; this launches the same kernels.
     """
 
-    def draw(logits: Tensor) -> Tensor:
+    def sample(logits: Tensor) -> Tensor:
         weights = torch.softmax(logits.float() / temperature, dim=-1)
         return (weights / torch.empty_like(weights).exponential_()).argmax(dim=-1)
 
-    return tried("softmax+multinomial", lambda: measure([partial(draw, logits) for logits in sets])[0])
+    return tried("softmax+multinomial", lambda: measure([partial(sample, logits) for logits in sets])[0])
 
 
 def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[str, float]:
-    """FlashInfer over the same pages, each row on its own and with its cascade of levels, where it is installed and takes the shape.
+    """FlashInfer over the same pages, without sharing and with its multi-level cascade, if it is installed and supports the shape.
 
-    Its planning is not counted, as ours is not. A peer whose result is not ours is left out.
+    Planning is excluded, as it is for ours. Left out if its result differs from ours.
     """
     if find_spec("flashinfer") is None:
         return {}
@@ -133,7 +133,7 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
         return k, v
 
     def levels() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        """Per level of the tree: where the rows, and where the pages, of each node begin; pages; tokens in the last of each."""
+        """Per level of the tree: first row and first page of each node; pages; tokens in the last page of each node."""
         column = 0
         for count, size in zip(case.shape.nodes, case.shape.tokens, strict=True):
             width = -(-size // page_size)
@@ -163,7 +163,7 @@ def flashinfer(case: AttentionCase, measure: Measure, tolerance: float) -> dict[
 
     def cascade() -> Any:
         if len(case.shape.nodes) == 1:
-            raise ValueError("there is one level")
+            raise ValueError("the tree has one level")
         rows, starts, pages, last = ([there(part) for part in parts] for parts in zip(*levels(), strict=True))
         wrapper = peer.MultiLevelCascadeAttentionWrapper(len(rows), workspace(), "NHD")
         wrapper.plan(rows, starts, pages, last, *heads, q_data_type=q.dtype)

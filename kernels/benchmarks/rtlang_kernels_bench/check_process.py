@@ -1,7 +1,7 @@
-"""The checks of a GPU's kernels in a process of their own: a kernel that hangs, or loses the device, costs its own check and no more.
+"""Checks of the GPU kernels in a separate process: a kernel that hangs, or makes the device fail, costs only its own check.
 
-`main` is that process: it makes the checks from a number on and writes a line of JSON for each. `run` starts it, and again behind a check
-that ended it. What it compiles is on disk for the process that started it.
+`main` is that process: it runs the checks from a given number on and writes a line of JSON for each. `run` starts it, and restarts it after
+a check that ended it. Its compiled kernels are cached on disk for the parent process.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import torch
 from rtlang_kernels_bench import device_checks
 from rtlang_kernels_bench.output import Output
 
-LONGEST_S = 120.0  # from one line of the process to the next: its imports, or a kernel's compilation
-ENDING_S = 30.0  # that a process may take to be gone
-LOST = 4  # exit status of a process whose device does not answer any more
+LONGEST_S = 120.0  # between two lines of the process: its imports, or the compilation of a kernel
+ENDING_S = 30.0  # limit for a process to end
+LOST = 4  # exit status of a process whose device no longer responds
 COMMAND = (sys.executable, "-m", "rtlang_kernels_bench.check_process")
 
 
@@ -35,13 +35,13 @@ def run(
     command: Sequence[str] = COMMAND,
     longest_s: float = LONGEST_S,
 ) -> None:
-    """All checks, each noted in the output: its error, or that it failed. No process is started once `is_late`.
+    """Run all checks and report each: its error, or its failure. No process is started once `is_late`.
 
-    Where another process cannot use the GPU (it is in exclusive use, say), this one makes them.
+    If no other process can use the GPU (in exclusive mode, for example), this process runs the checks.
 
     Args:
         command: of the process, without its last argument, the number of its first check.
-        longest_s: after so many seconds without a word the process is ended.
+        longest_s: the process is ended after this many seconds without output.
     """
     names = [name for name, _ in device_checks.checks()]
     number = 0
@@ -52,13 +52,13 @@ def run(
                 try:
                     line = lines.get(timeout=longest_s)
                 except Empty:
-                    reason = f"it hangs: no answer for {longest_s:.0f} s"
+                    reason = f"hangs: no output for {longest_s:.0f} s"
                     break
                 if line is None:
                     try:
                         status = process.wait(ENDING_S)
-                    except subprocess.TimeoutExpired:  # it waits for a device in the midst of its end
-                        reason = "its process has no more to say and does not end"
+                    except subprocess.TimeoutExpired:  # it waits for the device while ending
+                        reason = "its process closed its output and does not end"
                         break
                     reason = "" if status == LOST and number > begun else f"its process ended with status {status}"
                     break
@@ -72,19 +72,19 @@ def run(
                     output.write(f"check {report['name']}: error {report['error']:.1e}")
                 number += 1
         if reason and not is_ready and begun == 0:
-            output.write(f"no other process can use the GPU ({reason}): this one checks its kernels")
+            output.write(f"no other process can use the GPU ({reason}): running the checks in this process")
             device_checks.run_checks(output, device)
             return
         if reason:
             output.fail(f"check {names[number]}", reason)
             number += 1
     if number < len(names):
-        output.write(f"{len(names) - number} checks of kernels were not made, the time is used up")
+        output.write(f"{len(names) - number} kernel checks were skipped: out of time")
 
 
 @contextmanager
 def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], SimpleQueue[str | None]]]:
-    """A process, which does not outlive this, and the lines that it writes; None behind the last."""
+    """Start a process and queue its lines, then None; the process ends with the context."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     process = subprocess.Popen(
         command,
@@ -92,7 +92,7 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
         stdout=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-        errors="replace",  # a library may write anything
+        errors="replace",  # libraries may write anything
         env=environment,
     )
     found: SimpleQueue[str | None] = SimpleQueue()
@@ -111,13 +111,13 @@ def _lines(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], Simp
         yield process, found
     finally:
         process.kill()
-        with suppress(subprocess.TimeoutExpired):  # a process that waits for a device may not even die
+        with suppress(subprocess.TimeoutExpired):  # a process that waits for the device may not end
             process.wait(ENDING_S)
-            reader.join(ENDING_S)  # longer only where a process that this one started still holds its output
+            reader.join(ENDING_S)  # longer only if a child of the process still holds its output
 
 
 def _report(line: str) -> dict[str, Any] | None:
-    """What a line of the process says; None where it is somebody else's."""
+    """Parse a line of the process; None if another library wrote it."""
     try:
         report = json.loads(line)
     except ValueError:
@@ -126,30 +126,30 @@ def _report(line: str) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str], device: torch.device | None = None) -> int:
-    """Make the checks from the number arguments[0] on; returns the exit status."""
+    """Run the checks from number arguments[0] on; returns the exit status."""
     device = device or torch.device("cuda", torch.cuda.current_device())
     torch.zeros(1, device=device)
-    torch.set_float32_matmul_precision("highest")  # as `device_run.environment` does
-    _tell({"is_ready": True})
+    torch.set_float32_matmul_precision("highest")  # as in `device_run.environment`
+    _write({"is_ready": True})
     for name, check in list(device_checks.checks())[int(arguments[0]) :]:
         try:
-            _tell({"name": name, "error": check(device)})
+            _write({"name": name, "error": check(device)})
         except Exception as error:
-            _tell({"name": name, "failed": f"{type(error).__name__}: {' '.join(str(error).split())}"})
+            _write({"name": name, "failed": f"{type(error).__name__}: {' '.join(str(error).split())}"})
             if not _answers(device):
                 return LOST
     return 0
 
 
 def _answers(device: torch.device) -> bool:
-    """Whether the device still computes, after something failed."""
+    """Whether the device still computes after a failure."""
     try:
         return bool(torch.zeros(1, device=device).add(1).item() == 1)
     except RuntimeError:
         return False
 
 
-def _tell(report: dict[str, Any]) -> None:
+def _write(report: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(report) + "\n")
     sys.stdout.flush()
 

@@ -28,7 +28,7 @@ TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 1e-2}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`rows` decoding sequences: a common prefix of `shared` tokens (whole pages) and between `low` and `own` of their own."""
+    """`rows` decoding sequences: a shared prefix of `shared` tokens (whole pages) and `low` to `own` private tokens each."""
 
     rows: int
     shared: int
@@ -51,7 +51,7 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Tensors of one decode step and the same KV laid out for the baselines."""
+    """Tensors of one decode step and the same KV in the layout of the baselines."""
 
     q: Tensor
     k_pool: Tensor
@@ -61,25 +61,25 @@ class Attention:
     mask: Tensor  # [rows, 1, 1, longest]
 
     def ours(self) -> Callable[[], Tensor]:
-        """The operation under test, planned before."""
+        """The operation under test, already planned."""
         plan = ops.plan_attention(**self.plan_args)
         scale = self.q.shape[2] ** -0.5
         return lambda: ops.paged_attention(self.q, self.k_pool, self.v_pool, plan, scale=scale)
 
     def contiguous(self, k: Tensor, v: Tensor) -> Tensor:
-        """SDPA over KV that lies [rows, longest, heads, size] already."""
+        """SDPA over contiguous KV [rows, longest, heads, size]."""
         out = scaled_dot_product_attention(
             self.q[:, :, None], k.transpose(1, 2), v.transpose(1, 2), attn_mask=self.mask, enable_gqa=True
         )
         return out[:, :, 0]
 
     def gathered(self) -> Tensor:
-        """SDPA with the gather from pages counted."""
+        """SDPA including the gather from pages."""
         return self.contiguous(self.k_pool[self.slots], self.v_pool[self.slots])
 
 
 def attention(shape: Shape, heads: tuple[int, int, int], dtype: torch.dtype) -> Attention:
-    """Random tensors of a shape; pages of the prefix and of each tail in runs, as the allocator prefers."""
+    """Random tensors of a shape; pages of the prefix and of each tail are consecutive, as the allocator prefers."""
     rng, (num_q_heads, num_kv_heads, head_dim) = np.random.default_rng(0), heads
     lengths = shape.shared + rng.integers(shape.low, shape.own + 1, shape.rows)
     longest = int(lengths.max())
@@ -112,7 +112,7 @@ def attention(shape: Shape, heads: tuple[int, int, int], dtype: torch.dtype) -> 
 
 
 def measured(functions: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Microseconds per call, round by round, the functions in turn."""
+    """Time functions in turn, round by round: microseconds per call."""
     times: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(rounds + 2):
         for name, function in functions.items():
@@ -124,7 +124,7 @@ def measured(functions: dict[str, Callable[[], object]], rounds: int) -> dict[st
 
 
 def line(kind: str, label: str, times: dict[str, list[float]], error: float) -> dict[str, Any]:
-    """One line of the report: medians, the ratio of every other to ours, our spread."""
+    """One line of the report: medians, the ratio of every other function to ours, our spread."""
     median = {name: statistics.median(values) for name, values in times.items()}
     low, _, high = statistics.quantiles(times["ours"], n=4)
     ratios = {name: value / median["ours"] for name, value in median.items() if name not in ("ours", "plan")}
@@ -170,7 +170,7 @@ def attention_lines(rounds: int) -> list[dict[str, Any]]:
 
 
 def sampling_lines(rounds: int) -> list[dict[str, Any]]:
-    """Sampling against what one writes in torch: masked fill, softmax, multinomial."""
+    """Sampling against plain torch: masked fill, softmax, multinomial."""
     lines = []
     for vocab_size in (32_000, 128_256):
         logits = torch.randn(32, vocab_size) * 3

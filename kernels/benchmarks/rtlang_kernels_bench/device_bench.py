@@ -36,7 +36,7 @@ from rtlang_kernels_bench.table import Line
 
 
 def attention_error(case: AttentionCase, plan: AttentionPlan) -> float:
-    """Relative error against the reference on the same tensors, which is float32 throughout."""
+    """Relative error against the reference on the same tensors, in float32 throughout."""
     pool, scale = case.pools[0], case.q.shape[2] ** -0.5
     got = ops.paged_attention(case.q, pool[0], pool[1], plan, scale=scale)
     want = torch.empty(got.shape, dtype=torch.float32, device=got.device)
@@ -46,7 +46,7 @@ def attention_error(case: AttentionCase, plan: AttentionPlan) -> float:
 
 
 def attention_floor_us(case: AttentionCase, ceilings: Ceilings) -> float:
-    """What reading each key once, or multiplying it with every query that sees it, takes at best."""
+    """Least time to read each key once, or to multiply it with every query that sees it."""
     num_tokens, num_q_heads, head_dim = case.q.shape
     num_kv_heads, item, new = case.plan_args["num_kv_heads"], case.q.element_size(), case.shape.new_tokens
     seen = case.shape.nodes[-1] * new * (sum(case.shape.tokens) - (new - 1) / 2)  # keys over all tokens
@@ -58,7 +58,7 @@ def attention_floor_us(case: AttentionCase, ceilings: Ceilings) -> float:
 
 
 def host_us(function: Callable[[], object], repeats: int = 20) -> float:
-    """Median wall time of something the host does."""
+    """Median wall time of a host function."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -107,11 +107,11 @@ FILTERS: tuple[tuple[str, dict[str, float]], ...] = (
     (" top-k 50 top-p 0.9", {"top_k": 50, "top_p": 0.9}),
     (" top-p 0.9", {"top_p": 0.9}),
 )
-CHECKED_ROWS = 8  # of a batch of draws: the reference makes all noise of a row in numpy
+CHECKED_ROWS = 8  # of a batch: the reference computes all noise of a row in numpy
 
 
 def sampling_cases(shapes: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, bool, str, dict[str, float]]]:
-    """The first arguments of `sampling_line` for (rows, vocabulary): with and without mask and filters."""
+    """First arguments of `sampling_line` for (rows, vocabulary): with and without mask and filters."""
     for rows, vocab_size in shapes:
         for has_mask in (False, True):
             for name, filters in FILTERS:
@@ -132,7 +132,7 @@ def sampling_line(
     """Check and time sampling.
 
     Raises:
-        ArithmeticError: a token differs from the reference's.
+        ArithmeticError: a token differs from the reference.
     """
     from rtlang_kernels.triton.sampling import sampler
 
@@ -162,11 +162,11 @@ def sampling_line(
     label = f"{str(dtype)[6:]} {rows} x {vocab_size}{' masked' if has_mask else ''}{name}"
     settings, checked = settings_of(rows), min(rows, CHECKED_ROWS)
     staged = sampler.stage(settings, device)
-    tokens = sampler.draw(sets[0], staged)[0][:checked].cpu()
+    tokens = sampler.sample_staged(sets[0], staged)[0][:checked].cpu()
     want, _ = REFERENCE.sample(sets[0][:checked].cpu(), settings_of(checked))
     if not torch.equal(tokens, want):
         raise ArithmeticError(f"sampling {label}: {int((tokens != want).sum())} of {checked} tokens differ")
-    ours, spread = measure([partial(sampler.draw, logits, staged) for logits in sets])
+    ours, spread = measure([partial(sampler.sample_staged, logits, staged) for logits in sets])
     floor = 1e6 * (num_bytes + has_mask * rows * vocab_size / 8) / ceilings.bytes_per_s
     peers = {} if name or has_mask else baselines.plain_sampling(sets, 0.8, measure)
     host = host_us(partial(sampler.stage, settings, device))

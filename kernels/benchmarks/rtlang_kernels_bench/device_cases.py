@@ -27,10 +27,10 @@ Measure = Callable[[Sequence[Callable[[], object]]], tuple[float, float]]  # fun
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the device does at best: bytes and operations per second, and microseconds of an empty launch.
+    """Measured limits of the device: bytes and operations per second, and microseconds of an empty launch.
 
     Attributes:
-        noise: how much the first two differed between two measurements, relative.
+        noise: relative difference of the first two between two measurements.
     """
 
     bytes_per_s: float
@@ -46,7 +46,7 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class TreeShape:
-    """A batch as levels of a prefix tree: how many nodes each level has, and how many tokens each node. The last level are the rows."""
+    """A batch as levels of a prefix tree: nodes per level, tokens per node. The nodes of the last level are the rows."""
 
     nodes: tuple[int, ...]
     tokens: tuple[int, ...]
@@ -58,12 +58,12 @@ class TreeShape:
 
     @property
     def unique_tokens(self) -> int:
-        """Tokens whose KV is read at least once."""
+        """Number of tokens whose KV is read at least once."""
         return sum(count * size for count, size in zip(self.nodes, self.tokens, strict=True))
 
 
 def tree(text: str) -> TreeShape:
-    """A shape written as `nodes_tokens`, levels separated by commas."""
+    """Parse a shape written as `nodes_tokens`, levels separated by commas."""
     nodes, tokens = (tuple(int(part) for part in half.split(",")) for half in text.split("_"))
     return TreeShape(nodes, tokens)
 
@@ -86,7 +86,9 @@ TREES = [
     )
 ]
 EXTEND = [TreeShape((1,), (8192,), 8192), TreeShape((1, 64), (4096, 128), 128)]
-FLEX_SHAPE = TreeShape((32,), (4096,))  # of the target; to compile it for each shape would take most of a run
+FLEX_SHAPE = TreeShape(
+    (32,), (4096,)
+)  # the target shape; compiling FlexAttention for every shape would take most of a run
 SHAPES = {"decode": DECODE, "trees": TREES, "extend": EXTEND}
 HEADS: tuple[Heads, ...] = ((32, 8, 128), (14, 2, 64), (32, 32, 128))
 SAMPLING = [(rows, vocab) for rows in (1, 32, 128) for vocab in (32000, 131072, 151936)]
@@ -94,7 +96,7 @@ SAMPLING = [(rows, vocab) for rows in (1, 32, 128) for vocab in (32000, 131072, 
 
 @dataclass(frozen=True, slots=True)
 class AttentionCase:
-    """Tensors of one step; `pools` are copies of K and V [2, num_slots, num_kv_heads, head_dim] that calls take in turn."""
+    """Tensors of one step; `pools` are copies of K and V [2, num_slots, num_kv_heads, head_dim] that calls use in turn."""
 
     shape: TreeShape
     q: Tensor
@@ -106,13 +108,13 @@ class AttentionCase:
         return ops.plan_attention(**self.plan_args)
 
     def prepare(self) -> None:
-        """All that the host does for a step before its first layer: plan, cut into items, begin the copy."""
+        """All host work of a step before its first layer: plan, cut into items, start the copy."""
         from rtlang_kernels.triton.attention.paged_attention import variant_of
 
         variant_of(self.plan(), None, None)
 
     def unshared(self) -> AttentionPlan:
-        """The same step with every row on its own."""
+        """The same step without sharing between rows."""
         return ops.plan_attention(
             **(self.plan_args | {"shared_lens": np.zeros(len(self.plan_args["seq_lens"]), np.int32)})
         )
@@ -124,14 +126,14 @@ class AttentionCase:
 
 
 def num_sets(num_bytes: int, l2_bytes: int) -> int:
-    """How many sets of inputs of so many bytes calls take in turn to come from memory: four times the L2 cache, if calls suffice."""
+    """Number of input sets of this size to rotate over, so that reads come from memory: four times the L2 cache, if calls suffice."""
     return max(1, min(CALLS_PER_GRAPH, math.ceil(4 * l2_bytes / num_bytes)))
 
 
 def attention_case(
     shape: TreeShape, heads: Heads, dtype: torch.dtype, device: torch.device, l2_bytes: int
 ) -> AttentionCase:
-    """Random tensors of a shape; every node has its own run of pages."""
+    """Random tensors of a shape; every node has consecutive pages of its own."""
     num_q_heads, num_kv_heads, head_dim = heads
     rows = shape.nodes[-1]
     length = sum(shape.tokens)
@@ -168,5 +170,5 @@ def attention_case(
 
 
 def attention_label(shape: TreeShape, heads: Heads, dtype: torch.dtype) -> str:
-    """What a line of attention is about."""
+    """Label of a line of attention."""
     return f"{str(dtype)[6:]} {heads[0]}/{heads[1]}x{heads[2]} {shape}"

@@ -1,7 +1,7 @@
-"""Whether every kernel of a GPU is right on this very one, before anything is timed: each against the reference backend.
+"""Checks of every GPU kernel on the device itself, before anything is timed: each against the reference backend.
 
-Inputs are random and ragged; outputs are filled with NaN first, and so are slots that no row names. Attention comes with every feature,
-head size and type that has tiles of its own; exact operations (copies, masks, tokens) must be equal. Runs in triton's interpreter too.
+Inputs are random and ragged; outputs, and slots that no row uses, are filled with NaN first. Attention is checked with every feature,
+head size and type that has tiles of its own; exact operations (copies, masks, tokens) must be equal. Also runs in Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Check = Callable[[torch.device], float]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A batch over a tree: what all rows share, what each half of them shares, the own length and the new tokens of each."""
+    """A batch over a tree: tokens shared by all rows, tokens shared by each half, private length and new tokens of each row."""
 
     shared: int
     half: int
@@ -42,7 +42,7 @@ EXTEND = Rows(288, 48, (40, 200, 1, 90), (40, 150, 1, 7))
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One configuration of attention: query heads, KV heads and head size; `v_dim` where values have another size."""
+    """One attention configuration: query heads, KV heads and head size; `v_dim` if values have another size."""
 
     dtype: torch.dtype
     heads: tuple[int, int, int]
@@ -75,17 +75,17 @@ ATTENTION = (
 
 
 def run_checks(output: Output, device: torch.device) -> None:
-    """All checks, each noted in the output: its error, or that it failed."""
+    """Run all checks and report each: its error, or its failure."""
     for name, check in checks():
         with output.part(f"check {name}"):
             output.write(f"check {name}: error {check(device):.1e}")
 
 
 def checks() -> Iterator[tuple[str, Check]]:
-    """Every check by its name; it returns the relative error, 0 where equality was asked.
+    """Every check by name; it returns the relative error, 0 for exact operations.
 
     Raises (when called):
-        ArithmeticError: the kernel is wrong; says by how much.
+        ArithmeticError: the kernel is wrong; names the error.
     """
     for each in ATTENTION:
         for kind, rows in (("decode", DECODE), ("extend", EXTEND)):
@@ -145,7 +145,7 @@ def attention(case: Attention, rows: Rows, device: torch.device) -> float:
     sinks = made(num_q).to(case.dtype) if case.has_sinks else None
     plan = ops.plan_attention(**plan_args)
     if plan.backend != "triton":
-        raise ArithmeticError(f"the {plan.backend} backend would be checked, not the GPU's")
+        raise ArithmeticError(f"plan.backend = {plan.backend}: the triton backend must be checked")
     out = q.new_full((*q.shape[:2], v_dim), torch.nan)
     _, lse = ops.paged_attention_with_lse(
         q, pool[0], pool[1], plan, scale=dim**-0.5, sinks=sinks, out=out, **case.options
@@ -177,19 +177,19 @@ def rotation(dtype: torch.dtype, is_float8: bool, device: torch.device) -> float
     """`rope_append` with norms, from a fused projection, and `write_kv`, which puts the same values."""
     made = partial(torch.randn, generator=torch.Generator(device).manual_seed(1), device=device)
     fused = made(37, 48 * 64).to(dtype).view(37, 48, 64)
-    held = torch.float8_e4m3fn if is_float8 else dtype
+    stored = torch.float8_e4m3fn if is_float8 else dtype
     angles = made(500, 32)
     positions = torch.arange(37, device=device) * 13
     slots = torch.randperm(64, generator=torch.Generator().manual_seed(0))[:37].to(device)
     weights = made(64).to(dtype), made(64).to(dtype)
     sides = []
-    for backend, kind in ((triton_backend(), held), (REFERENCE, torch.float32 if is_float8 else dtype)):
+    for backend, kind in ((triton_backend(), stored), (REFERENCE, torch.float32 if is_float8 else dtype)):
         q, k, v = fused.clone().split_with_sizes([32, 8, 8], 1)
         pools = torch.zeros(2, 64, 8, 64, device=device).to(kind)
         backend.rope_append(q, k, v, angles.cos(), angles.sin(), positions, pools[0], pools[1], slots, *weights, 1e-6)
         other = torch.zeros(2, 64, 8, 64, device=device).to(kind)
         backend.write_kv(k, v, other[0], other[1], slots)
-        sides.append((q, *(part.to(held).float() for part in (pools[0], pools[1], other[1]))))
+        sides.append((q, *(part.to(stored).float() for part in (pools[0], pools[1], other[1]))))
     (q, k_pool, v_pool, v_other), (want_q, want_k, want_v, _) = sides
     equal("values", v_pool, want_v)
     equal("values of write_kv", v_other, want_v)
@@ -235,11 +235,11 @@ def logprobs(dtype: torch.dtype, device: torch.device) -> float:
 
 
 def tokens(dtype: torch.dtype, device: torch.device) -> float:
-    """Draws with every filter, with and without masks."""
+    """Sampling with every filter, with and without masks."""
     count, vocab_size, rng = 12, VOCAB_SIZE, np.random.default_rng(4)
     logits = torch.randn(count, vocab_size, generator=torch.Generator().manual_seed(4)).mul_(3).to(dtype)
     logits[0], logits[1, ::2] = logits[0].round(), -torch.inf
-    logits[11] *= 0.01  # no token is likely: what filters keep is most of the vocabulary
+    logits[11] *= 0.01  # flat: filters retain most of the vocabulary
     for has_mask in (False, True):
         settings: dict[str, Any] = {
             "temperature": np.array([0.0, 0.7, 1.0, 1.0, 1.5, 1.0, 0.3, 1.0, 1.0, 1.0, 1.0, 1.0]),
@@ -268,7 +268,7 @@ def tokens(dtype: torch.dtype, device: torch.device) -> float:
 
 
 def copies(device: torch.device) -> float:
-    """Pages copied onto each other in a circle, of two types."""
+    """Cyclic copies of pages, in two types."""
     for dtype in (torch.bfloat16, torch.float8_e4m3fn):
         before = torch.randn(64, 2, 64, generator=torch.Generator().manual_seed(5)).to(dtype).to(device)
         pools = [before.clone(), before.clone()]
@@ -293,7 +293,7 @@ def merge(device: torch.device) -> float:
 
 
 def masks_and_penalties(device: torch.device) -> float:
-    """Logits that are forbidden, and logits that are lowered."""
+    """Masked and penalized logits."""
     plain = torch.randn(3, 3001, generator=torch.Generator().manual_seed(7))
     masks = np.random.default_rng(7).integers(-(2**31), 2**31, (2, 94)).astype(np.int32)
     sides = []

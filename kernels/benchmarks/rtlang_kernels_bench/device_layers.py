@@ -1,6 +1,6 @@
-"""The small kernels of a layer in the GPU's benchmark: norm of the residual, gated activation, rotation with append to the cache.
+"""GPU benchmark of the small kernels of a layer: norm of the residual, gated activation, rotation with KV append.
 
-Each is checked against the definition on the same tensors, then timed as `device_bench` times attention, beside the definition compiled
+Each is checked against the reference on the same tensors, then timed in the same way as attention, beside the reference compiled
 by `torch.compile`. A floor is bytes over the copy rate. Shapes are those of a decode step of an 8B model.
 """
 
@@ -25,7 +25,7 @@ EPS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
-    """Sizes of a model's layer."""
+    """Sizes of a layer of a model."""
 
     hidden_size: int = 4096
     mlp_size: int = 14336
@@ -39,7 +39,7 @@ Call = Callable[..., Tensor | None]
 
 @dataclass(frozen=True, slots=True)
 class LayerCase:
-    """One kernel and its definition, which take the same tensors; which of those they write, and the bytes they move at least."""
+    """One kernel and its reference, which take the same tensors; the tensors that they write, and the least bytes they move."""
 
     name: str
     ours: Call
@@ -50,7 +50,7 @@ class LayerCase:
 
 
 def cases(rows: int, shape: LayerShape, dtype: torch.dtype, device: torch.device) -> list[LayerCase]:
-    """The kernels of a step of so many rows."""
+    """The kernels of a step of `rows` rows."""
     generator = torch.Generator(device).manual_seed(0)
     item, dim = dtype.itemsize, shape.head_dim
     q_size, kv_size = shape.num_q_heads * dim, shape.num_kv_heads * dim
@@ -109,7 +109,7 @@ def cases(rows: int, shape: LayerShape, dtype: torch.dtype, device: torch.device
 def layer_lines(
     rows: int, shape: LayerShape, dtype: torch.dtype, device: torch.device, ceilings: Ceilings, measure: Measure
 ) -> Iterator[Line]:
-    """Check and time the kernels of a step of so many rows.
+    """Check and time the kernels of a step of `rows` rows.
 
     Raises:
         ArithmeticError: a result is wrong; it was not timed.
@@ -126,7 +126,7 @@ def layer_lines(
 
 
 def error_of(case: LayerCase) -> float:
-    """Relative error of what the kernel returns and writes, against the definition; the larger one."""
+    """Largest relative error of results and written tensors against the reference."""
     tensors = case.tensors()
     mine, theirs = ([tensor.clone() for tensor in tensors] for _ in range(2))
     got, want = case.ours(*mine), case.definition(*theirs)

@@ -1,7 +1,7 @@
-"""A run of the GPU's benchmark: its clock, its ceilings, what comes first, and how it goes on after what fails.
+"""A run of the GPU benchmark: timing, ceilings, order of the lines, and continuation after failures.
 
 Ceilings (copy, matrix product, an empty launch) are measured in the same run. Calls are captured in a graph and replayed. Losses stay in
-the table; a task that raises is noted, and the next one begins. `measured_on_device` and `measured_ceilings` need a GPU, the rest does
+the table; a task that raises is reported, and the next one starts. `measure_on_device` and `measure_ceilings` need a GPU, the rest does
 not.
 """
 
@@ -16,23 +16,23 @@ from functools import cache, partial
 import torch
 
 from rtlang_kernels.host.cuda_graph import captured
-from rtlang_kernels.host.numba_jit import IS_COMPILED
+from rtlang_kernels.host.numba_jit import HAS_NUMBA
 from rtlang_kernels_bench import device_bench, device_cases, device_layers
 from rtlang_kernels_bench.device_cases import CALLS_PER_GRAPH, Ceilings, Heads, Measure
 from rtlang_kernels_bench.output import Output
-from rtlang_kernels_bench.table import Line, formatted
+from rtlang_kernels_bench.table import Line, format_line
 
 WARM_REPLAYS, REPLAYS = 3, 25
 CROWDED_SHARE = 0.3  # of the device's memory
-LEAST_REPLAYS, MEASURED_US = 7, 300_000  # of calls that take so long that all replays would take longer than this
+LEAST_REPLAYS, MEASURED_US = 7, 300_000  # for calls so slow that all replays would exceed this time
 
 
-def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
+def measure_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float, float]:
     """Median microseconds per call and spread (interquartile range over median), from replays of a captured graph."""
     stream = _side_stream()
-    stream.wait_stream(torch.cuda.current_stream())  # which may still be making the inputs
+    stream.wait_stream(torch.cuda.current_stream())  # which may still be producing the inputs
     with torch.cuda.stream(stream):
-        for function in functions:  # compiles, and fills caches of plans
+        for function in functions:  # compiles, and fills the caches of plans
             function()
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
@@ -63,24 +63,24 @@ def measured_on_device(functions: Sequence[Callable[[], object]]) -> tuple[float
 
 @cache
 def _side_stream() -> torch.cuda.Stream:
-    """One for all warm-ups: memory that was taken on a stream serves that stream only."""
+    """One stream for all warm-ups: memory allocated on a stream serves that stream only."""
     stream: torch.cuda.Stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     return stream
 
 
 def is_crowded() -> bool:
-    """Whether more of the device's memory is held than tensors have, by so much that the next part might not fit."""
+    """Whether so much more device memory is reserved than allocated that the next part might not fit."""
     if not torch.cuda.is_available():
         return False
     held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     return held > CROWDED_SHARE * torch.cuda.mem_get_info()[1]
 
 
-def give_memory_back() -> None:
-    """Let the device's memory go that no tensor holds, after a part of a run that may have taken most of it.
+def release_memory() -> None:
+    """Release unused device memory, after a part of a run that may have taken most of it.
 
     Raises:
-        RuntimeError: the device does not answer any more.
+        RuntimeError: the device no longer responds.
     """
     gc.collect()
     if torch.cuda.is_available():
@@ -89,21 +89,19 @@ def give_memory_back() -> None:
 
 
 def environment(device: torch.device) -> str:
-    """What a run is on: the device, and versions of what decides speed. From here on this process multiplies float32 in full."""
+    """Describe the device and versions. Sets full float32 precision for this process."""
     import triton
 
-    torch.set_float32_matmul_precision(
-        "highest"
-    )  # an environment variable may say otherwise, and references are float32
+    torch.set_float32_matmul_precision("highest")  # an environment variable may lower it, and references are float32
 
     name = torch.cuda.get_device_name(device)
-    host = "compiled" if IS_COMPILED else "NOT compiled (no numba here): the host's times are those of plain Python"
+    host = "compiled" if HAS_NUMBA else "NOT compiled (numba is missing): host times are those of plain Python"
     cuda = torch.version.cuda or torch.version.hip
     return f"{name}, torch {torch.__version__}, CUDA {cuda}, triton {triton.__version__}, planning {host}"
 
 
-def measured_ceilings(device: torch.device, measure: Measure) -> Ceilings:
-    """Copy rate over 1 GiB, rate of a bfloat16 product of 8192, time of an empty launch; each twice, which tells the noise of this run."""
+def measure_ceilings(device: torch.device, measure: Measure) -> Ceilings:
+    """Measure the copy rate over 1 GiB, the rate of a bfloat16 product of 8192, and an empty launch; twice, for the noise of this run."""
     l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
     source = torch.randn(1 << 28, device=device)
     a, b = (torch.randn(8192, 8192, device=device).to(torch.bfloat16) for _ in range(2))
@@ -121,7 +119,7 @@ def measured_ceilings(device: torch.device, measure: Measure) -> Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Lines that are measured together, and what to call them before they are there."""
+    """Lines that are measured together, and their name before they exist."""
 
     name: str
     lines: Callable[[], Iterator[Line]]
@@ -130,7 +128,7 @@ class Task:
 def tasks(
     only: str | None, is_quick: bool, device: torch.device, ceilings: Ceilings, measure: Measure
 ) -> Iterator[Task]:
-    """All lines, or those of one group, what matters most first; with `is_quick` a few of each.
+    """All lines, or those of one group, most important first; with `is_quick` a few of each.
 
     That is bfloat16 with the commonest heads, then sampling, then prompts, the small kernels of a layer, other heads and other types.
     """
@@ -172,12 +170,12 @@ def run_tasks(
     tasks: Iterator[Task],
     output: Output,
     is_late: Callable[[], bool],
-    give_back: Callable[[], None] = give_memory_back,
+    release: Callable[[], None] = release_memory,
 ) -> list[Line]:
-    """Measure until the tasks or the time end; every line is written as it comes, a task that raises is noted.
+    """Measure until the tasks or the time end. Lines are written at once; a task that raises is reported.
 
     Raises:
-        RuntimeError: the device does not answer any more.
+        RuntimeError: the device no longer responds.
     """
     found: list[Line] = []
     while not is_late():
@@ -188,8 +186,8 @@ def run_tasks(
         with output.part(task.name):
             for line in task.lines():
                 found.append(line)
-                output.write(formatted(line))
+                output.write(format_line(line))
                 output.figure({"kind": "kernel"} | asdict(line))
         if output.num_failed > before or is_crowded():
-            give_back()
+            release()
     return found

@@ -1,8 +1,8 @@
-"""What a benchmark says, written the moment it is known: a run that is cut short, or broken, has said all that it found.
+"""Output of a benchmark, written line by line, so that an interrupted run leaves all of its results.
 
-Lines go to standard output and to a file; figures go to another one, a JSON object per line. Where one of them takes no more (a full
-disk, a reader that has left), that is a failed part, and the run goes on with the others. A part that raises is noted and the run goes
-on with the next one; `num_failed` then decides the exit status. `watchdog` ends a process that hangs.
+Text goes to standard output and to a file; figures go to another file, one JSON object per line. If one of them fails (a full
+disk, a closed pipe), that counts as a failed part, and the run continues with the others. An exception in a part is reported and the run
+continues with the next part; `num_failed` decides the exit status. `watchdog` ends a process that hangs.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-GRACE_S = 30.0  # beyond its budget, after which a run is taken to hang
-TELLING_S = 5.0  # that saying so may take
-HANGS = 3  # exit status of a run that was ended by the watchdog
+GRACE_S = 30.0  # beyond the budget, after which a run counts as hanging
+REPORT_S = 5.0  # limit for reporting the hang
+HANG_STATUS = 3  # exit status of a run that the watchdog ended
 
 
 class Output:
-    """Where lines and figures go. A context manager; used from one thread, and at the end by the watchdog's.
+    """Destinations of text and figures. A context manager; used from one thread, and at the end by the watchdog's.
 
     Args:
         text_file, figures_file: paths, created at once; None: not written.
-        say: where lines are shown; default: standard output.
+        echo: shows a line; default: prints it.
     Attributes:
-        num_failed: parts that raised, or were said to have failed.
+        num_failed: number of failed parts.
     Raises:
         OSError: a file cannot be created.
-        ValueError: both are one file.
+        ValueError: both paths are the same file.
     """
 
     def __init__(
         self,
         text_file: str | os.PathLike[str] | None = None,
         figures_file: str | os.PathLike[str] | None = None,
-        say: Callable[[str], None] | None = None,
+        echo: Callable[[str], None] | None = None,
     ) -> None:
         self.num_failed = 0
-        self._tellers: dict[str, Callable[[str], None]] = {"standard output": say or _print}
+        self._sinks: dict[str, Callable[[str], None]] = {"standard output": echo or _print}
         self._figures: _File | None = None
         self._files: list[_File] = []
         try:
             if text_file is not None:
                 self._files.append(text := _File(text_file))
-                self._tellers[text.name] = text.append
+                self._sinks[text.name] = text.append
             if figures_file is not None:
                 self._files.append(figures := _File(figures_file))
                 self._figures = figures
-            if len(self._files) == 2 and self._files[0].is_as(self._files[1]):
-                raise ValueError(f"lines and figures cannot go to one file, {self._files[0].name}")
+            if len(self._files) == 2 and self._files[0].is_same(self._files[1]):
+                raise ValueError(f"text_file, figures_file = {self._files[0].name}: two different files are allowed")
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -68,18 +68,18 @@ class Output:
             file.close()
 
     def write(self, line: str) -> None:
-        """Show a line, and write it.
+        """Show a line and write it to the text file.
 
         Raises:
-            OSError: nobody takes it.
+            OSError: no destination is left.
         """
-        for name, tell in list(self._tellers.items()):
+        for name, sink in list(self._sinks.items()):
             try:
-                tell(line)
+                sink(line)
             except OSError as error:
-                if len(self._tellers) == 1:
+                if len(self._sinks) == 1:
                     raise
-                del self._tellers[name]
+                del self._sinks[name]
                 self.fail(f"writing to {name}", error)
 
     def figure(self, values: Mapping[str, Any]) -> None:
@@ -92,14 +92,14 @@ class Output:
                 self.fail(f"writing to {name}", error)
 
     def fail(self, name: str, reason: object) -> None:
-        """Note that a part failed."""
+        """Report a failed part."""
         self.num_failed += 1
         kind = f"{type(reason).__name__}: " if isinstance(reason, BaseException) else ""
         self.write(f"FAILED {name}: {kind}{' '.join(str(reason).split())}")
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Whatever raises inside is noted under this name, and the program goes on behind it."""
+        """Report an exception inside as a failure of this part, and continue after it."""
         try:
             yield
         except Exception as error:
@@ -107,18 +107,20 @@ class Output:
 
 
 @contextmanager
-def watchdog(output: Output, budget_s: float, leave: Callable[[int], object] = os._exit) -> Iterator[threading.Timer]:
-    """While this is open, a timer that ends the process with status HANGS when the budget is over by GRACE_S.
+def watchdog(
+    output: Output, budget_s: float, exit_process: Callable[[int], object] = os._exit
+) -> Iterator[threading.Timer]:
+    """While open, run a timer that ends the process with status HANG_STATUS once the budget is exceeded by GRACE_S.
 
-    All that was written is in the files by then.
+    All lines written so far are in the files by then.
     """
 
     def end() -> None:
-        reason = f"it hangs: {budget_s:.0f} s and {GRACE_S:.0f} more have passed; the process ends here"
-        teller = threading.Thread(target=output.fail, args=("run", reason), daemon=True)
-        teller.start()
-        teller.join(TELLING_S)  # it may be the output that hangs
-        leave(HANGS)
+        reason = f"hangs: exceeded its budget of {budget_s:.0f} s by {GRACE_S:.0f} s; ending the process"
+        reporter = threading.Thread(target=output.fail, args=("run", reason), daemon=True)
+        reporter.start()
+        reporter.join(REPORT_S)  # the output itself may hang
+        exit_process(HANG_STATUS)
 
     timer = threading.Timer(budget_s + GRACE_S, end)
     timer.daemon = True
@@ -135,15 +137,15 @@ def _print(line: str) -> None:
 
 
 class _File:
-    """A file that has each line as soon as it is written. Raises OSError where it cannot be created."""
+    """A file that is flushed after each line. Raises OSError if it cannot be created."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
-        self._is_regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)  # a pipe has no disk to be flushed to
+        self._is_regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)  # pipes cannot be synced
 
-    def is_as(self, other: _File) -> bool:
-        """Whether both are one file of a disk."""
+    def is_same(self, other: _File) -> bool:
+        """Whether both are the same file on disk."""
         return self._is_regular and os.path.sameopenfile(self._file.fileno(), other._file.fileno())
 
     def append(self, line: str) -> None:
@@ -153,5 +155,5 @@ class _File:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        with suppress(OSError):  # what could not be written was told
+        with suppress(OSError):  # failed writes were reported
             self._file.close()

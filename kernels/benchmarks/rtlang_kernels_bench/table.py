@@ -1,4 +1,4 @@
-"""The lines of the GPU's benchmark as text, and what they come to: distance from the floor, and peers won and lost."""
+"""Lines of the GPU benchmark as text, and their summary: distance from the floor, baselines won and lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a table; times in microseconds, `peers` by name."""
+    """One line of a table; times in microseconds, baseline times (`peers`) by name."""
 
     group: str
     label: str
@@ -23,7 +23,7 @@ class Line:
 
 
 def summary(lines: Sequence[Line]) -> list[str]:
-    """Per group: how far from the floor and from the best peer, in the geometric mean, and the worst line."""
+    """Per group: geometric mean distance from the floor and from each baseline, and the worst line."""
     text = []
     for group in dict.fromkeys(line.group for line in lines):
         part = [line for line in lines if line.group == group]
@@ -46,8 +46,8 @@ def _geomean(values: Sequence[float]) -> float:
     return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
-def formatted(line: Line) -> str:
-    """A line of the table."""
+def format_line(line: Line) -> str:
+    """Format a line of the table."""
     peers = "  ".join(f"{name} {us:.1f} ({us / line.ours_us:.2f}x)" for name, us in line.peers.items())
     return (
         f"{line.group:<9} {line.label:<64} {line.ours_us:>9.1f} us  spread {line.spread:>4.0%}  host {line.host_us:>7.1f}  "

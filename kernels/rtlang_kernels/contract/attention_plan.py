@@ -1,11 +1,12 @@
-"""What one step attends to, as plain arrays: which rows there are, where their KV lies and what they share.
+"""The rows of one attention step as plain arrays: where their KV lies, and how much they share.
 
-A step is a batch of rows in depth-first order of the radix tree, so the rows below any tree node are a contiguous range and two
-numbers per row (its KV length and how much it shares with the row before) describe the whole tree. `AttentionPlan` holds these
-arrays once per step for all layers; `cover` turns them into rectangles (rows x positions), which tile every row exactly once.
+A step is a batch of rows in depth-first order of the radix tree. The rows below any tree node are then a contiguous range, and two
+numbers per row (its KV length and the number of tokens shared with the row before) describe the whole tree. `AttentionPlan` holds these
+arrays once per step for all layers; `planning.shared_prefix_tiling` turns them into rectangles (rows x positions) that tile every row
+exactly once.
 
-Must stay true: a rectangle only holds positions that every token of its rows may see; what tokens of the step see of each other
-(their causal triangle) is never part of a rectangle.
+Invariant: a rectangle only holds positions that every token of its rows may attend to. The causal triangle among the tokens of the step
+itself is never part of a rectangle.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ Int32s = NDArray[np.int32]
 
 @dataclass(slots=True)
 class AttentionPlan:
-    """One step's attention, for every layer with this head geometry. Made by `ops.plan_attention`; read-only for callers.
+    """The attention of one step, for all layers with this head geometry. Made by `ops.plan_attention`; read-only for callers.
 
     Attributes:
         page_table: int32 [num_rows, max_pages].
-        seq_lens: int32 [num_rows], KV length of each row, this step's tokens included.
-        cu_seqlens_q: int32 [num_rows + 1], where each row's query tokens begin.
+        seq_lens: int32 [num_rows], KV length of each row, including the tokens of this step.
+        cu_seqlens_q: int32 [num_rows + 1], start of each row's query tokens.
         shared_lens: int32 [num_rows], leading tokens shared with the row before.
-        work: what the backend prepared from these arrays; its own business.
+        backend: name of the backend that prepared the plan.
+        work: data that the backend prepared from these arrays; private to the backend.
     """
 
     page_table: Int32s
@@ -47,18 +49,18 @@ class AttentionPlan:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the step."""
+        """Number of rows of the step."""
         return len(self.seq_lens)
 
     @property
     def num_tokens(self) -> int:
-        """Query tokens of the step."""
+        """Number of query tokens of the step."""
         return int(self.cu_seqlens_q[-1])
 
     def full_lens(self) -> Int32s:
-        """Per row, how many leading positions every one of its tokens sees: int32 [num_rows].
+        """Number of leading positions per row that all of its tokens attend to: int32 [num_rows].
 
-        That is all of them for a row of one token, else what was there before this step.
+        The whole length for a row of one token, otherwise the length before this step.
         """
         q_lens = np.diff(self.cu_seqlens_q)
         return np.where(q_lens == 1, self.seq_lens, self.seq_lens - q_lens).astype(np.int32)
@@ -90,29 +92,37 @@ def checked_plan(
     device: torch.device,
     backend: str,
 ) -> AttentionPlan:
-    """The plan of `ops.plan_attention` without a backend's work; raises ValueError naming the argument that is wrong."""
+    """Check the arguments of `ops.plan_attention` and make the plan, without a backend's work.
+
+    Raises:
+        ValueError: an argument is wrong; names it.
+    """
     pages = np.ascontiguousarray(page_table, dtype=np.int32)
     lengths = np.ascontiguousarray(seq_lens, dtype=np.int32)
     starts = np.ascontiguousarray(cu_seqlens_q, dtype=np.int32)
     shared = np.ascontiguousarray(shared_lens, dtype=np.int32)
     num_rows = len(lengths)
     if pages.ndim != 2 or len(pages) != num_rows:
-        raise ValueError(f"page_table has shape {pages.shape}, [{num_rows}, max_pages] is allowed")
+        raise ValueError(f"page_table has shape {list(pages.shape)}: [{num_rows}, max_pages] is allowed")
     if starts.shape != (num_rows + 1,) or starts[0] != 0:
-        raise ValueError(f"cu_seqlens_q must be [{num_rows + 1}] and begin with 0")
+        raise ValueError(f"cu_seqlens_q has shape {list(starts.shape)}: [{num_rows + 1}] beginning with 0 is allowed")
     if shared.shape != (num_rows,):
-        raise ValueError(f"shared_lens has shape {shared.shape}, [{num_rows}] is allowed")
+        raise ValueError(f"shared_lens has shape {list(shared.shape)}: [{num_rows}] is allowed")
     if num_q_heads % num_kv_heads:
-        raise ValueError(f"num_q_heads {num_q_heads} is not a multiple of num_kv_heads {num_kv_heads}")
+        raise ValueError(f"num_q_heads = {num_q_heads}: a multiple of num_kv_heads ({num_kv_heads}) is allowed")
     if num_rows:
         q_lens = np.diff(starts)
         if q_lens.min() < 1 or np.any(lengths < q_lens):
-            raise ValueError("cu_seqlens_q: every row needs 1 to seq_lens[row] tokens")
+            raise ValueError("cu_seqlens_q: 1 to seq_lens[row] query tokens are allowed in every row")
         if int(lengths.max()) > pages.shape[1] * page_size:
-            raise ValueError(f"page_table has {pages.shape[1]} pages, seq_lens needs more")
+            raise ValueError(
+                f"page_table has {pages.shape[1]} pages of {page_size} tokens: seq_lens up to {int(lengths.max())} needs more"
+            )
         limit = np.minimum(lengths[1:], lengths[:-1])
         if shared[0] or np.any(shared < 0) or np.any(shared % page_size) or np.any(shared[1:] > limit):
-            raise ValueError("shared_lens: 0 first, then multiples of page_size that fit both rows")
+            raise ValueError(
+                "shared_lens: 0 for the first row, then multiples of page_size within both rows, are allowed"
+            )
     return AttentionPlan(
         pages, lengths, starts, shared, page_size, num_q_heads, num_kv_heads, head_dim, dtype, device, backend
     )

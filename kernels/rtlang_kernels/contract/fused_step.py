@@ -1,7 +1,7 @@
-"""A forward pass over few tokens as one operation: what it is told of a model, and what it promises.
+"""Contract of the fused step: a forward pass over a few tokens as one operation.
 
-Operations of their own cost a call each, and with a small model and few tokens the calls cost more than the arithmetic. A backend may offer
-all layers as one call instead; the result differs from that of its operations in the order of sums only.
+Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer
+all layers as one call. The result differs from that of the separate operations only in the order of sums.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 
-BLOCK = 32  # outputs of a linear layer that are computed together
+BLOCK = 32  # number of outputs of a linear layer that are computed together
 
 
 @dataclass(frozen=True, slots=True)
 class FusedShape:
-    """Sizes of a Llama-family model whose layers are all alike. `dtype` is of weights and activations, `eps` of the RMS norms."""
+    """Sizes of a Llama-family model with identical layers. `dtype` is that of weights and activations, `eps` that of the RMS norms."""
 
     dtype: torch.dtype
     hidden_size: int
@@ -32,17 +32,17 @@ class FusedShape:
 
     @property
     def q_size(self) -> int:
-        """Elements of the queries of a token."""
+        """Number of query elements of a token."""
         return self.num_q_heads * self.head_dim
 
     @property
     def qkv_size(self) -> int:
-        """Elements of the queries, keys and values of a token."""
+        """Number of query, key and value elements of a token."""
         return (self.num_q_heads + 2 * self.num_kv_heads) * self.head_dim
 
     @property
     def is_supported(self) -> bool:
-        """Whether a fused step can be made: linear layers of whole blocks and an even number of inputs, halves of heads to rotate."""
+        """Whether the sizes allow a fused step: whole blocks of outputs, even numbers of inputs, even head sizes."""
         outputs = (self.hidden_size, self.qkv_size, 2 * self.intermediate_size)
         inputs = (self.q_size, self.intermediate_size)
         are_whole = all(size % BLOCK == 0 for size in outputs) and all(size % 2 == 0 for size in inputs)
@@ -50,7 +50,7 @@ class FusedShape:
         return are_whole and have_heads and self.dtype in (torch.float32, torch.bfloat16)
 
     def num_bytes(self, num_layers: int, vocab_size: int) -> int:
-        """Bytes of the weights of linear layers and head, of which a fused step holds a copy."""
+        """Bytes of the copy that a fused step makes of the linear weights and the output head."""
         layer = self.hidden_size * (self.qkv_size + self.q_size + 3 * self.intermediate_size)
         return (num_layers * layer + vocab_size * self.hidden_size) * self.dtype.itemsize
 
@@ -61,9 +61,9 @@ Weights = tuple[Tensor, Tensor | None]
 
 @dataclass(frozen=True, slots=True)
 class FusedLayer:
-    """Weights of one layer, in the dtype of the shape, with q, k, v and gate, up in one linear each.
+    """Weights of one layer, in the dtype of the shape; q, k, v share one linear layer, and so do gate and up.
 
-    Norms are [hidden_size], but `q_norm` and `k_norm` [head_dim].
+    Norm weights are [hidden_size], except `q_norm` and `k_norm`: [head_dim] or None.
     """
 
     input_norm: Tensor
@@ -77,14 +77,14 @@ class FusedLayer:
 
 
 class FusedStep(Protocol):
-    """All layers of one model. One call at a time; results are those of one thread, however many there are."""
+    """All layers of one model. One call at a time; results are those of one thread, whatever the number of threads."""
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens of one step."""
+        """Largest number of tokens of one step."""
 
-    def pays(self, num_tokens: int) -> bool:
-        """Whether a step of so many tokens is allowed, and no slower than the operations one by one, as far as that is known."""
+    def is_worthwhile(self, num_tokens: int) -> bool:
+        """Whether a step of this many tokens is supported and expected to be no slower than the separate operations."""
 
     def forward(
         self,
@@ -99,14 +99,14 @@ class FusedStep(Protocol):
         scale: float,
         windows: Sequence[int | None],
     ) -> Tensor:
-        """All layers of one step, which writes its keys and values; [T, hidden_size], normed by the last norm.
+        """Run all layers of one step and write its keys and values. Returns [T, hidden_size] after the final norm.
 
         Args (tensors contiguous):
             residual: [T, hidden_size], the embeddings of 1 to `max_tokens` tokens; written.
             positions, slot_mapping: int64 [T].
             cos, sin: float32 [any, head_dim // 2].
             k_pools, v_pools: one per layer, [num_slots, num_kv_heads, head_dim].
-            plan: of this step, from the backend of this object.
+            plan: of this step, from the same backend.
             scale: factor of the scores.  windows: sliding window of each layer, None for none.
         """
 

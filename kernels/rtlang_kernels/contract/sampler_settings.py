@@ -1,4 +1,4 @@
-"""The options of a sampling pass as plain arrays, checked once and then trusted by every backend."""
+"""Sampling options as plain arrays, checked once for all backends."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-GREEDY_TEMPERATURE = np.float32(1e-5)  # below it the noise is lost in the rounding of x / temperature
+GREEDY_TEMPERATURE = np.float32(1e-5)  # below it, rounding of x / temperature swallows the noise
 MAX_INT32 = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerSettings:
-    """Per row of logits: how to draw. Arrays are contiguous and as long as there are rows.
+    """Sampling options per row of logits. Arrays are contiguous, with one entry per row.
 
     Attributes:
         temperature, top_p, min_p: float32.  top_k, choices, mask_rows: int32.  seeds: uint64.  steps: int64.
-        bitmask: int32 [num_masks, ceil(vocab_size / 32)], or None where no row is masked.
+        bitmask: int32 [num_masks, ceil(vocab_size / 32)], or None if no row is masked.
     """
 
     temperature: NDArray[np.float32]
@@ -45,7 +45,11 @@ def checked_settings(
     bitmask: Any,
     mask_rows: Any,
 ) -> SamplerSettings:
-    """The settings of `ops.sample` as arrays; raises ValueError naming the argument that is wrong."""
+    """Convert the arguments of `ops.sample` to arrays.
+
+    Raises:
+        ValueError: an argument has a wrong shape; names it.
+    """
     if bitmask is None or mask_rows is None:
         masks, rows = None, np.full(num_rows, -1, dtype=np.int32)
     else:
@@ -64,20 +68,26 @@ def checked_settings(
     for name in ("temperature", "top_k", "top_p", "min_p", "seeds", "choices", "steps"):
         shape = getattr(settings, name).shape
         if shape != (num_rows,):
-            raise ValueError(f"{name} has shape {shape}, [{num_rows}] is allowed")
+            raise ValueError(f"{name} has shape {list(shape)}: [{num_rows}] is allowed")
     return settings
 
 
 def checked_bitmask(
     num_rows: int, vocab_size: int, bitmask: Any, mask_rows: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """A packed mask table and the row of it that each row of logits uses; raises ValueError."""
+    """Convert a packed mask table, and the row of it that each row of logits uses, to int32 arrays.
+
+    Raises:
+        ValueError: a shape or a row number is wrong; names the argument.
+    """
     masks = np.ascontiguousarray(bitmask, dtype=np.int32)
     rows = np.ascontiguousarray(mask_rows, dtype=np.int32)
     if masks.ndim != 2 or masks.shape[1] * 32 < vocab_size:
-        raise ValueError(f"bitmask has shape {masks.shape}, [num_masks, {(vocab_size + 31) // 32}] is allowed")
+        raise ValueError(f"bitmask has shape {list(masks.shape)}: [num_masks, {(vocab_size + 31) // 32}] is allowed")
     if rows.shape != (num_rows,):
-        raise ValueError(f"mask_rows has shape {rows.shape}, [{num_rows}] is allowed")
+        raise ValueError(f"mask_rows has shape {list(rows.shape)}: [{num_rows}] is allowed")
     if num_rows and int(rows.max()) >= len(masks):
-        raise ValueError(f"mask_rows names row {int(rows.max())}, the bitmask has {len(masks)}")
+        raise ValueError(
+            f"mask_rows = {int(rows.max())}: row numbers of the bitmask, which has {len(masks)} rows, are allowed"
+        )
     return masks, rows

@@ -1,10 +1,10 @@
-"""The compiled half of CPU attention: private keys and the merge of everything, one pass over the tokens.
+"""Compiled pass of CPU attention: private keys, and the merge of all partial results, in one pass over the tokens.
 
-For each token the kernel folds in the partial results that dense calls made for it (their output and log-sum-exp), then attends
-to the token's own segments of positions straight from the pages, 64 keys at a time with an online softmax, and writes the final
-output and log-sum-exp. Head counts and sizes are compile-time constants of `attend_kernel`; the inner steps are in `vector`.
+For each token the kernel merges the partial results of its dense calls (output and log-sum-exp), then attends to the token's own segments
+of positions directly in the pages, 64 keys at a time with an online softmax, and writes the final output and log-sum-exp. Head counts and
+sizes are compile-time constants of `attend_kernel`; the inner steps are in `codegen.attention_vectors`.
 
-Scores are kept in base 2. A chunk is short enough for its K and V to stay in the first-level cache while all heads read them.
+Scores are in base 2. A chunk is short enough for its K and V to stay in the first-level cache while all heads read them.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
 from rtlang_kernels.cpu.codegen.vector_builder import Lanes
 from rtlang_kernels.host.numba_jit import kernel
 
-int64: Any = np.int64  # in compiled code, where a scalar has just one type
+int64: Any = np.int64  # compiled code needs one type per scalar
 CHUNK = 64
 NEGATIVE_INFINITY = np.float32(-np.inf)
 LOG2_E, LN_2 = np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
-# Columns of the int64 table of dense calls: addresses, first token, strides in bytes of output and log-sum-exp.
+# Fields of the int64 table of dense calls: addresses, first token, strides in bytes of output and log-sum-exp.
 OUT, LSE, FIRST_TOKEN, OUT_TOKEN, OUT_KV, OUT_GROUP, LSE_TOKEN, LSE_KV, LSE_GROUP = range(9)
-CALL_COLUMNS = 9
+CALL_FIELDS = 9
 # Entries of the int64 vector `layout`: addresses of one layer's tensors, then strides in bytes from token to token or slot to slot.
 Q, K, V, RESULT, RESULT_LSE, Q_STRIDE, K_STRIDE, V_STRIDE, RESULT_STRIDE = range(9)
-LAYOUT_PLACES = 9
+LAYOUT_FIELDS = 9
 
 
 def scratch_floats(num_q_heads: int, head_dim: int, v_head_dim: int) -> int:
-    """float32 elements of working memory that one call of the kernel needs."""
+    """Number of float32 elements of working memory for one call of the kernel."""
     return num_q_heads * (head_dim + v_head_dim + 2 + CHUNK)
 
 
 def _tile(group: int, limit: int) -> int:
-    """The most heads of a group, at most `limit`, that divide it."""
+    """The largest divisor of `group` that is at most `limit`, at least 1."""
     return max(heads for heads in range(1, group + 1) if group % heads == 0 and (heads == 1 or heads <= limit))
 
 
 @cache
 def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_head_dim: int) -> Callable[..., None]:
-    """The kernel for one element type (is_bf16 0 or 1) and head geometry.
+    """Compile the kernel for one element type (is_bf16 0 or 1) and head geometry.
 
     Args of the kernel:
         layout: see above.  scale, soft_cap (0 for none): float32.  sinks: float32 [num_q_heads] or empty.
         page_table, page_size: as in the plan.  token_row: int32 [num_tokens].
         segment_start: int32 [num_tokens + 1], rows of `segments` int32 [n, 2]: ranges of positions.
-        partial_start: int32 [num_tokens + 1], entries of `partial_call` int32: rows of `calls` int64 [n, CALL_COLUMNS].
-        first, last: the tokens to do.  scratch: float32 [scratch_floats(...)].  slots: int64 [2, CHUNK].
+        partial_start: int32 [num_tokens + 1], entries of `partial_call` int32: rows of `calls` int64 [n, CALL_FIELDS].
+        first, last: range of tokens.  scratch: float32 [scratch_floats(...)].  slots: int64 [2, CHUNK].
     """
     digest = source_digest()
     num_q_heads = num_kv_heads * group
@@ -81,7 +81,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
         scratch: Any,
         slots: Any,
     ) -> None:
-        if digest < 0:  # never; ties the disk cache to the sources
+        if digest < 0:  # never true; ties the disk cache to the sources
             return
         query = int64(scratch.ctypes.data)
         state = query + 4 * num_q_heads * head_dim  # sums of 2**(score - peak) * value
@@ -119,7 +119,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                 ahead = position
                 while position < stop:
                     count = min(CHUNK, stop - position)
-                    while ahead < min(position + 2 * CHUNK, stop):  # memory works on the next chunk meanwhile
+                    while ahead < min(position + 2 * CHUNK, stop):  # prefetch the next chunk
                         slot = int64(page_table[row, ahead // page_size]) * page_size + ahead % page_size
                         for byte in range(0, num_kv_heads * head_dim * item, 64):
                             attention_vectors.prefetch(layout[K] + slot * layout[K_STRIDE] + byte)
@@ -136,7 +136,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                             slot += 1
                             i += 1
                     padded = (count + 15) // 16 * 16
-                    for i in range(count, padded):  # read like a key and given no weight
+                    for i in range(count, padded):  # padding: read like a key, with weight 0
                         slots[0, i] = slots[0, count - 1]
                         slots[1, i] = slots[1, count - 1]
                     for kv in range(num_kv_heads):

@@ -1,4 +1,4 @@
-"""The small layer operations in one pass each: a call costs about what one torch operator does. Contracts are in `ops.py`."""
+"""CPU layer operations, one compiled pass each: a call costs about as much as one torch operator. Contracts are in `ops.py`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rtlang_kernels.reference import layer_ops as reference
 
 ONE, ZERO = np.float32(1.0), np.float32(0.0)
 
-# Places in the int64 layout of a rotation: addresses, strides in bytes from token to token or slot to slot, and whether heads are normed.
+# Fields of the int64 layout of a rotation: addresses, strides in bytes between tokens or slots, and whether heads are normed.
 Q, Q_STRIDE, K, K_STRIDE, V, V_STRIDE, K_POOL, K_POOL_STRIDE, V_POOL, V_POOL_STRIDE, HAS_Q_NORM, HAS_K_NORM = range(12)
-ROTATION_PLACES = 12
+ROTATION_FIELDS = 12
 
 
 @cache
 def rope_kernel(
     is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int
 ) -> Callable[..., None]:
-    """The kernel for one element type (is_bf16 0 or 1) and geometry.
+    """Compile the rotation for one element type (is_bf16 0 or 1) and geometry.
 
     Args of the kernel:
         layout: see above.  positions, slots: int64 [num_tokens].  eps: float32.
-        cos, sin: addresses of float32 [any, half].  weights: address of what `head_weights` returns.
+        cos, sin: addresses of float32 [any, half].  weights: address of the result of `head_weights`.
     """
     digest = source_digest()
     item = 2 if is_bf16 else 4
@@ -38,7 +38,7 @@ def rope_kernel(
 
     @kernel()
     def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, eps: Any) -> None:
-        if digest < 0:  # never; ties the disk cache to the sources
+        if digest < 0:  # never true; ties the disk cache to the sources
             return
         for token in range(len(positions)):
             angle = 4 * positions[token] * half
@@ -135,19 +135,19 @@ def rope_append(
 
 
 def line_block(size: int) -> int:
-    """Elements per vector step of a long line."""
+    """Number of elements per vector step of a long line."""
     return next(block for block in (64, 32, 16, 8, 4, 2, 1) if size % block == 0)
 
 
 @cache
 def norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
-    """The kernel for one element type and `line_block`; x, residual (0 for none), weight and out of it are addresses."""
+    """Compile the RMS norm for one element type and `line_block`. Its x, residual (0 for none), weight and out are addresses."""
     digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
     @kernel()
     def norm(x: Any, residual: Any, weight: Any, out: Any, num_tokens: Any, size: Any, eps: Any) -> None:
-        if digest < 0:  # never; ties the disk cache to the sources
+        if digest < 0:  # never true; ties the disk cache to the sources
             return
         num_blocks = size // block
         for token in range(num_tokens):
@@ -182,13 +182,13 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
 
 @cache
 def gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
-    """The kernel for one element type and `line_block` of half a row; source and out of it are addresses."""
+    """Compile the gated activation for one element type and `line_block` of half a row. Its source and out are addresses."""
     digest = source_digest()
     step = block * (2 if is_bf16 else 4)
 
     @kernel()
     def gate(source: Any, out: Any, num_tokens: Any, size: Any) -> None:
-        if digest < 0:  # never; ties the disk cache to the sources
+        if digest < 0:  # never true; ties the disk cache to the sources
             return
         num_blocks = size // block
         for token in range(num_tokens):

@@ -1,8 +1,8 @@
-"""Graphs of launches on a GPU, captured so that a capture which fails costs nothing but itself.
+"""Capture of CUDA graphs that leaves the process usable if a capture fails.
 
-Where a capture is broken off by something that a GPU does not capture, torch up to 2.12 leaves its own stream behind as the current
-one, and an allocator that takes the capture to go on for ever: from then on memory can no longer be given back, and every later
-capture of the process fails, since it begins with that (pytorch/pytorch#180395). `captured` puts both right.
+If a capture fails because of an operation that a GPU cannot capture, torch up to 2.12 leaves its own stream current and the allocator in
+capture mode: memory can no longer be released, and every later capture in the process fails, since it begins by releasing memory
+(pytorch/pytorch#180395). `captured` restores both.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 
 def captured(function: Callable[[], T], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, T]:
-    """Capture what `function` launches on the current GPU.
+    """Capture the launches of `function` on the current GPU.
 
-    Only calls of this thread become part of the graph; others may use the GPU meanwhile.
+    Only calls of this thread become part of the graph; other threads may use the GPU meanwhile.
 
     Args:
-        function: only launches, and has run before.
-        pool: memory of what it allocates, as `torch.cuda.graph_pool_handle` gives it; default: one of the graph's own. Graphs that
-            share one must not run at the same time.
+        function: launches kernels and does nothing else; must have run before.
+        pool: memory for its allocations, from `torch.cuda.graph_pool_handle`; default: a pool of the graph's own. Graphs that
+            share a pool must not run at the same time.
     Returns:
-        The graph, and what `function` returned, whose tensors each replay writes.
+        The graph, and the result of `function`, whose tensors each replay writes.
     Raises:
-        RuntimeError: the GPU does not capture it.
+        RuntimeError: the GPU cannot capture it.
     """
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
     memory = torch.cuda.graph_pool_handle() if pool is None else pool
@@ -46,7 +46,7 @@ def captured(function: Callable[[], T], pool: Any = None) -> tuple[torch.cuda.CU
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Collect no garbage: a graph or an event that is destroyed during a capture may break it."""
+    """Disable garbage collection: destroying a graph or an event during a capture may break the capture."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -57,8 +57,8 @@ def _no_collection() -> Iterator[None]:
 
 
 def _unwind(graph: torch.cuda.CUDAGraph, pool: Any) -> None:
-    """Tell the allocator that a capture is over, where torch has not."""
-    with suppress(RuntimeError):  # it has
+    """Tell the allocator that a failed capture has ended, if torch has not done so."""
+    with suppress(RuntimeError):  # torch has
         device = torch.cuda.current_device()
         torch._C._cuda_endAllocateToPool(device, pool)
         _broken().append(graph)
@@ -67,5 +67,5 @@ def _unwind(graph: torch.cuda.CUDAGraph, pool: Any) -> None:
 
 @cache
 def _broken() -> list[torch.cuda.CUDAGraph]:
-    """Graphs whose capture failed: the allocator of pinned memory goes on asking them, so they must not be destroyed."""
+    """Graphs whose capture failed. They are never destroyed: the allocator of pinned memory keeps querying them."""
     return []

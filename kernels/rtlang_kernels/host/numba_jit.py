@@ -1,10 +1,9 @@
-"""How functions of the host are compiled.
+"""Compilation of host functions with numba.
 
-`kernel` compiles with numba: without the interpreter lock while it runs, cached on disk where a cache directory can be written,
-in memory otherwise. Where there is no numba that runs here the function stays plain Python: planning for a GPU then works too, only slowly;
-the CPU's kernels do not.
+Compiled functions release the interpreter lock and are cached on disk if a cache directory is writable, otherwise in memory. Without a
+usable numba, functions stay plain Python: planning for a GPU still works, only slowly; the CPU backend does not.
 
-Floating point: with `is_exact` nothing is fused or reordered, as sampling needs; otherwise sums may be reordered and multiply-adds
+Floating point: with `is_exact`, nothing is fused or reordered, as sampling requires. Otherwise sums may be reordered and multiply-adds
 fused, but infinities and NaN keep their meaning.
 """
 
@@ -15,27 +14,27 @@ from typing import Any, TypeVar, cast
 
 try:
     import numba
-except ImportError:  # it is missing, or does not take this numpy
+except ImportError:  # not installed, or incompatible with this numpy
     numba = None
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-IS_COMPILED = numba is not None
+HAS_NUMBA = numba is not None
 RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def kernel(*, is_exact: bool = False, inline: bool = False) -> Callable[[Function], Function]:
-    """Decorator that compiles a function on its first call per signature."""
+    """Return a decorator that compiles a function on its first call per signature."""
     options: dict[str, Any] = {"nogil": True, "fastmath": False if is_exact else RELAXED, "error_model": "numpy"}
     if inline:
         options["inline"] = "always"
 
     def decorate(function: Function) -> Function:
-        if not IS_COMPILED:
+        if not HAS_NUMBA:
             return function
         try:
             compiled = numba.njit(cache=not inline, **options)(function)
-        except RuntimeError:  # numba found no directory that it may write its cache to
+        except RuntimeError:  # numba found no writable cache directory
             compiled = numba.njit(**options)(function)
         return cast(Function, compiled)
 

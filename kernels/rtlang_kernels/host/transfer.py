@@ -1,7 +1,7 @@
-"""Small arrays of a step to the device: all of them in one buffer, one asynchronous copy from pinned memory, no synchronisation.
+"""Transfer of a step's small arrays to the device: one buffer, one asynchronous copy from pinned memory, no synchronisation.
 
-Pinned memory comes from torch's allocator, which gives a buffer away again only when the copies out of it are done; so nobody has to wait
-before the next step is written.
+torch's allocator reuses a pinned buffer only after the copies out of it have finished, so no one has to wait before writing the next
+step.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-ALIGNMENT = 32  # int32 elements between the beginnings of arrays: kernels may assume aligned pointers
+ALIGNMENT = 32  # int32 elements; arrays start at multiples of it, so kernels may assume aligned pointers
 
 
-def packed_to(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list[Tensor]:
-    """Arrays of 4- or 8-byte types as tensors of the same types and shapes on `device`, views of one buffer.
+def copy_to_device(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list[Tensor]:
+    """Copy arrays of 4- or 8-byte types to `device` as tensors of the same types and shapes, views of one buffer.
 
     uint64 becomes int64 with the same bits.
     """
@@ -40,7 +40,7 @@ def packed_to(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list[Tens
 
 
 class FixedBuffer:
-    """Arrays that lie at the same place on the device in every step, as a captured graph needs them, and their image on the host.
+    """Arrays at fixed addresses on the device, as a captured graph needs them, and their host image.
 
     The host writes into `host`, in place; `upload` copies the image. Owned by one thread.
 
@@ -50,7 +50,7 @@ class FixedBuffer:
     """
 
     def __init__(self, device: torch.device, fields: Mapping[str, tuple[Any, tuple[int, ...]]]) -> None:
-        """Lay out `fields` (type of 4 or 8 bytes, and shape) in their order; everything starts as zeros."""
+        """Lay out `fields` (type of 4 or 8 bytes, and shape) in order; all arrays start as zeros."""
         self._device = device
         sizes = [prod(shape) * np.dtype(kind).itemsize // 4 for kind, shape in fields.values()]
         starts = _starts(sizes)
@@ -64,7 +64,7 @@ class FixedBuffer:
             self.there[name] = self._buffer[start : start + size].view(_torch_type(np.dtype(kind))).view(shape)
 
     def upload(self, num_last: int) -> None:
-        """Copy the image, of the last field only the first `num_last` 4-byte words, without waiting for the device."""
+        """Copy the image without waiting for the device; of the last field, only the first `num_last` 4-byte words."""
         end = self._start_of_last + num_last
         if self._device.type == "cuda":
             staged = torch.empty(end, dtype=torch.int32, pin_memory=True)
@@ -75,7 +75,7 @@ class FixedBuffer:
 
 
 def _starts(sizes: Sequence[int]) -> list[int]:
-    """Where arrays of so many words begin, each aligned; and the end."""
+    """Aligned start of each array of the given number of words, and the end."""
     starts: list[int] = np.cumsum([0] + [-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes]).tolist()
     return starts
 

@@ -1,9 +1,9 @@
-"""A step's attention cut into rectangles worth a dense call, and private segments for the rest.
+"""Tiling of a step's attention: rectangles of shared positions for dense calls, private segments for the rest.
 
-`nodes` finds every tree node (a range of rows sharing a range of positions) in one stack pass over the rows; `worth_a_call` keeps
-those for which one dense call is cheaper than letting every row read the keys itself; `assign` lists, for every token, the dense calls
-that hold part of its answer and the segments of positions that are left. Calls and segments tile what a token sees exactly once,
-whichever nodes are kept.
+`tree_rectangles` finds every node of the prefix tree (a range of rows that share a range of positions) in one stack pass over the rows.
+`is_tile_worthwhile` selects the rectangles for which one dense call is cheaper than letting every row read the keys itself.
+`assign_segments` lists, for every token, the dense calls that hold part of its result and the remaining segments of positions. Calls and
+segments tile the visible positions of a token exactly once, whichever rectangles are selected.
 
 Source: Abouelhoda et al. 2004 (intervals of a longest-common-prefix array in one stack pass).
 """
@@ -21,8 +21,8 @@ from rtlang_kernels.host.numba_jit import kernel
 # Columns of a table of rectangles, int32: rows [ROW, ROW_END) x positions [START, STOP); IS_CAUSAL 1 marks one row's own tokens.
 ROW, ROW_END, START, STOP, IS_CAUSAL = range(5)
 
-# A dense call costs about 40 us before its first key, and per score a third of what the private path needs: 1 against 5 ns at head size
-# 64 in bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It wants a few query lines to work on.
+# A dense call costs about 40 us before its first key, and per score a third of the private path: 1 against 5 ns at head size 64 in
+# bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It needs a few query lines to be efficient.
 MIN_CALL_WORK = 800_000  # query heads x tokens x keys x head size
 MIN_CALL_LINES = 6  # tokens x query heads per KV head
 
@@ -33,14 +33,14 @@ def _put(rectangle: Any, row: Any, row_end: Any, start: Any, stop: Any, is_causa
 
 
 @kernel()
-def _nodes(full_lens: Any, shared_lens: Any, seq_lens: Any, cu_seqlens_q: Any) -> Any:
-    """All rectangles of the tree: int32 [n, 5]. Leaves come with their row, inner nodes with all their rows."""
+def _tree_rectangles(full_lens: Any, shared_lens: Any, seq_lens: Any, cu_seqlens_q: Any) -> Any:
+    """All rectangles of the tree: int32 [n, 5]. Leaves with their row, inner nodes with all their rows."""
     num_rows = len(full_lens)
     table = np.empty((4 * num_rows + 4, 5), np.int32)
     depth = np.empty(num_rows + 1, np.int32)
     begin = np.empty(num_rows + 1, np.int32)
     size, count = 0, 0
-    below = np.int32(0)  # what row - 1 shares with the row before it
+    below = np.int32(0)  # tokens that row - 1 shares with the row before it
     for row in range(1, num_rows + 1):
         shared = np.int32(0)
         if row < num_rows:
@@ -67,14 +67,14 @@ def _nodes(full_lens: Any, shared_lens: Any, seq_lens: Any, cu_seqlens_q: Any) -
     return table[:count]
 
 
-def nodes(plan: AttentionPlan) -> NDArray[np.int32]:
-    """Rectangles that tile what the step's rows see: int32 [n, 5], ordered by START."""
-    table: NDArray[np.int32] = _nodes(plan.full_lens(), plan.shared_lens, plan.seq_lens, plan.cu_seqlens_q)
+def tree_rectangles(plan: AttentionPlan) -> NDArray[np.int32]:
+    """Rectangles that tile the positions visible to each row: int32 [n, 5], ordered by START."""
+    table: NDArray[np.int32] = _tree_rectangles(plan.full_lens(), plan.shared_lens, plan.seq_lens, plan.cu_seqlens_q)
     return table[np.argsort(table[:, START], kind="stable")]
 
 
-def worth_a_call(plan: AttentionPlan, table: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which rectangles are cheaper as one dense call: bool [n]."""
+def is_tile_worthwhile(plan: AttentionPlan, table: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether each rectangle is cheaper as one dense call: bool [n]."""
     tokens = (plan.cu_seqlens_q[table[:, ROW_END]] - plan.cu_seqlens_q[table[:, ROW]]).astype(np.int64)
     keys = (table[:, STOP] - table[:, START]).astype(np.int64)
     work = tokens * keys * (plan.num_q_heads * plan.head_dim) >> table[:, IS_CAUSAL]
@@ -86,7 +86,7 @@ def worth_a_call(plan: AttentionPlan, table: NDArray[np.int32]) -> NDArray[np.bo
 def first_visible(
     positions: NDArray[np.int32], sliding_window: int | None, chunk_size: int | None
 ) -> NDArray[np.int32]:
-    """The first position that each token sees: int32 [num_tokens]."""
+    """First visible position of each token: int32 [num_tokens]."""
     first = np.zeros_like(positions)
     if sliding_window is not None:
         first = np.maximum(first, positions - (sliding_window - 1))
@@ -95,8 +95,8 @@ def first_visible(
     return first.astype(np.int32)
 
 
-def clip(plan: AttentionPlan, table: NDArray[np.int32], first: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The rectangles without positions that some of their tokens do not see; causal ones stay whole or become empty."""
+def clip_to_visible(plan: AttentionPlan, table: NDArray[np.int32], first: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Remove positions that some tokens of a rectangle cannot see. Causal rectangles stay whole or become empty."""
     clipped = table.copy()
     for rectangle in clipped:
         low, high = plan.cu_seqlens_q[rectangle[ROW]], plan.cu_seqlens_q[rectangle[ROW_END]]
@@ -108,8 +108,8 @@ def clip(plan: AttentionPlan, table: NDArray[np.int32], first: NDArray[np.int32]
 
 
 @kernel()
-def assign(table: Any, cu_seqlens_q: Any, positions: Any, first: Any) -> Any:
-    """What each token has to do beside the dense calls for `table` (ordered by START).
+def assign_segments(table: Any, cu_seqlens_q: Any, positions: Any, first: Any) -> Any:
+    """Assign the work of each token: its share of the dense calls for `table` (ordered by START), and its private segments.
 
     Returns int32 arrays: token_row [T], segment_start [T + 1], segments [n, 2], partial_start [T + 1], partial_call [m], and the
     number of private keys before each token [T + 1] (int64).

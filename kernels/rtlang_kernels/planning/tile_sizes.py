@@ -1,9 +1,9 @@
-"""Tile sizes of attention, as a table: which shape of program serves a rectangle on which processor.
+"""Tile sizes of GPU attention, as a table by processor and rectangle class.
 
-There is no tuning at run time: a kernel is compiled for the entries below and nothing else, and every entry is compiled ahead of
-time by a test that fails on a register spill or on too much shared memory (`aot`). A program holds BLOCK_M query lines (tokens x
-heads of one KV head) and walks over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since
-lines beyond those that exist are computed in vain; wide ones re-read their keys once per tile.
+There is no tuning at run time: kernels are compiled for the entries below and nothing else, and a test compiles every entry ahead of
+time and fails on a register spill or on too much shared memory (`triton.aot`). A program holds BLOCK_M query lines (tokens x
+heads of one KV head) and iterates over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since
+lines beyond the existing ones are computed in vain; wide ones re-read their keys once per tile.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import cache
 import torch
 
 SM_80, SM_90, GFX942 = "sm_80", "sm_90", "gfx942"
-LINES = (16, 64, 128)  # most query lines of an item, by class of rectangle
-LARGEST_GROUP = LINES[-1]  # query heads of one KV head: all of a token's must fit one tile
+LINES = (16, 64, 128)  # largest number of query lines of an item, by rectangle class
+LARGEST_GROUP = LINES[-1]  # query heads per KV head: those of one token must fit one tile
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How one program is cut: query lines, keys at a time, warps, and the depth of the load pipeline."""
+    """Shape of one program: query lines, keys per iteration, warps, and depth of the load pipeline."""
 
     block_m: int
     block_n: int
@@ -29,8 +29,8 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What planning needs to know of a processor."""
+class GpuProperties:
+    """Properties of a processor that planning needs."""
 
     arch: str
     num_multiprocessors: int
@@ -38,35 +38,35 @@ class Machine:
 
 
 @cache
-def machine_of(device: torch.device) -> Machine:
-    """The processor behind a device; of a CPU (kernels interpreted) an imagined small one, so that small cases are split too."""
+def gpu_properties(device: torch.device) -> GpuProperties:
+    """Properties of a device. A CPU (interpreted kernels) counts as a small GPU, so that small cases are split too."""
     if device.type != "cuda":
-        return Machine(SM_90, 4, 1 << 20)
+        return GpuProperties(SM_90, 4, 1 << 20)
     properties = torch.cuda.get_device_properties(device)
     if torch.version.hip is not None:
         arch = GFX942
     else:
-        # From 12 on a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
+        # From 12 on, a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
         arch = SM_90 if 9 <= properties.major < 12 else SM_80
-    return Machine(arch, properties.multi_processor_count, properties.L2_cache_size)
+    return GpuProperties(arch, properties.multi_processor_count, properties.L2_cache_size)
 
 
 def power_of_two(size: int) -> int:
-    """Return the smallest power of two that is not below `size`, at least 1."""
+    """Round up to a power of two, at least 1."""
     return 1 << max(0, size - 1).bit_length()
 
 
 def split_dim(size: int) -> tuple[int, int]:
-    """A head dimension as one or two powers of two of at least 16, the second 0 where one is enough: 80 is 64 + 16, not 128."""
+    """A head dimension as one or two powers of two of at least 16, the second 0 if one is enough: 80 is 64 + 16, not 128."""
     low = max(16, 1 << size.bit_length() - 1)
     rest = max(0, size - low)
     return low, 0 if rest == 0 else max(16, 1 << (rest - 1).bit_length())
 
 
 def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int) -> Tile:
-    """The tile for rectangles of a class (an index of LINES). Bytes of one key with its value decide how many fit a stage.
+    """Tile for rectangles of a class (an index of LINES). The bytes of one key with its value limit the keys of a pipeline stage.
 
-    Where the registers do not hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
+    If the registers cannot hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
     """
     key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
     is_wide, is_widest = key_bytes > 512, key_bytes > 1024
@@ -83,5 +83,5 @@ def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, 
 
 
 def float32_precision(arch: str) -> str:
-    """How float32 operands are multiplied: by matrix units that take them, or as three products of their halves (relative error 1e-6)."""
+    """Precision mode of float32 products: native matrix units, or three TF32 products (relative error 1e-6)."""
     return "ieee" if arch == GFX942 else "tf32x3"

@@ -1,12 +1,12 @@
-"""A step's attention cut into items of work for a GPU: which program reads which keys for which query tokens.
+"""Work items of GPU attention: which program reads which keys for which query tokens.
 
-From the tree's rectangles (`cpu.cover.nodes`): a rectangle shared by several rows is kept where reading its keys once saves more bytes than
-writing its partial results costs, else each row below reads them itself (the cut rule). Rows are then cut into tiles of query
-lines, positions into pieces of about equal cost, so that all multiprocessors have work; an item is one tile x one piece. A token with a
-single item gets its result written directly; the parts of all others are merged in order of position, so results do not depend on
-timing.
+Input are the rectangles of the prefix tree (`shared_prefix_tiling.tree_rectangles`). A rectangle shared by several rows is retained if
+reading its keys once saves more bytes than writing its partial results costs; otherwise each row below reads the keys itself (the cut
+rule). Rows are then cut into tiles of query lines and positions into splits of about equal cost, so that all multiprocessors have work; an
+item is one tile x one split. The result of a token with a single item is written directly; partial results of all other tokens are merged
+in order of position, so results do not depend on timing.
 
-Must stay true: the items of a token, with the bounds of the token itself, tile what it sees exactly once, and in order of position.
+Invariant: the items of a token, within the token's own bounds, tile its visible positions exactly once and in order of position.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from numpy.typing import NDArray
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.planning.shared_prefix_tiling import IS_CAUSAL, ROW, ROW_END, START
-from rtlang_kernels.planning.tile_sizes import LARGEST_GROUP, LINES, Machine
+from rtlang_kernels.planning.tile_sizes import LARGEST_GROUP, LINES, GpuProperties
 
 Int32s = NDArray[np.int32]
 
-# Columns of an item: keys at positions [P0, P1) of table row ROW, read for NUM_TOKENS tokens from TOKEN on. Every token of
+# Fields of an item: keys at positions [P0, P1) of table row ROW, read for NUM_TOKENS tokens from TOKEN on. Every token of
 # the item sees all of [FULL_LO, FULL_HI). PARTIAL is the first row of the partial results, one per token, or -1: written directly.
 ITEM_ROW, P0, P1, TOKEN, NUM_TOKENS, PARTIAL, FULL_LO, FULL_HI = range(8)
-ITEM_COLUMNS = 8
+ITEM_FIELDS = 8
 
-# What kernels read beside the items: where each class begins (len(LINES) + 1 entries), tokens to merge, width of the page table.
+# Header that kernels read: start of each class (len(LINES) + 1 entries), tokens to merge, width of the page table.
 NUM_MERGED, TABLE_WIDTH = len(LINES) + 1, len(LINES) + 2
 HEADER_WORDS = 8
 
-MIN_SHARED = 32  # keys: a shared rectangle below this never pays for its partial results
-MIN_PIECE = 256  # keys: shorter pieces cost more in merging than they gain in balance
-PIECE_STEP = 64  # pieces begin at multiples of this within their rectangle
+MIN_SHARED = 32  # keys: a smaller shared rectangle never saves the cost of its partial results
+MIN_SPLIT = 256  # keys: shorter splits cost more in merging than better balance gains
+SPLIT_STEP = 64  # splits start at multiples of this within their rectangle
 PROGRAMS_PER_MULTIPROCESSOR = 2
-L2_SPEEDUP = 2  # reading again from L2 costs so much less than from memory
+L2_SPEEDUP = 2  # reads from L2 relative to reads from memory
 PARTIAL_BYTES = 4
-CLASS_COST = (4, 5, 8)  # of reading one key with a tile of each class, relative
+CLASS_COST = (4, 5, 8)  # relative cost of reading one key with a tile of each class
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class Schedule:
 
     Attributes:
         items: int32 [num_items, 8], by class of tile, costly ones first within a class.
-        class_start: int32 [len(LINES) + 1], where each class begins.
-        num_partials: rows of partial results.
+        class_start: int32 [len(LINES) + 1], start of each class.
+        num_partials: number of rows of partial results.
         merge_tokens: int32 [m], tokens whose result is merged.
-        merge_start: int32 [m + 1], where the partial rows of each begin in `merge_rows`.
+        merge_start: int32 [m + 1], start of each token's partial rows in `merge_rows`.
         merge_rows: int32 [n], in order of position.
     """
 
@@ -71,7 +71,7 @@ class Schedule:
 
     @property
     def class_sizes(self) -> tuple[int, ...]:
-        """Items of each class."""
+        """Number of items of each class."""
         return tuple(np.diff(self.class_start).tolist())
 
 
@@ -79,28 +79,28 @@ def schedule(
     plan: AttentionPlan,
     table: Int32s,
     first: Int32s,
-    machine: Machine,
+    gpu: GpuProperties,
     *,
     min_shared: int = MIN_SHARED,
-    min_piece: int = MIN_PIECE,
-    reluctance: float = 1.0,
+    min_split: int = MIN_SPLIT,
+    min_saving_ratio: float = 1.0,
 ) -> Schedule:
-    """Cut a step into items.
+    """Cut a step into work items.
 
     Args:
-        table: its rectangles, from `cpu.cover.nodes`.
-        first: int32 [num_tokens], the first position that each token sees, from `cpu.cover.first_visible`.
-        min_shared: fewest keys of a shared rectangle that is kept.
-        min_piece: fewest keys of a piece that is split off.
-        reluctance: factor on what sharing must save to be kept: 0 keeps every rectangle of `min_shared` keys, infinity none.
+        table: rectangles of the step, from `tree_rectangles`.
+        first: int32 [num_tokens], first visible position of each token, from `first_visible`.
+        min_shared: fewest keys of a shared rectangle that is retained.
+        min_split: fewest keys of a split.
+        min_saving_ratio: bytes that sharing must save, relative to its cost: 0 retains every rectangle of `min_shared` keys, infinity none.
     Raises:
         ValueError: more query heads per KV head than a tile has lines.
     """
     group = plan.num_q_heads // plan.num_kv_heads
     if group > LARGEST_GROUP:
-        raise ValueError(f"{group} query heads per KV head, at most {LARGEST_GROUP} are supported")
+        raise ValueError(f"num_q_heads / num_kv_heads = {group}: at most {LARGEST_GROUP} is allowed")
     shared = table[(table[:, IS_CAUSAL] == 0) & (table[:, ROW_END] - table[:, ROW] > 1)]
-    order = np.lexsort((shared[:, ROW], shared[:, START]))  # what encloses a rectangle comes before it
+    order = np.lexsort((shared[:, ROW], shared[:, START]))  # enclosing rectangles come first
     item_bytes = plan.dtype.itemsize
     tiles = _tiles(
         shared[order],
@@ -110,17 +110,17 @@ def schedule(
         np.int64(group),
         np.array(LINES, np.int32),
         np.int64(min_shared),
-        np.float64(reluctance * group * PARTIAL_BYTES / item_bytes),
+        np.float64(min_saving_ratio * group * PARTIAL_BYTES / item_bytes),
         np.int64(2 * plan.num_kv_heads * plan.head_dim * item_bytes),
-        np.int64(machine.l2_bytes // 3),
+        np.int64(gpu.l2_bytes // 3),
     )
-    wanted = max(1, PROGRAMS_PER_MULTIPROCESSOR * machine.num_multiprocessors // plan.num_kv_heads)
+    num_wanted = max(1, PROGRAMS_PER_MULTIPROCESSOR * gpu.num_multiprocessors // plan.num_kv_heads)
     lines_class = np.searchsorted(LINES, tiles[:, 4] * group)
     items, classes, num_partials, merge_tokens, merge_start, merge_rows = _items(
-        tiles, lines_class, np.array(CLASS_COST), np.int64(plan.num_tokens), np.int64(wanted), np.int64(min_piece)
+        tiles, lines_class, np.array(CLASS_COST), np.int64(plan.num_tokens), np.int64(num_wanted), np.int64(min_split)
     )
     costs = items[:, P1] - items[:, P0]
-    order = np.lexsort((-costs, classes))  # stable: tiles of one piece stay neighbours and read their keys from L2
+    order = np.lexsort((-costs, classes))  # stable: tiles of one split stay neighbours and read their keys from L2
     class_start = np.searchsorted(classes[order], np.arange(len(LINES) + 1)).astype(np.int32)
     return Schedule(items[order], class_start, int(num_partials), merge_tokens, merge_start, merge_rows)
 
@@ -138,7 +138,7 @@ def _tiles(
     key_bytes: Any,
     l2_share: Any,
 ) -> Any:
-    """Tiles before splitting: int32 [n, 7] (row, p0, p1, token, tokens, full_lo, full_hi); what is shared comes first, parents first."""
+    """Tiles before splitting: int32 [n, 7] (row, p0, p1, token, tokens, full_lo, full_hi); shared ones first, parents first."""
     num_rows = len(cu_seqlens_q) - 1
     limit = cu_seqlens_q[num_rows]
     for index in range(len(shared)):
@@ -153,7 +153,7 @@ def _tiles(
         stop = shared[index, 3] if is_shared else np.int32(0)
         begin, low, high = covered[row], np.int64(cu_seqlens_q[row]), np.int64(cu_seqlens_q[row_end])
         width = np.int64(1)
-        for lines in class_lines:  # as wide as needed, or as there is
+        for lines in class_lines:  # as wide as needed, at most the widest
             if width * group < lines and width < high - low:
                 width = max(np.int64(1), np.int64(lines) // group)
         if is_shared:
@@ -185,26 +185,26 @@ def _tiles(
 
 
 @kernel()
-def _items(tiles: Any, lines_class: Any, class_cost: Any, num_tokens: Any, wanted: Any, min_piece: Any) -> Any:
-    """Split tiles into pieces of positions. Returns the arrays of `Schedule`, items not yet in order, and the class of each item."""
+def _items(tiles: Any, lines_class: Any, class_cost: Any, num_tokens: Any, num_wanted: Any, min_split: Any) -> Any:
+    """Split tiles along positions. Returns the arrays of `Schedule` with unordered items, and the class of each item."""
     total = 0
     for index in range(len(tiles)):
         total += (tiles[index, 2] - tiles[index, 1]) * class_cost[lines_class[index]]
-    pieces = np.empty(len(tiles), np.int64)
+    splits = np.empty(len(tiles), np.int64)
     parts_of = np.zeros(num_tokens + 1, np.int64)
     num_items = 0
     for index in range(len(tiles)):
         length = np.int64(tiles[index, 2] - tiles[index, 1])
-        share = length * class_cost[lines_class[index]] * wanted / total
-        count = max(np.int64(1), min(np.int64(share + 0.5), length // min_piece))
-        size = ((length + count - 1) // count + PIECE_STEP - 1) // PIECE_STEP * PIECE_STEP
-        pieces[index] = (length + size - 1) // size
-        num_items += pieces[index]
+        share = length * class_cost[lines_class[index]] * num_wanted / total
+        count = max(np.int64(1), min(np.int64(share + 0.5), length // min_split))
+        size = ((length + count - 1) // count + SPLIT_STEP - 1) // SPLIT_STEP * SPLIT_STEP
+        splits[index] = (length + size - 1) // size
+        num_items += splits[index]
         for token in range(tiles[index, 3], tiles[index, 3] + tiles[index, 4]):
-            parts_of[token] += pieces[index]
-    items = np.empty((num_items, ITEM_COLUMNS), np.int32)
+            parts_of[token] += splits[index]
+    items = np.empty((num_items, ITEM_FIELDS), np.int32)
     classes = np.empty(num_items, np.int64)
-    rows_of = np.zeros(num_tokens + 1, np.int64)  # partial rows of each token, then where they begin
+    rows_of = np.zeros(num_tokens + 1, np.int64)  # partial rows of each token, then their start
     count, num_partials = 0, 0
     for index in range(len(tiles)):
         row, p0, p1, token, num, full_lo, full_hi = tiles[index]
@@ -212,9 +212,9 @@ def _items(tiles: Any, lines_class: Any, class_cost: Any, num_tokens: Any, wante
         for other in range(token, token + num):
             is_direct = is_direct and parts_of[other] == 1
         length = np.int64(p1 - p0)
-        size = ((length + pieces[index] - 1) // pieces[index] + PIECE_STEP - 1) // PIECE_STEP * PIECE_STEP
-        for piece in range(pieces[index]):
-            low, high = p0 + piece * size, min(p0 + (piece + 1) * size, np.int64(p1))
+        size = ((length + splits[index] - 1) // splits[index] + SPLIT_STEP - 1) // SPLIT_STEP * SPLIT_STEP
+        for split in range(splits[index]):
+            low, high = p0 + split * size, min(p0 + (split + 1) * size, np.int64(p1))
             item = items[count]
             item[ITEM_ROW], item[P0], item[P1], item[TOKEN], item[NUM_TOKENS] = row, low, high, token, num
             item[FULL_LO], item[FULL_HI] = min(max(full_lo, low), high), max(min(full_hi, high), low)

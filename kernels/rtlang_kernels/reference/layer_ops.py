@@ -1,4 +1,4 @@
-"""The small layer operations as they are defined, in float32. The contracts are in `ops.py`."""
+"""Reference layer operations, in float32. Contracts are in `ops.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of automata passes on kernels that are right, and sees each kind of mistake."""
+"""The automaton check passes on correct kernels and detects each kind of mistake."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore
 from rtlang_kernels_bench import automaton_checks
@@ -17,11 +17,11 @@ from tests.support.gpu import DEVICE
 NUM_TOKENS = 90
 
 
-def test_masks_and_steps_are_those_of_the_languages() -> None:
+def test_masks_and_transitions_match_the_languages() -> None:
     assert automaton_checks.check(NUM_TOKENS, DEVICE) == 0
 
 
-def test_the_languages_are_what_they_say() -> None:
+def test_the_languages_accept_the_documented_texts() -> None:
     assert automaton_checks.number_after("4", "9") == "49"
     assert automaton_checks.number_after("", "0") == "0"
     assert automaton_checks.number_after("0", "7") is None
@@ -61,7 +61,7 @@ PUT, BUILD = AutomatonStore.put, AutomatonStore.build_masks
         ("build_masks", one_bit_off, "row 4 at step 0: 1 of"),
     ],
 )
-def test_what_is_wrong_is_seen(
+def test_wrong_results_are_detected(
     name: str, wrong: Callable[..., None], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AutomatonStore, name, wrong)
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_seen(
         automaton_checks.check(NUM_TOKENS, DEVICE)
 
 
-def test_tables_allow_what_the_languages_do() -> None:
+def test_tables_allow_exactly_the_languages() -> None:
     """No dead ends: every number that has begun has an end."""
     trans = automaton_checks.numbers().trans
     reached = np.unique(trans[trans >= 0])

@@ -1,4 +1,4 @@
-"""What FlashInfer would be asked, on a stand-in that computes what its arguments say: the same pages, levels and lengths as ours."""
+"""The baselines compute the same attention; FlashInfer is replaced by a stand-in that computes what its arguments describe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Level = tuple[
 
 
 class Wrapper:
-    """Attention over paged KV as FlashInfer's wrappers describe it: nodes of rows, whose keys lie in pages."""
+    """Attention over paged KV as FlashInfer's wrappers define it: nodes of rows, whose keys lie in pages."""
 
     made: ClassVar[list[str]] = []
 
@@ -74,35 +74,35 @@ def peers(shape: str) -> dict[str, float]:
         return baselines.flashinfer(case, pretended, tolerance=1e-5)
 
 
-def test_pages_and_levels_are_those_of_the_case(library: None) -> None:
+def test_flashinfer_gets_the_pages_and_levels_of_the_case(library: None) -> None:
     assert peers("1,2,4_32,16,21") == {"flashinfer": 10.0, "flashinfer cascade": 10.0}
     assert set(Wrapper.made) == {"BatchDecodeWithPagedKVCacheWrapper", "MultiLevelCascadeAttentionWrapper"}
     assert peers("3_20") == {"flashinfer": 10.0}
 
 
-def test_a_peer_that_is_wrong_is_not_timed(library: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_baseline_is_not_timed(library: None, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Wrapper.run
     monkeypatch.setattr(Wrapper, "run", lambda self, q, kv: run(self, q, kv) * 1.1)
     assert peers("1,2_16,5") == {}
 
 
-def test_plain_sampling_draws_from_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_sampling_follows_the_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = torch.tensor([0.5, 0.3, 0.2])
     logits = (weights.log() * 0.8).expand(20_000, 3).contiguous()
     torch.manual_seed(0)
-    drawn: list[torch.Tensor] = []
+    sampled: list[torch.Tensor] = []
 
     def measure(functions: Sequence[Callable[[], Any]]) -> tuple[float, float]:
-        drawn.extend(function() for function in functions)
+        sampled.extend(function() for function in functions)
         return 5.0, 0.0
 
     assert baselines.plain_sampling([logits], 0.8, measure) == {"softmax+multinomial": 5.0}
-    shares = torch.bincount(drawn[0], minlength=3) / 20_000
+    shares = torch.bincount(sampled[0], minlength=3) / 20_000
     assert torch.allclose(shares, weights, atol=0.02)
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
-def test_flex_attention_is_asked_for_the_same_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flex_attention_computes_the_same_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **options: function)
     case = device_cases.attention_case(
         device_cases.tree("1,2,4_32,16,21"), (4, 2, 16), torch.float32, torch.device("cpu"), l2_bytes=1
@@ -127,7 +127,7 @@ def test_a_definition_is_compiled_and_runs_on_each_set(monkeypatch: pytest.Monke
     assert asked == [seen.append]
 
 
-def test_a_peer_that_raises_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_baseline_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     def out_of_memory(functions: object) -> tuple[float, float]:
         raise torch.OutOfMemoryError("61 GiB")
 
@@ -138,6 +138,6 @@ def test_a_peer_that_raises_is_not_there(caplog: pytest.LogCaptureFixture) -> No
     assert "gather+SDPA is not measured: 61 GiB" in caplog.text
 
 
-def test_without_the_library_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flashinfer_is_left_out_if_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "find_spec", lambda name: None)
     assert peers("1,2_16,5") == {}

@@ -1,4 +1,4 @@
-"""Checks in a process of their own, with processes that hang, end and cannot use the GPU in place of the real one."""
+"""Checks in a separate process; scripts that hang, exit or cannot use the GPU stand in for the real one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from queue import Empty
 import pytest
 import torch
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels_bench import check_process, device_checks
 from rtlang_kernels_bench.output import Output
@@ -38,7 +38,7 @@ def four_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(script: str, *, is_late: int = 99) -> tuple[list[str], int]:
-    """What the output has after a run with a process of this code; it is late after so many starts."""
+    """Output of a run with a process of this code; it is late after `starts` starts."""
     starts: list[int] = []
 
     def late() -> bool:
@@ -46,19 +46,19 @@ def said(script: str, *, is_late: int = 99) -> tuple[list[str], int]:
         return len(starts) > is_late
 
     lines: list[str] = []
-    with Output(say=lines.append) as output:
+    with Output(echo=lines.append) as output:
         command = (sys.executable, "-c", BEGIN + script)
         check_process.run(output, CPU, late, command=command, longest_s=60.0)
     return lines, output.num_failed
 
 
-def test_every_check_is_told_and_other_words_are_not() -> None:
+def test_checks_are_reported_and_foreign_output_is_ignored() -> None:
     script = "sys.stdout.buffer.write(b'hello \\xff\\n')\ntell(is_ready=True)\nprint('[1]')\n"
     script += "for name in 'abcd'[first:]: tell(name=name, error=0.25)"
     assert said(script) == ([f"check {name}: error 2.5e-01" for name in NAMES], 0)
 
 
-def test_a_check_that_ends_the_process_costs_itself_only() -> None:
+def test_a_check_that_ends_the_process_fails_only_itself() -> None:
     script = "tell(is_ready=True)\nfor name in 'abcd'[first:]:\n"
     script += "    if name == 'b': sys.exit(139)\n    tell(name=name, error=0)"
     lines, num_failed = said(script)
@@ -71,7 +71,7 @@ def test_a_check_that_ends_the_process_costs_itself_only() -> None:
     assert num_failed == 1
 
 
-def test_a_device_that_is_lost_is_there_again_in_the_next_process() -> None:
+def test_a_lost_device_is_available_again_in_the_next_process() -> None:
     script = "tell(is_ready=True)\nfor name in 'abcd'[first:]:\n"
     script += "    if name == 'c':\n        tell(name=name, failed='RuntimeError: an illegal memory access')\n        sys.exit(4)\n"
     script += "    tell(name=name, error=0)"
@@ -96,7 +96,7 @@ class Silent:
         return self.lines.pop(0)
 
 
-def test_a_check_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_check_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     ready = {"is_ready": True}
     silent = [Silent(ready, {"name": "a", "error": 0}), Silent(ready), Silent()]
     alive: list[str] = []
@@ -115,7 +115,7 @@ def test_a_check_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert num_failed == 3
 
 
-def test_a_process_does_not_outlive_its_lines() -> None:
+def test_a_process_does_not_outlive_its_context() -> None:
     script = "import time; print('begun', flush=True); time.sleep(1000)"
     with check_process._lines((sys.executable, "-c", script)) as (process, found):
         assert found.get() == "begun\n"
@@ -123,7 +123,7 @@ def test_a_process_does_not_outlive_its_lines() -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-def test_a_process_that_says_no_more_and_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_process, "ENDING_S", 0.1)
     script = "import os\ntell(is_ready=True)\nfor name in 'abcd'[first:]:\n"
     script += "    if name == 'b':\n        os.close(1)\n        time.sleep(1000)\n"
@@ -137,7 +137,7 @@ def test_a_process_that_says_no_more_and_does_not_end_is_ended(monkeypatch: pyte
     assert num_failed == 1
 
 
-def test_a_process_whose_output_others_hold_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_whose_output_is_held_open_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_process, "ENDING_S", 0.1)
     script = "import subprocess, sys, time\n"
     script += "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)'])\n"
@@ -153,7 +153,7 @@ def test_a_process_whose_output_others_hold_is_not_waited_for(monkeypatch: pytes
     assert process.stdout.closed
 
 
-def test_where_no_other_process_can_use_the_gpu_this_one_does() -> None:
+def test_the_checks_run_here_if_no_other_process_can_use_the_gpu() -> None:
     lines, num_failed = said("sys.exit(1)")
     assert lines == [
         "no other process can use the GPU (its process ended with status 1): this one checks its kernels",
@@ -162,7 +162,7 @@ def test_where_no_other_process_can_use_the_gpu_this_one_does() -> None:
     assert num_failed == 0
 
 
-def test_no_process_is_started_late() -> None:
+def test_no_process_starts_after_the_budget() -> None:
     lines, _ = said("tell(is_ready=True)\ntell(name='abcd'[first], error=0)\nsys.exit(4)", is_late=2)
     assert lines == [
         "check a: error 0.0e+00",
@@ -171,7 +171,7 @@ def test_no_process_is_started_late() -> None:
     ]
 
 
-def test_the_process_goes_on_after_a_failed_check_and_ends_with_the_device(
+def test_the_process_continues_after_a_failed_check_and_ends_with_the_device(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def wrong(device: torch.device) -> float:

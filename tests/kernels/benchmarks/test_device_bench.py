@@ -1,4 +1,4 @@
-"""The benchmark of the GPU's kernels, on small shapes in the interpreter: all of it but the clock."""
+"""The GPU benchmark on small shapes in the interpreter, without its clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
 from rtlang_kernels.triton.sampling import sampler
@@ -23,7 +23,7 @@ def triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTLANG_KERNELS", "triton")
 
 
-def test_a_tree_shape_shares_what_its_levels_say() -> None:
+def test_a_tree_shape_shares_the_tokens_of_its_levels() -> None:
     shape = device_cases.tree("1,2,4_32,16,5")
     case = device_cases.attention_case(shape, HEADS, torch.float32, DEVICE, 1)
     assert case.plan_args["shared_lens"].tolist() == [0, 48, 32, 48]
@@ -35,7 +35,7 @@ def test_a_tree_shape_shares_what_its_levels_say() -> None:
     assert str(shape) == "1,2,4_32,16,5"
 
 
-def test_lines_are_checked_measured_and_summed_up() -> None:
+def test_lines_are_checked_measured_and_summarised() -> None:
     shapes = [TreeShape((2,), (40,)), device_cases.tree("1,3_32,8"), TreeShape((1, 2), (16, 8), 8)]
     lines = list(device_bench.attention_lines(shapes, HEADS, torch.float32, DEVICE, CEILINGS, pretended))
     for case in device_bench.sampling_cases([(2, 100)]):
@@ -47,7 +47,7 @@ def test_lines_are_checked_measured_and_summed_up() -> None:
     assert all(line.ours_us == 10 and line.floor_us > 0 and line.error < 1e-5 for line in lines)
     text = table.summary(lines)
     assert any(entry.startswith("trees: unshared/ours 1.00, 0 of 1 lost") for entry in text)
-    assert all("floor" in table.formatted(line) for line in lines)
+    assert all("floor" in table.format_line(line) for line in lines)
 
 
 def test_the_floor_is_the_larger_of_bytes_and_operations() -> None:
@@ -64,8 +64,8 @@ def test_a_wrong_result_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [TreeShape((2,), (8,))]
     with pytest.raises(ArithmeticError, match="attention"):
         list(device_bench.attention_lines(shapes, HEADS, torch.float32, DEVICE, CEILINGS, calls.append))  # type: ignore[arg-type]
-    draw, first = sampler.draw, next(device_bench.sampling_cases([(1, 40)]))
-    monkeypatch.setattr(sampler, "draw", lambda logits, staged: (draw(logits, staged)[0] + 1, None))
+    original, first = sampler.sample_staged, next(device_bench.sampling_cases([(1, 40)]))
+    monkeypatch.setattr(sampler, "sample_staged", lambda logits, staged: (original(logits, staged)[0] + 1, None))
     with pytest.raises(ArithmeticError, match="tokens differ"):
         device_bench.sampling_line(*first, torch.float32, DEVICE, CEILINGS, calls.append)  # type: ignore[arg-type]
     assert calls == []

@@ -1,11 +1,11 @@
-"""The checks that come before a GPU is timed, in the interpreter: they pass on kernels that are right, and only on those."""
+"""The checks before a GPU is timed, in the interpreter: they pass on correct kernels and fail on wrong ones."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
 from rtlang_kernels_bench import device_checks
@@ -45,25 +45,25 @@ def test_attention_is_checked_with_every_feature(case: Attention, monkeypatch: p
         device_checks.attention(case, SMALL, DEVICE)
 
 
-def test_all_other_checks_pass_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_other_checks_pass_and_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_checks, "ATTENTION", ())
     monkeypatch.setattr(device_checks, "VOCAB_SIZE", 700)
     monkeypatch.setitem(device_checks.TOLERANCE, torch.bfloat16, 1e-2)  # the interpreter cuts bfloat16 off
     said: list[str] = []
-    with Output(say=said.append) as output:
+    with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == [line for line in said if line.startswith("check ")]
     assert len(said) == 13
     assert output.num_failed == 0
 
 
-def test_a_check_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_check_is_reported_and_the_others_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(device: torch.device) -> float:
         return device_checks.equal("things", torch.zeros(2), torch.ones(2))
 
     monkeypatch.setattr(device_checks, "checks", lambda: iter([("one", broken), ("two", lambda device: 0.5)]))
     said: list[str] = []
-    with Output(say=said.append) as output:
+    with Output(echo=said.append) as output:
         device_checks.run_checks(output, DEVICE)
     assert said == ["FAILED check one: ArithmeticError: things: 2 of 2 elements differ", "check two: error 5.0e-01"]
     assert output.num_failed == 1

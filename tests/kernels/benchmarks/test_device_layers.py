@@ -1,4 +1,4 @@
-"""The small kernels of a layer in the GPU's benchmark, on small shapes in the interpreter: all of it but the clock and the compiler."""
+"""The layer kernels in the GPU benchmark, on small shapes in the interpreter, without its clock and compiler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels import ops
 from rtlang_kernels_bench import device_layers, device_run
@@ -36,7 +36,7 @@ def test_lines_are_checked_and_measured(dtype: torch.dtype) -> None:
         assert line.ours_us == 10
 
 
-def test_floors_count_what_is_read_and_written() -> None:
+def test_floors_count_bytes_read_and_written() -> None:
     norm, activation, rope = device_layers.cases(3, SHAPE, torch.bfloat16, DEVICE)
     assert norm.num_bytes == 4 * 3 * 48 * 2
     assert activation.num_bytes == 3 * 3 * 40 * 2
@@ -67,6 +67,6 @@ def test_a_wrong_result_is_not_timed(name: str, monkeypatch: pytest.MonkeyPatch)
     )  # ours and the peer of each before it
 
 
-def test_the_group_may_be_asked_for_alone() -> None:
+def test_the_group_can_be_selected_alone() -> None:
     names = [task.name for task in device_run.tasks("layers", False, DEVICE, CEILINGS, pretended)]
     assert names == ["layers of 1 rows", "layers of 32 rows", "layers of 128 rows"]

@@ -1,4 +1,4 @@
-"""The order of a run, and what happens when a part of it fails: without a clock and without a GPU."""
+"""The order of a benchmark run, and its continuation after failures, without a clock or a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-pytest.importorskip("triton")  # there is none for some platforms
+pytest.importorskip("triton")  # not available on every platform
 
 from rtlang_kernels_bench import device_cases, device_run
 from rtlang_kernels_bench.device_run import Task
@@ -20,7 +20,7 @@ from tests.support.pretended_clock import CEILINGS, pretended
 LINE = Line("decode", "one", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
 
 
-def test_a_group_may_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_group_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RTLANG_KERNELS", "triton")
     monkeypatch.setitem(device_cases.SHAPES, "trees", [device_cases.tree("1,2_16,4")])
     monkeypatch.setattr(device_cases, "HEADS", ((4, 2, 16),))
@@ -31,7 +31,7 @@ def test_a_group_may_be_asked_for_alone(monkeypatch: pytest.MonkeyPatch) -> None
     assert line.error < 1e-5
 
 
-def test_what_matters_most_comes_first() -> None:
+def test_the_most_important_lines_come_first() -> None:
     names = [task.name for task in device_run.tasks(None, False, DEVICE, CEILINGS, pretended)]
     decode = [index for index, name in enumerate(names) if name.startswith("decode bfloat16 32/8x128")]
     trees = [index for index, name in enumerate(names) if name.startswith("trees bfloat16 32/8x128")]
@@ -44,14 +44,14 @@ def test_what_matters_most_comes_first() -> None:
     assert len(names) == len(set(names))
 
 
-def test_a_task_that_raises_is_told_and_the_next_one_runs() -> None:
+def test_a_failed_task_is_reported_and_the_next_one_runs() -> None:
     def broken() -> Iterator[Line]:
         yield LINE
         raise RuntimeError("out of memory")
 
     given_back: list[int] = []
     said: list[str] = []
-    with Output(say=said.append) as output:
+    with Output(echo=said.append) as output:
         tasks = iter([Task("a", broken), Task("b", lambda: iter([LINE, LINE])), Task("c", broken)])
         late = iter([False, False, True])
         found = device_run.run_tasks(tasks, output, lambda: next(late), lambda: given_back.append(1))
@@ -62,7 +62,7 @@ def test_a_task_that_raises_is_told_and_the_next_one_runs() -> None:
     assert [task.name for task in tasks] == ["c"], "a task that there was no time for is not lost"
 
 
-def test_a_device_that_is_lost_ends_the_run() -> None:
+def test_a_lost_device_ends_the_run() -> None:
     def broken() -> Iterator[Line]:
         raise RuntimeError("an illegal memory access")
         yield LINE
@@ -70,13 +70,13 @@ def test_a_device_that_is_lost_ends_the_run() -> None:
     def no_answer() -> None:
         raise RuntimeError("the device is lost")
 
-    with Output(say=lambda line: None) as output, pytest.raises(RuntimeError, match="is lost"):
+    with Output(echo=lambda line: None) as output, pytest.raises(RuntimeError, match="is lost"):
         device_run.run_tasks(iter([Task("a", broken), Task("b", broken)]), output, lambda: False, no_answer)
     assert output.num_failed == 1
 
 
 class Clock:
-    """Events and streams of a GPU whose replays take 24 ms, but for the first three, which take longer."""
+    """Events and streams of a GPU whose replays take 24 ms, except the first three, which take longer."""
 
     def __init__(self) -> None:
         self.now_ms = 0.0
@@ -111,7 +111,7 @@ class Event:
         return later.at_ms - self.at_ms
 
 
-def test_the_clock_counts_replays_and_fewer_where_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_calls_are_replayed_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
 
     def captured(function: Callable[[], None]) -> tuple[Clock, None]:
@@ -126,7 +126,7 @@ def test_the_clock_counts_replays_and_fewer_where_they_take_long(monkeypatch: py
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "Event", clock.event)
-    assert device_run.measured_on_device([clock.launch, clock.launch]) == (2000.0, 0.0)
+    assert device_run.measure_on_device([clock.launch, clock.launch]) == (2000.0, 0.0)
     assert clock.num_launched == 2 + device_cases.CALLS_PER_GRAPH
     assert clock.num_replays == device_run.WARM_REPLAYS + 300 // 27
 
@@ -138,17 +138,17 @@ def test_ceilings_are_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([10.0, 30.0, 2.0, 11.0, 27.0, 3.0])
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties)
     monkeypatch.setattr(torch, "randn", lambda *shape, device: torch.empty(shape, device="meta"))
-    found = device_run.measured_ceilings(torch.device("cpu"), lambda functions: (next(times), 0.0))
+    found = device_run.measure_ceilings(torch.device("cpu"), lambda functions: (next(times), 0.0))
     assert (found.bytes_per_s, found.flops_per_s) == ((1 << 31) * 1e5, 2 * 8192**3 / 27.0 * 1e6)
     assert (found.launch_us, found.l2_bytes) == (2.0, 50 << 20)
     assert found.noise == pytest.approx(3 / 27)
     assert str(found).endswith("empty launch 2.0 us, L2 50 MiB, noise 11.1%")
 
 
-def test_a_run_without_a_gpu_says_what_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_run_reports_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a GPU")
     monkeypatch.setattr(torch, "set_float32_matmul_precision", told.append)
     assert device_run.environment(DEVICE).startswith(f"a GPU, torch {torch.__version__}")
     assert told == ["highest"]
-    device_run.give_memory_back()
+    device_run.release_memory()

@@ -1,4 +1,4 @@
-"""The benchmark checks what it times, and says so when a check fails."""
+"""The benchmark checks what it times, and reports failed checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_wrong_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="about a machine without a GPU")
-def test_a_missing_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_gpu_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["--device", "cuda"]) == 2
     assert "no GPU" in capsys.readouterr().err
 
@@ -41,7 +41,7 @@ def test_a_missing_gpu_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "given", [["--out", "{}/no/folder"], ["--out", "{}/a", "--json", "{}/a"], ["--budget-s", "inf"]]
 )
-def test_what_cannot_be_written_or_waited_for_is_told_at_once(
+def test_invalid_files_and_budgets_are_rejected_at_once(
     given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -51,10 +51,10 @@ def test_what_cannot_be_written_or_waited_for_is_told_at_once(
 
 
 @pytest.mark.parametrize("budget_s", [1e9, 0.0])
-def test_a_run_on_a_gpu_is_checked_first_and_told_line_by_line(
+def test_a_gpu_run_is_checked_first_and_reported_line_by_line(
     budget_s: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """All of it but the GPU."""
+    """Everything except the GPU."""
     line = Line("decode", "bfloat16 x", 2.0, 0.1, 3.0, 1.0, {}, 1e-3)
 
     def broken() -> Any:
@@ -65,7 +65,7 @@ def test_a_run_on_a_gpu_is_checked_first_and_told_line_by_line(
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     for name, stand_in in (
         ("environment", lambda device: f"a GPU, {device}"),
-        ("measured_ceilings", lambda *_: Ceilings(1e12, 1e14, 2.0, 1 << 25)),
+        ("measure_ceilings", lambda *_: Ceilings(1e12, 1e14, 2.0, 1 << 25)),
         ("tasks", lambda *_: iter(tasks)),
         ("is_crowded", lambda: False),
     ):

@@ -1,4 +1,4 @@
-"""Everything that a benchmark says is in its files at once, and what fails is noted without ending the run."""
+"""Output is in the files at once, and failures are reported without ending the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rtlang_kernels_bench.output import GRACE_S, HANGS, Output, watchdog
+from rtlang_kernels_bench.output import GRACE_S, HANG_STATUS, Output, watchdog
 
 
 def test_lines_are_in_the_files_before_the_run_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,9 +30,9 @@ def test_lines_are_in_the_files_before_the_run_ends(tmp_path: Path, capsys: pyte
     assert output.num_failed == 0
 
 
-def test_a_part_that_raises_is_noted_and_the_rest_goes_on() -> None:
+def test_a_failed_part_is_reported_and_the_rest_continues() -> None:
     said: list[str] = []
-    with Output(say=said.append) as output:
+    with Output(echo=said.append) as output:
         with output.part("first"):
             raise ArithmeticError("wrong\nby far")
         with output.part("second"):
@@ -44,34 +44,34 @@ def test_a_part_that_raises_is_noted_and_the_rest_goes_on() -> None:
     assert output.num_failed == 1
 
 
-def test_a_run_that_hangs_is_ended_with_all_that_it_said(tmp_path: Path) -> None:
+def test_a_hanging_run_is_ended_with_its_output_intact(tmp_path: Path) -> None:
     text, left = tmp_path / "text", []
-    with Output(text, say=lambda line: None) as output:
+    with Output(text, echo=lambda line: None) as output:
         output.write("begun")
         with suppress(KeyboardInterrupt), watchdog(output, 480.0, left.append) as timer:
             assert timer.daemon
             assert timer.is_alive()
             assert timer.interval == 480.0 + GRACE_S
             assert left == []
-            timer.function()  # as the timer would
+            timer.function()  # as the timer does
             raise KeyboardInterrupt
         timer.join(60)
-        assert not timer.is_alive()  # it ends nothing once the run is over
-    assert left == [HANGS]
+        assert not timer.is_alive()  # no effect once the run is over
+    assert left == [HANG_STATUS]
     assert text.read_text().splitlines()[0] == "begun"
     assert "it hangs: 480 s" in text.read_text()
 
 
-def test_an_output_that_hangs_does_not_keep_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_output_does_not_keep_the_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     is_read, left = threading.Event(), []
-    monkeypatch.setattr("rtlang_kernels_bench.output.TELLING_S", 0.01)
+    monkeypatch.setattr("rtlang_kernels_bench.output.REPORT_S", 0.01)
 
     def stuck(line: str) -> None:
         is_read.wait(60)
 
-    with Output(say=stuck) as output, watchdog(output, 480.0, left.append) as timer:
+    with Output(echo=stuck) as output, watchdog(output, 480.0, left.append) as timer:
         timer.function()
-        assert left == [HANGS]
+        assert left == [HANG_STATUS]
         is_read.set()
 
 
@@ -86,10 +86,10 @@ def gone(line: str) -> None:
 
 @needs_full
 @pytest.mark.parametrize("is_text", [True, False], ids=["text", "figures"])
-def test_a_full_disk_is_told_once_and_the_run_goes_on(is_text: bool, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_once_and_the_run_continues(is_text: bool, tmp_path: Path) -> None:
     said: list[str] = []
     fine = tmp_path / "fine"
-    with Output(FULL if is_text else fine, fine if is_text else FULL, say=said.append) as output:
+    with Output(FULL if is_text else fine, fine if is_text else FULL, echo=said.append) as output:
         for number in range(2):
             with output.part("a part"):
                 output.write(f"line {number}")
@@ -100,8 +100,8 @@ def test_a_full_disk_is_told_once_and_the_run_goes_on(is_text: bool, tmp_path: P
     assert fine.read_text().splitlines() == wanted
 
 
-def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
-    with Output(tmp_path / "text", say=gone) as output, output.part("a part"):
+def test_a_closed_pipe_does_not_end_the_run(tmp_path: Path) -> None:
+    with Output(tmp_path / "text", echo=gone) as output, output.part("a part"):
         output.write("one")
         output.write("two")
     told = "FAILED writing to standard output: BrokenPipeError: [Errno 32] Broken pipe"
@@ -109,26 +109,26 @@ def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
     assert output.num_failed == 1
 
 
-def test_where_nobody_takes_a_line_the_run_ends() -> None:
-    with pytest.raises(BrokenPipeError), Output(say=gone) as output, output.part("a part"):
+def test_the_run_ends_when_no_destination_is_left() -> None:
+    with pytest.raises(BrokenPipeError), Output(echo=gone) as output, output.part("a part"):
         output.write("a line")
 
 
-def test_lines_may_go_to_a_pipe_or_to_nowhere() -> None:
-    with Output(os.devnull, os.devnull, say=lambda line: None) as output:
+def test_lines_may_go_to_a_pipe_or_nowhere() -> None:
+    with Output(os.devnull, os.devnull, echo=lambda line: None) as output:
         output.write("a line")
         output.figure({"us": 1})
     assert output.num_failed == 0
 
 
-def test_lines_and_figures_do_not_share_a_file(tmp_path: Path) -> None:
+def test_lines_and_figures_cannot_share_a_file(tmp_path: Path) -> None:
     (tmp_path / "again").symlink_to(tmp_path / "text")
-    with pytest.raises(ValueError, match="cannot go to one file"):
+    with pytest.raises(ValueError, match="two different files"):
         Output(tmp_path / "text", tmp_path / "again")
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         Output(tmp_path / "missing" / "text")
-    with pytest.raises(OSError):  # and leaves no file open, which would be a warning, and an error here
+    with pytest.raises(OSError):  # leaves no file open: that would be a warning, and warnings are errors
         Output(tmp_path / "text", tmp_path / "missing" / "figures")

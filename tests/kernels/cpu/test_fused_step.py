@@ -1,4 +1,4 @@
-"""All layers in one call against float64: ragged steps over shared pages, with every option of a layer."""
+"""The fused step against float64: ragged steps over shared pages, with every option of a layer."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def places(step: Step) -> tuple[Tensor, Tensor]:
 
 
 def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
-    """The fused step against float64; it is run twice, on pools of their own, with one object."""
+    """Compare the fused step with float64; runs it twice with one object, on separate pools."""
     shape = model.shape
     fused = CpuFusedStep(shape, model.layers, model.norm, model.head)
     heads = {"num_kv_heads": shape.num_kv_heads, "group": shape.num_q_heads // shape.num_kv_heads}
@@ -153,7 +153,7 @@ def test_every_step_agrees_with_float64(options: dict[str, Any], tree: Tree, dty
 def test_windows_of_layers_and_dense_calls(
     windows: list[int | None], keeps_all: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if keeps_all:  # every rectangle becomes a dense call: attention is done between calls of the kernel
+    if keeps_all:  # every rectangle becomes a dense call: attention runs between calls of the kernel
         monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
         monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_LINES", 0)
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
@@ -172,7 +172,7 @@ def test_attention_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.set_num_threads(threads)
 
 
-def test_a_step_of_all_the_tokens_it_takes() -> None:
+def test_a_step_of_max_tokens() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     check(
         model,
@@ -193,27 +193,27 @@ def test_a_step_of_all_the_tokens_it_takes() -> None:
     ],
     ids=str,
 )
-def test_what_is_not_supported(change: dict[str, Any]) -> None:
+def test_unsupported_shapes(change: dict[str, Any]) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     assert model.shape.is_supported
     shape = replace(model.shape, **change)
     assert not shape.is_supported
-    with pytest.raises(ValueError, match="not supported"):
+    with pytest.raises(ValueError, match="is_supported is allowed"):
         CpuFusedStep(shape, model.layers, model.norm, model.head)
 
 
-def test_one_column_offers_it() -> None:
+def test_one_backend_offers_the_fused_step() -> None:
     assert [backend_named(name).fused_step is not None for name in BACKENDS] == [name == "cpu" for name in BACKENDS]
 
 
-def test_the_bytes_of_the_copy_are_those_that_are_packed() -> None:
+def test_num_bytes_counts_the_packed_weights() -> None:
     model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     linear = [weight for layer in model.layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
     assert model.shape.num_bytes(NUM_LAYERS, 131) == sum(weight.nbytes for weight in (*linear, model.head))
 
 
 @pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
-def test_the_default_type_of_torch_changes_nothing(default: torch.dtype) -> None:
+def test_the_default_dtype_of_torch_has_no_effect(default: torch.dtype) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     layer_ops._ones.cache_clear()
     torch.set_default_dtype(default)
@@ -224,18 +224,18 @@ def test_the_default_type_of_torch_changes_nothing(default: torch.dtype) -> None
 
 
 @pytest.mark.parametrize(("threads", "most"), [(1, 8), (2, 8), (3, 4)])
-def test_it_pays_for_fewer_tokens_where_there_are_more_threads(threads: int, most: int) -> None:
+def test_it_is_worthwhile_for_fewer_tokens_with_more_threads(threads: int, most: int) -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert [fused.pays(tokens) for tokens in (1, most, most + 1)] == [True, True, False]
+        assert [fused.is_worthwhile(tokens) for tokens in (1, most, most + 1)] == [True, True, False]
     finally:
         torch.set_num_threads(before)
 
 
-def test_the_steps_before_leave_nothing_behind() -> None:
+def test_earlier_steps_leave_no_state() -> None:
     model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
     fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
     results = []

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from rtlang_kernels.contract.fused_step import BLOCK
-from rtlang_kernels.cpu.linear import FewRows, pack_blocks, padded
+from rtlang_kernels.cpu.linear import SkinnyLinear, pack_blocks, padded
 
 TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 4e-3}
 
@@ -16,7 +16,7 @@ TOLERANCE = {torch.float32: 1e-6, torch.bfloat16: 4e-3}
 def test_every_number_of_rows_agrees_with_float64(num_outputs: int, num_inputs: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(num_outputs)
     weight = torch.randn(num_outputs, num_inputs, generator=generator).to(dtype)
-    linear = FewRows(weight, max_rows=8)
+    linear = SkinnyLinear(weight, max_rows=8)
     for num_rows in range(1, 9):
         x = torch.randn(num_rows, num_inputs, generator=generator).to(dtype)
         y = linear(x)
@@ -27,9 +27,9 @@ def test_every_number_of_rows_agrees_with_float64(num_outputs: int, num_inputs: 
         assert float((y.double() - exact).norm()) < TOLERANCE[dtype] * float(exact.norm())
 
 
-def test_a_row_does_not_depend_on_those_beside_it_in_its_tile() -> None:
+def test_a_row_does_not_depend_on_other_rows_of_its_tile() -> None:
     weight = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
-    linear = FewRows(weight, max_rows=8)
+    linear = SkinnyLinear(weight, max_rows=8)
     x = torch.randn(8, 64, generator=torch.Generator().manual_seed(1))
     together = linear(x)
     x[1:] = float("nan")
@@ -37,10 +37,10 @@ def test_a_row_does_not_depend_on_those_beside_it_in_its_tile() -> None:
     assert torch.equal(linear(x[:2])[0], together[0])
 
 
-def test_not_a_number_stays_one() -> None:
+def test_nan_is_preserved() -> None:
     weight = torch.ones(32, 2)
     weight[3, 1] = float("nan")
-    assert FewRows(weight, max_rows=1)(torch.ones(1, 2)).isnan().nonzero().tolist() == [[0, 3]]
+    assert SkinnyLinear(weight, max_rows=1)(torch.ones(1, 2)).isnan().nonzero().tolist() == [[0, 3]]
 
 
 def test_blocks_hold_each_weight_once_in_the_order_of_use() -> None:
@@ -57,10 +57,10 @@ def test_blocks_hold_each_weight_once_in_the_order_of_use() -> None:
     [torch.ones(3, 4), torch.ones(0, 4), torch.ones(1, 5), torch.ones(1, 4).bfloat16(), torch.ones(4, 2).T[:2]],
     ids=str,
 )
-def test_other_rows_are_refused(x: torch.Tensor) -> None:
+def test_unsupported_rows_are_rejected(x: torch.Tensor) -> None:
     with pytest.raises(ValueError, match=r"contiguous torch.float32 \[1 to 2, 4\] is allowed"):
-        FewRows(torch.ones(32, 4), max_rows=2)(x)
+        SkinnyLinear(torch.ones(32, 4), max_rows=2)(x)
 
 
-def test_memory_is_needed_for_whole_tiles_of_several_rows() -> None:
+def test_buffers_are_padded_to_whole_tiles() -> None:
     assert [padded(rows) for rows in (1, 2, 4, 5, 8)] == [1, 4, 4, 8, 8]

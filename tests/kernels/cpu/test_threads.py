@@ -1,4 +1,4 @@
-"""Chunks run once each, errors come back, and memory is not left to running chunks."""
+"""Every chunk runs once, errors propagate, and no chunk outlives the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_every_chunk_runs_once() -> None:
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-def test_an_error_in_any_chunk_is_raised_after_all_ended(bad: int) -> None:
+def test_an_error_in_any_chunk_is_raised_after_all_chunks_end(bad: int) -> None:
     ended: list[int] = []
 
     def work(index: int) -> None:

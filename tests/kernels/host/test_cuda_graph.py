@@ -1,4 +1,4 @@
-"""What is left of a capture that fails, on a pretended GPU that breaks captures off as torch 2.11 and as torch 2.13 do."""
+"""Cleanup after failed captures, on a stand-in for a GPU that fails captures as torch 2.11 and 2.13 do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN_STREAM, SIDE_STREAM = "own stream", "stream of captures"
 
 
 class Pretended:
-    """What `captured` uses of torch.cuda, and an allocator that notes which memory captures take theirs from."""
+    """The parts of torch.cuda that `captured` uses, and an allocator that records the memory of captures."""
 
     def __init__(self, *, cleans_up: bool) -> None:
         self.cleans_up = cleans_up
@@ -83,7 +83,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *, cleans_up: bool) -> Pretended:
 
 
 @pytest.mark.parametrize("cleans_up", [False, True], ids=["torch 2.11", "torch 2.13"])
-def test_a_capture_that_fails_leaves_the_next_ones_alone(cleans_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_capture_does_not_affect_later_captures(cleans_up: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = pretend(monkeypatch, cleans_up=cleans_up)
 
     def waits() -> None:
@@ -100,7 +100,7 @@ def test_a_capture_that_fails_leaves_the_next_ones_alone(cleans_up: bool, monkey
     assert (gpu.stream, gpu.underway) == (OWN_STREAM, [])
 
 
-def test_an_error_that_breaks_no_capture_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_outside_the_capture_is_propagated(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = pretend(monkeypatch, cleans_up=False)
 
     def interrupted() -> None:

@@ -1,4 +1,4 @@
-"""Compilation without a cache directory, and what of the GPU's side works where there is no compiler for the host at all."""
+"""Compilation without a cache directory, and the GPU side without numba."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import numba
 import pytest
 
-from rtlang_kernels.host.numba_jit import IS_COMPILED, kernel
+from rtlang_kernels.host.numba_jit import HAS_NUMBA, kernel
 
 ROOT = Path(__file__).parents[3]
-# The benchmark of a GPU's kernels, in the interpreter, in a process that finds torch, triton and numpy and no other library.
+# The GPU benchmark, in the interpreter, in a process that finds no libraries except torch, triton and numpy.
 PROGRAM = """
 import sys
 
@@ -26,10 +26,10 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 from rtlang_kernels_bench import __main__ as bench, device_bench, device_cases
-from rtlang_kernels.host.numba_jit import IS_COMPILED
+from rtlang_kernels.host.numba_jit import HAS_NUMBA
 import torch
 
-assert not IS_COMPILED
+assert not HAS_NUMBA
 cpu, ceilings = torch.device("cpu"), device_cases.Ceilings(1e12, 1e14, 2.0, 1 << 16)
 measure = lambda functions: ([function() for function in functions], (10.0, 0.0))[1]
 shapes = [device_cases.tree("1,3_48,8"), device_cases.TreeShape((1, 2), (16, 8), 8)]
@@ -41,7 +41,7 @@ assert bench.main(["--device", "cuda"]) == 2
 
 
 def test_functions_are_compiled_here() -> None:
-    assert IS_COMPILED
+    assert HAS_NUMBA
 
 
 def test_a_kernel_works_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rtlang_kernels.host.transfer import ALIGNMENT, packed_to
+from rtlang_kernels.host.transfer import ALIGNMENT, copy_to_device
 from tests.support.gpu import DEVICE
 
 
-def test_arrays_arrive_as_they_were() -> None:
+def test_arrays_arrive_unchanged() -> None:
     rng = np.random.default_rng(0)
     arrays = [
         rng.integers(-9, 9, (3, 5)).astype(np.int32),
@@ -20,7 +20,7 @@ def test_arrays_arrive_as_they_were() -> None:
         rng.random(3),
         np.arange(12, dtype=np.int32).reshape(3, 4).T,
     ]
-    found = packed_to(DEVICE, arrays)
+    found = copy_to_device(DEVICE, arrays)
     for array, tensor in zip(arrays, found, strict=True):
         assert tensor.device.type == DEVICE.type
         assert tensor.data_ptr() % 16 == 0

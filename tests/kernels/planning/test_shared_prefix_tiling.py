@@ -1,4 +1,4 @@
-"""Rectangles, calls and segments tile what every token sees exactly once."""
+"""Rectangles, calls and segments tile the visible positions of every token exactly once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.support.attention_cases import Tree, make_step, random_tree
     window=st.sampled_from([None, 1, 7, 24, 1000]),
     chunk=st.sampled_from([None, 5, 16, 1000]),
 )
-def test_calls_and_segments_tile_what_a_token_sees(
+def test_calls_and_segments_tile_the_visible_positions_of_a_token(
     seed: int, num_rows: int, longest: int, window: int | None, chunk: int | None
 ) -> None:
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, num_rows, longest, page_size=4, extend=True)
     plan = make_step(tree, num_kv_heads=1, group=1, head_dim=8).plan("cpu")
     positions = plan.token_positions()
-    table = shared_prefix_tiling.nodes(plan)
+    table = shared_prefix_tiling.tree_rectangles(plan)
     covered = [np.zeros(length, int) for length in tree.seq_lens]
     for row, row_end, start, stop, _ in table.tolist():
         for member in range(row, row_end):
@@ -35,9 +35,9 @@ def test_calls_and_segments_tile_what_a_token_sees(
     assert all((count == 1).all() for count in covered)
 
     first = shared_prefix_tiling.first_visible(positions, window, chunk)
-    clipped = shared_prefix_tiling.clip(plan, table, first)
-    kept = clipped[(rng.random(len(table)) < 0.6) & (clipped[:, 2] < clipped[:, 3])]  # any choice must do
-    token_row, segment_start, segments, partial_start, partial_call, keys_before = shared_prefix_tiling.assign(
+    clipped = shared_prefix_tiling.clip_to_visible(plan, table, first)
+    kept = clipped[(rng.random(len(table)) < 0.6) & (clipped[:, 2] < clipped[:, 3])]  # any selection must work
+    token_row, segment_start, segments, partial_start, partial_call, keys_before = shared_prefix_tiling.assign_segments(
         kept, plan.cu_seqlens_q, positions, first
     )
     for token, position in enumerate(positions.tolist()):
@@ -60,7 +60,7 @@ def test_calls_and_segments_tile_what_a_token_sees(
 
 def test_nested_sharing_gives_nested_rectangles() -> None:
     tree = Tree([40, 44, 36, 20], [1, 1, 1, 1], [0, 32, 16, 8], 4)
-    table = shared_prefix_tiling.nodes(make_step(tree, num_kv_heads=1, group=1, head_dim=8).plan("cpu"))
+    table = shared_prefix_tiling.tree_rectangles(make_step(tree, num_kv_heads=1, group=1, head_dim=8).plan("cpu"))
     assert sorted(map(tuple, table[:, :4].tolist())) == [
         (0, 1, 32, 40),
         (0, 2, 16, 32),

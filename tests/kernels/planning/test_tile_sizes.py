@@ -1,4 +1,4 @@
-"""The table of tiles covers every head size, and splits it into powers of two without much waste."""
+"""The table of tiles covers every head size, with powers of two and little waste."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_head_size_is_one_or_two_powers_of_two() -> None:
         assert size <= low + high < 2 * max(size, 16)
 
 
-def test_common_sizes_waste_nothing() -> None:
+def test_common_head_sizes_need_no_padding() -> None:
     assert [tile_sizes.split_dim(size) for size in (64, 80, 96, 128, 192, 256)] == [
         (64, 0),
         (64, 16),
@@ -28,4 +28,4 @@ def test_common_sizes_waste_nothing() -> None:
 
 
 def test_an_interpreted_device_is_small() -> None:
-    assert tile_sizes.machine_of(torch.device("cpu")).num_multiprocessors < 16
+    assert tile_sizes.gpu_properties(torch.device("cpu")).num_multiprocessors < 16

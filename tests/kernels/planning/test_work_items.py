@@ -1,4 +1,4 @@
-"""The items of a step tile what every token sees exactly once, whatever is shared, split or kept."""
+"""The items of a step tile the visible positions of every token exactly once, for any sharing and splitting."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.planning import shared_prefix_tiling
 from rtlang_kernels.planning import work_items as schedules
-from rtlang_kernels.planning.tile_sizes import LINES, SM_90, Machine
+from rtlang_kernels.planning.tile_sizes import LINES, SM_90, GpuProperties
 from rtlang_kernels.planning.work_items import FULL_HI, FULL_LO, ITEM_ROW, NUM_TOKENS, P0, P1, PARTIAL, TOKEN, Schedule
 from tests.support.attention_cases import Tree, make_step, random_tree
 
-MACHINE = Machine(SM_90, 132, 50 << 20)
+MACHINE = GpuProperties(SM_90, 132, 50 << 20)
 
 
 def planned(
-    plan: AttentionPlan, window: int | None = None, machine: Machine = MACHINE, **options: float
+    plan: AttentionPlan, window: int | None = None, gpu: GpuProperties = MACHINE, **options: float
 ) -> tuple[Schedule, np.ndarray]:
     first = shared_prefix_tiling.first_visible(plan.token_positions(), window, None)
-    return schedules.schedule(plan, shared_prefix_tiling.nodes(plan), first, machine, **options), first  # type: ignore[arg-type]
+    return schedules.schedule(plan, shared_prefix_tiling.tree_rectangles(plan), first, gpu, **options), first  # type: ignore[arg-type]
 
 
 def check(plan: AttentionPlan, work: Schedule, first: np.ndarray) -> None:
@@ -78,28 +78,28 @@ def check(plan: AttentionPlan, work: Schedule, first: np.ndarray) -> None:
     window=st.sampled_from([None, 1, 7, 24, 1000]),
     group=st.sampled_from([1, 4, 7, 71]),
     min_shared=st.sampled_from([1, 8, 32]),
-    min_piece=st.sampled_from([1, 16, 64]),
-    reluctance=st.sampled_from([0.0, 0.05, 1.0, float("inf")]),
+    min_split=st.sampled_from([1, 16, 64]),
+    min_saving_ratio=st.sampled_from([0.0, 0.05, 1.0, float("inf")]),
     num_multiprocessors=st.sampled_from([1, 8, 132]),
 )
-def test_items_tile_what_a_token_sees(
+def test_items_tile_the_visible_positions_of_a_token(
     seed: int,
     num_rows: int,
     longest: int,
     window: int | None,
     group: int,
     min_shared: int,
-    min_piece: int,
-    reluctance: float,
+    min_split: int,
+    min_saving_ratio: float,
     num_multiprocessors: int,
 ) -> None:
     tree = random_tree(np.random.default_rng(seed), num_rows, longest, page_size=4, extend=True)
     plan = make_step(tree, num_kv_heads=1, group=group, head_dim=8).plan("reference")
-    machine = Machine(SM_90, num_multiprocessors, 0)
-    options = {"min_shared": min_shared, "min_piece": min_piece, "reluctance": reluctance}
-    work, first = planned(plan, window, machine, **options)
+    gpu = GpuProperties(SM_90, num_multiprocessors, 0)
+    options = {"min_shared": min_shared, "min_split": min_split, "min_saving_ratio": min_saving_ratio}
+    work, first = planned(plan, window, gpu, **options)
     check(plan, work, first)
-    if reluctance == float("inf"):
+    if min_saving_ratio == float("inf"):
         assert all(item[NUM_TOKENS] == 1 or item[TOKEN] >= plan.cu_seqlens_q[item[ITEM_ROW]] for item in work.items)
 
 
@@ -128,7 +128,7 @@ def test_a_short_shared_prefix_is_read_by_each_row(shared: int) -> None:
     assert work.num_partials == 0
 
 
-def test_a_range_that_is_not_shared_goes_to_the_rectangles_below() -> None:
+def test_an_unshared_range_goes_to_the_rectangles_below() -> None:
     tree = Tree([16 + 512 + 16] * 8, [1] * 8, [0, 528, 528, 528, 16, 528, 528, 528], 16)
     plan = make_step(tree, num_kv_heads=1, group=4, head_dim=8).plan("reference")
     work, first = planned(plan)
@@ -142,7 +142,7 @@ def test_one_long_row_is_split_over_the_processor() -> None:
     work, first = planned(plan)
     check(plan, work, first)
     sizes = work.items[:, P1] - work.items[:, P0]
-    assert len(sizes) == 16384 // schedules.MIN_PIECE
+    assert len(sizes) == 16384 // schedules.MIN_SPLIT
     assert len(set(sizes.tolist())) == 1
 
 
@@ -162,7 +162,7 @@ def test_costly_items_come_first_within_a_class() -> None:
         assert costs == sorted(costs, reverse=True)
 
 
-def test_too_many_heads_in_a_group_are_refused() -> None:
+def test_too_many_heads_in_a_group_are_rejected() -> None:
     plan = tree_plan(1, 0, 4, group=129)
     with pytest.raises(ValueError, match="129 query heads"):
         planned(plan)

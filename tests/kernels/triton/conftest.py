@@ -1,4 +1,4 @@
-"""These tests need triton, which some platforms do not have; a GPU they do not need."""
+"""These tests need triton, which some platforms lack; they need no GPU."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The inner steps of attention as straight-line vector code for one head geometry.
+"""Inner steps of CPU attention as straight-line vector code for one head geometry.
 
 numba's automatic vectoriser leaves these short loops scalar (20 times slower, measured), so they are written as vectors. Every
-function takes integer addresses; its last arguments must be compile-time constants: whether elements are bfloat16 (0 or 1), the elements
-of a line, and so on. Constants, not closures, because numba's disk cache cannot recognise closures of such functions in another process.
+function takes integer addresses; its last arguments must be compile-time constants: whether elements are bfloat16 (0 or 1), the number of
+elements of a line, and so on. Constants rather than closures, because numba's disk cache cannot recognise such closures in another process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     call,
     constant,
     exp2,
-    literals,
+    literal_values,
     load,
-    lowered,
     maximum,
     multiply_add,
     reduce_to,
     splat,
     store,
+    typed_intrinsic,
 )
 
 
@@ -39,8 +39,8 @@ def _offset(builder: Any, address: Any, slots: Any, index: int) -> Any:
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def load_scaled(typing_context: Any, source: Any, target: Any, factor: Any, is_bf16: Any, size: Any) -> Any:
-    """load_scaled(source, target, factor, is_bf16, size): a stored line times the factor, as a float32 line."""
-    constants = literals(is_bf16, size)
+    """load_scaled(source, target, factor, is_bf16, size): float32 line target := stored line * factor."""
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -50,13 +50,13 @@ def load_scaled(typing_context: Any, source: Any, target: Any, factor: Any, is_b
         vectors = [builder.fmul(vector, factors) for vector in lanes.load(builder, source)]
         lanes.store_float(builder, vectors, target)
 
-    return lowered(types.void, (types.int64, types.int64, types.float32, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.float32, is_bf16, size), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def clear(typing_context: Any, target: Any, size: Any) -> Any:
-    """clear(target, size): zeros in a float32 line."""
-    constants = literals(size)
+    """clear(target, size): float32 line target := 0."""
+    constants = literal_values(size)
     if constants is None:
         return None
     lanes = Lanes(False, constants[0])
@@ -64,13 +64,13 @@ def clear(typing_context: Any, target: Any, size: Any) -> Any:
     def emit(builder: Any, target: Any) -> None:
         lanes.store_float(builder, [constant(0.0, lanes.width)] * (lanes.size // lanes.width), target)
 
-    return lowered(types.void, (types.int64, size), 1, emit)
+    return typed_intrinsic(types.void, (types.int64, size), 1, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def blend(typing_context: Any, state: Any, old: Any, part: Any, new: Any, is_bf16: Any, size: Any) -> Any:
     """blend(state, old, part, new, is_bf16, size): float32 line state := state * old + (stored line) part * new."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -82,13 +82,13 @@ def blend(typing_context: Any, state: Any, old: Any, part: Any, new: Any, is_bf1
         lanes.store_float(builder, vectors, state)
 
     arguments = (types.int64, types.float32, types.int64, types.float32, is_bf16, size)
-    return lowered(types.void, arguments, 2, emit)
+    return typed_intrinsic(types.void, arguments, 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def store_scaled(typing_context: Any, state: Any, target: Any, factor: Any, is_bf16: Any, size: Any) -> Any:
-    """store_scaled(state, target, factor, is_bf16, size): a float32 line times the factor, as a stored line."""
-    constants = literals(is_bf16, size)
+    """store_scaled(state, target, factor, is_bf16, size): stored line target := float32 line * factor."""
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -98,7 +98,7 @@ def store_scaled(typing_context: Any, state: Any, target: Any, factor: Any, is_b
         vectors = [builder.fmul(vector, factors) for vector in lanes.load_float(builder, state)]
         lanes.store(builder, vectors, target)
 
-    return lowered(types.void, (types.int64, types.int64, types.float32, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.float32, is_bf16, size), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -113,12 +113,12 @@ def score(
     heads: Any,
     stride: Any,
 ) -> Any:
-    """score(query, keys, slots, scores, is_bf16, size, heads, stride): as many keys as a vector has lanes, for `heads` queries.
+    """score(query, keys, slots, scores, is_bf16, size, heads, stride): scores of one vector of keys for `heads` queries.
 
-    query: float32 lines, one after the other. keys: address to which each int64 byte offset in `slots` is added. scores: float32,
+    query: consecutive float32 lines. keys: address to which each int64 byte offset in `slots` is added. scores: float32,
     `stride` elements from head to head.
     """
-    constants = literals(is_bf16, size, heads, stride)
+    constants = literal_values(is_bf16, size, heads, stride)
     if constants is None:
         return None
     lanes, num_heads, step = Lanes(bool(constants[0]), constants[1]), constants[2], constants[3]
@@ -139,7 +139,7 @@ def score(
             store(builder, reduce_to(builder, sums, lanes.width), scores, 4 * step * head)
 
     arguments = (types.int64, types.int64, types.int64, types.int64, is_bf16, size, heads, stride)
-    return lowered(types.void, arguments, 4, emit)
+    return typed_intrinsic(types.void, arguments, 4, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -157,9 +157,9 @@ def gather(
 ) -> Any:
     """gather(state, values, slots, weights, is_bf16, size, keys, heads, stride): state[head] += sum_i weights[head, i] * value[i].
 
-    `keys` values for `heads` heads; arguments otherwise as in `score`. `state` is float32 lines, one after the other.
+    `keys` values for `heads` heads; other arguments as in `score`. `state` is consecutive float32 lines.
     """
-    constants = literals(is_bf16, size, keys, heads, stride)
+    constants = literal_values(is_bf16, size, keys, heads, stride)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -177,13 +177,13 @@ def gather(
             lanes.store_float(builder, vectors, address)
 
     arguments = (types.int64, types.int64, types.int64, types.int64, is_bf16, size, keys, heads, stride)
-    return lowered(types.void, arguments, 5, emit)
+    return typed_intrinsic(types.void, arguments, 5, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def largest(typing_context: Any, scores: Any, width: Any) -> Any:
     """largest(scores, width): the maximum of `width` float32."""
-    constants = literals(width)
+    constants = literal_values(width)
     if constants is None:
         return None
     kind = ir.VectorType(FLOAT, constants[0])
@@ -198,13 +198,13 @@ def largest(typing_context: Any, scores: Any, width: Any) -> Any:
             vector = maximum(builder, low, high)
         return builder.extract_element(vector, INT32(0))
 
-    return lowered(types.float32, (types.int64, width), 1, emit)
+    return typed_intrinsic(types.float32, (types.int64, width), 1, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def weigh(typing_context: Any, scores: Any, top: Any, width: Any) -> Any:
     """weigh(scores, top, width): scores := 2**(scores - top) for `width` float32; returns their sum."""
-    constants = literals(width)
+    constants = literal_values(width)
     if constants is None:
         return None
     kind = ir.VectorType(FLOAT, constants[0])
@@ -214,13 +214,13 @@ def weigh(typing_context: Any, scores: Any, top: Any, width: Any) -> Any:
         store(builder, weights, scores, 0)
         return builder.extract_element(reduce_to(builder, [weights], 1), INT32(0))
 
-    return lowered(types.float32, (types.int64, types.float32, width), 1, emit)
+    return typed_intrinsic(types.float32, (types.int64, types.float32, width), 1, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def cap(typing_context: Any, scores: Any, limit: Any, width: Any) -> Any:
     """cap(scores, limit, width): scores := limit * tanh(scores / limit) for `width` float32."""
-    constants = literals(width)
+    constants = literal_values(width)
     if constants is None:
         return None
     count = constants[0]
@@ -232,35 +232,35 @@ def cap(typing_context: Any, scores: Any, limit: Any, width: Any) -> Any:
         tanh = builder.fsub(one, builder.fdiv(two, builder.fadd(power, one)))
         store(builder, builder.fmul(limits, tanh), scores, 0)
 
-    return lowered(types.void, (types.int64, types.float32, width), 1, emit)
+    return typed_intrinsic(types.void, (types.int64, types.float32, width), 1, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def float_at(typing_context: Any, address: Any) -> Any:
-    """float_at(address): the float32 there."""
+    """float_at(address): load a float32."""
 
     def emit(builder: Any, address: Any) -> Any:
         return load(builder, FLOAT, address, 0)
 
-    return lowered(types.float32, (types.int64,), 0, emit)
+    return typed_intrinsic(types.float32, (types.int64,), 0, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def put_float(typing_context: Any, address: Any, value: Any) -> Any:
-    """put_float(address, value): write a float32."""
+    """put_float(address, value): store a float32."""
 
     def emit(builder: Any, address: Any, value: Any) -> None:
         store(builder, value, address, 0)
 
-    return lowered(types.void, (types.int64, types.float32), 0, emit)
+    return typed_intrinsic(types.void, (types.int64, types.float32), 0, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Any, address: Any) -> Any:
-    """prefetch(address): ask for a cache line; any address is allowed."""
+    """prefetch(address): prefetch a cache line; any address is allowed."""
 
     def emit(builder: Any, address: Any) -> None:
         pointer = builder.inttoptr(address, ir.IntType(8).as_pointer())
         call(builder, "llvm.prefetch.p0", ir.VoidType(), pointer, INT32(0), INT32(2), INT32(1))
 
-    return lowered(types.void, (types.int64,), 0, emit)
+    return typed_intrinsic(types.void, (types.int64,), 0, emit)

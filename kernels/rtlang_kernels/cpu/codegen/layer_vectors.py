@@ -1,7 +1,7 @@
-"""Vector code of the small layer operations: rotation, RMS norm and gated activation over short lines.
+"""Vector code of the layer operations: rotation, RMS norm and gated activation over short lines.
 
-Built like `vector`, from the same pieces; the last arguments are compile-time constants. Lines stay in memory order here, since
-they meet float32 tables.
+The last arguments are compile-time constants, as in `attention_vectors`. Lines stay in memory order, since they are combined with
+float32 tables.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     Lanes,
     constant,
     exp2,
-    literals,
-    lowered,
+    literal_values,
     multiply_add,
     reduce_to,
     splat,
+    typed_intrinsic,
 )
 
 LOG2_E = 1.4426950216293335  # a float32
@@ -38,7 +38,7 @@ def _sum(builder: Any, vectors: list[Any]) -> Any:
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def square_sum(typing_context: Any, line: Any, is_bf16: Any, size: Any) -> Any:
     """square_sum(line, is_bf16, size): sum of the squares of a stored line."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -46,13 +46,13 @@ def square_sum(typing_context: Any, line: Any, is_bf16: Any, size: Any) -> Any:
     def emit(builder: Any, line: Any) -> Any:
         return _sum(builder, [builder.fmul(vector, vector) for vector in lanes.load(builder, line)])
 
-    return lowered(types.float32, (types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.float32, (types.int64, is_bf16, size), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def add_into(typing_context: Any, target: Any, line: Any, is_bf16: Any, size: Any) -> Any:
     """add_into(target, line, is_bf16, size): stored line target += line, rounded."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -61,13 +61,13 @@ def add_into(typing_context: Any, target: Any, line: Any, is_bf16: Any, size: An
         pairs = zip(lanes.load(builder, target), lanes.load(builder, line), strict=True)
         lanes.store(builder, [builder.fadd(a, b) for a, b in pairs], target)
 
-    return lowered(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def weighted(typing_context: Any, line: Any, weight: Any, factor: Any, target: Any, is_bf16: Any, size: Any) -> Any:
     """weighted(line, weight, factor, target, is_bf16, size): stored line target := line * factor * weight (stored line)."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -78,13 +78,13 @@ def weighted(typing_context: Any, line: Any, weight: Any, factor: Any, target: A
         lanes.store(builder, [builder.fmul(builder.fmul(a, factors), b) for a, b in pairs], target)
 
     arguments = (types.int64, types.int64, types.float32, types.int64, is_bf16, size)
-    return lowered(types.void, arguments, 2, emit)
+    return typed_intrinsic(types.void, arguments, 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, size: Any) -> Any:
     """gated(gate, up, target, is_bf16, size): stored line target := gate / (1 + exp(-gate)) * up."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1])
@@ -97,7 +97,7 @@ def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, si
             result.append(builder.fmul(builder.fdiv(a, builder.fadd(one, power)), b))
         lanes.store(builder, result, target)
 
-    return lowered(types.void, (types.int64, types.int64, types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16, size), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -108,7 +108,7 @@ def rotated(
 
     The stored line is first multiplied by `factor` and the float32 line `weight`; cos and sin are float32 lines of `half`.
     """
-    constants = literals(is_bf16, half)
+    constants = literal_values(is_bf16, half)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
@@ -133,13 +133,13 @@ def rotated(
         lanes.store(builder, second, builder.add(target, INT64(lanes.size * item)))
 
     arguments = (types.int64, types.int64, types.int64, types.int64, types.int64, types.float32, is_bf16, half)
-    return lowered(types.void, arguments, 2, emit)
+    return typed_intrinsic(types.void, arguments, 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def copied(typing_context: Any, line: Any, target: Any, weight: Any, factor: Any, is_bf16: Any, size: Any) -> Any:
     """copied(line, target, weight, factor, is_bf16, size): stored line target := line * factor * weight (float32 line)."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
@@ -152,4 +152,4 @@ def copied(typing_context: Any, line: Any, target: Any, weight: Any, factor: Any
         lanes.store(builder, [builder.fmul(builder.fmul(a, factors), b) for a, b in pairs], target)
 
     arguments = (types.int64, types.int64, types.int64, types.float32, is_bf16, size)
-    return lowered(types.void, arguments, 2, emit)
+    return typed_intrinsic(types.void, arguments, 2, emit)

@@ -1,8 +1,8 @@
-"""Vector code of linear layers for a few rows: one block of outputs at a time, weights read in the order they lie.
+"""Vector code of linear layers for a few rows: one block of outputs at a time, weights read in memory order.
 
-Built like `vector`, from the same pieces. A block is `BLOCK` outputs of all inputs: for every two inputs, their weights of one output after
-the other (bfloat16: two in a word; float32: a line of the first input, then one of the second). A vector holds one weight of 16
-outputs, so that an input is one broadcast and no sum crosses lanes.
+A block is `BLOCK` outputs of all inputs: for every two inputs, their weights for one output after
+another (bfloat16: two in a word; float32: a line of the first input, then one of the second). A vector holds one weight of 16
+outputs, so an input is one broadcast and no sum crosses lanes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     Lanes,
     call,
     constant,
-    literals,
+    literal_values,
     load,
-    lowered,
     multiply_add,
     splat,
+    typed_intrinsic,
 )
 
 WIDTH = 16
-AHEAD = 2048  # bytes that are asked for before they are needed
+AHEAD = 2048  # prefetch distance in bytes
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
@@ -44,11 +44,11 @@ def multiply_block(
     is_bf16: Any,
     rows: Any,
 ) -> Any:
-    """multiply_block(x, x_stride, weight, num_pairs, bias, target, target_stride, is_bf16, rows): one block of `rows` rows.
+    """multiply_block(x, x_stride, weight, num_pairs, bias, target, target_stride, is_bf16, rows): one block of outputs for `rows` rows.
 
-    x: float32 lines of 2 * num_pairs inputs; bias: float32 line of a block; target: stored lines. Strides in bytes from row to row.
+    x: float32 lines of 2 * num_pairs inputs; bias: float32 line of a block; target: stored lines. Strides in bytes between rows.
     """
-    constants = literals(is_bf16, rows)
+    constants = literal_values(is_bf16, rows)
     if constants is None:
         return None
     stored, num_rows = Lanes(bool(constants[0]), BLOCK, is_ordered=True), constants[1]
@@ -59,7 +59,7 @@ def multiply_block(
         builder: Any, x: Any, x_stride: Any, weight: Any, num_pairs: Any, bias: Any, target: Any, target_stride: Any
     ) -> None:
         def weights_at(address: Any) -> list[Any]:
-            """The vectors of a pair: all of the first input, then all of the second."""
+            """Load the vectors of a pair: all of the first input, then all of the second."""
             if not stored.is_bf16:
                 return [load(builder, floats, address, 4 * WIDTH * i) for i in range(2 * parts)]
             loaded = [load(builder, words, address, 4 * WIDTH * i) for i in range(parts)]
@@ -68,7 +68,7 @@ def multiply_block(
             return [builder.bitcast(word, floats) for word in first + second]
 
         lines = [builder.add(x, builder.mul(x_stride, INT64(row))) for row in range(num_rows)]
-        # One row alone has too few sums to keep the multipliers busy: the two inputs of a pair get sums of their own.
+        # One row has too few sums to keep the multipliers busy, so each input of a pair gets a sum of its own.
         num_sums = 2 * parts if num_rows == 1 else parts
         sums = [[cgutils.alloca_once(builder, floats) for _ in range(num_sums)] for _ in lines]
         for row_sums in sums:
@@ -96,13 +96,13 @@ def multiply_block(
                 results.append(result)
             stored.store(builder, results, builder.add(target, builder.mul(target_stride, INT64(row))))
 
-    return lowered(types.void, (*(types.int64,) * 7, is_bf16, rows), 2, emit)
+    return typed_intrinsic(types.void, (*(types.int64,) * 7, is_bf16, rows), 2, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def widened(typing_context: Any, line: Any, target: Any, is_bf16: Any, size: Any) -> Any:
     """widened(line, target, is_bf16, size): float32 line target := stored line, in memory order."""
-    constants = literals(is_bf16, size)
+    constants = literal_values(is_bf16, size)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
@@ -110,4 +110,4 @@ def widened(typing_context: Any, line: Any, target: Any, is_bf16: Any, size: Any
     def emit(builder: Any, line: Any, target: Any) -> None:
         lanes.store_float(builder, lanes.load(builder, line), target)
 
-    return lowered(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)
+    return typed_intrinsic(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)

@@ -1,6 +1,6 @@
-"""What compiled CPU kernels need beside `host_code.kernel`: the few scalar instructions that Python cannot say.
+"""Scalar LLVM instructions for compiled CPU kernels that Python cannot express, and calls of kernels by address.
 
-bfloat16 is held as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
+bfloat16 is stored as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def source_digest() -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def widen(typing_context: Any, value: Any) -> Any:
-    """float32 of a stored element: bfloat16 bits (uint16) or float32 itself."""
+    """float32 value of a stored element: bfloat16 bits (uint16), or float32 itself."""
     is_bf16 = value == types.uint16
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -55,7 +55,7 @@ def narrow(typing_context: Any, value: Any, like: Any) -> Any:
 
 
 def round_to_bf16(builder: Any, value: Any) -> Any:
-    """Emit: bits of float32 (or a vector of them) whose upper half is the nearest bfloat16, ties to even; the lower half is noise."""
+    """Emit float32 bits (scalar or vector) whose upper half is the nearest bfloat16, ties to even; the lower half is undefined."""
     kind = ir.VectorType(INT32, value.type.count) if isinstance(value.type, ir.VectorType) else INT32
 
     def constant(number: int) -> Any:
@@ -89,9 +89,9 @@ def from_bits(typing_context: Any, value: Any) -> Any:
 
 
 def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
-    """Address of a kernel's machine code for these numba types, for `invoke`; compiles it or takes it from the disk cache.
+    """Address of the machine code of a kernel for these numba types, for `invoke`. Compiles it or loads it from the disk cache.
 
-    Valid for as long as the kernel lives.
+    Valid for the lifetime of the kernel.
     """
     if arguments not in compiled.overloads:
         compiled.compile(arguments)
@@ -101,11 +101,10 @@ def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def invoke(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """invoke(address, (argument, ...)): call a kernel that returns and raises nothing, at what `address_of` gave for these types.
+    """invoke(address, (argument, ...)): call a kernel that returns nothing and raises nothing, at an address from `address_of`.
 
-    Nothing checks the types: let the caller be compiled for one signature alone.
-
-    Inside compiled code; a call by name would have the kernel compiled into the caller, and take away the caller's place in the disk cache.
+    Argument types are not checked, so compile the caller for one signature only. A call by name would inline the
+    kernel into the caller and make the caller impossible to cache on disk.
     """
     kinds = [unliteral(kind) for kind in arguments]
 

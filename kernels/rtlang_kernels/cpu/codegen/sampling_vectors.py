@@ -1,6 +1,6 @@
 """Vector code of sampling: mask and scale logits, compare noise with a bound, exponentials. Nothing is fused or reordered.
 
-The arithmetic is that of `reference/noise`, operation by operation; see there. The last arguments are compile-time constants.
+The arithmetic is that of `reference.noise`, operation by operation. The last arguments are compile-time constants.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from rtlang_kernels.cpu.codegen.vector_builder import (
     Lanes,
     call,
     constant,
-    literals,
+    literal_values,
     load,
-    lowered,
     splat,
     store,
+    typed_intrinsic,
 )
 from rtlang_kernels.reference import noise
 
-WORD = 32  # tokens of one word of a bitmask
+WORD = 32  # tokens per word of a bitmask
 GROUP = 64  # tokens that share one bound: 16 Philox blocks
 BLOCKS = GROUP // 4
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def masked(typing_context: Any, line: Any, word: Any, factor: Any, target: Any, is_bf16: Any) -> Any:
-    """masked(line, word, factor, target, is_bf16): 32 logits times the factor, -inf where a bit of the word is 0, as float32.
+    """masked(line, word, factor, target, is_bf16): float32 target := 32 logits * factor, -inf where a bit of the word is 0.
 
-    Returns an int32 that is not 0 where one of the 32 is NaN.
+    Returns a non-zero int32 if one of the logits is NaN.
     """
-    constants = literals(is_bf16)
+    constants = literal_values(is_bf16)
     if constants is None:
         return None
     lanes = Lanes(bool(constants[0]), WORD, is_ordered=True)
@@ -53,13 +53,13 @@ def masked(typing_context: Any, line: Any, word: Any, factor: Any, target: Any, 
             store(builder, builder.select(allowed, builder.fmul(vector, factors), lowest), target, 64 * i)
         return flags
 
-    return lowered(types.int32, (types.int64, types.int32, types.float32, types.int64, is_bf16), 1, emit)
+    return typed_intrinsic(types.int32, (types.int64, types.int32, types.float32, types.int64, is_bf16), 1, emit)
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def element_at(typing_context: Any, address: Any, is_bf16: Any) -> Any:
-    """element_at(address, is_bf16): one stored element as float32."""
-    constants = literals(is_bf16)
+    """element_at(address, is_bf16): load one stored element as float32."""
+    constants = literal_values(is_bf16)
     if constants is None:
         return None
 
@@ -69,14 +69,14 @@ def element_at(typing_context: Any, address: Any, is_bf16: Any) -> Any:
         half = builder.zext(load(builder, ir.IntType(16), address, 0), INT32)
         return builder.bitcast(builder.shl(half, INT32(16)), FLOAT)
 
-    return lowered(types.float32, (types.int64, is_bf16), 1, emit)
+    return typed_intrinsic(types.float32, (types.int64, is_bf16), 1, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def noise_below(typing_context: Any, key: Any, step: Any, block: Any, limit: Any, target: Any) -> Any:
-    """noise_below(key, step, block, limit, target): Philox words of 16 counters from `block` on, stored as uint32 [4, 16] (lane first).
+    """noise_below(key, step, block, limit, target): store Philox words of 16 counters from `block` on as uint32 [4, 16] (lane first).
 
-    Returns a bit per word, in the stored order, that says whether the word is at most `limit`.
+    Returns one bit per word, in the stored order: whether the word is at most `limit`.
     """
 
     def emit(builder: Any, key: Any, step: Any, block: Any, limit: Any, target: Any) -> Any:
@@ -112,12 +112,12 @@ def noise_below(typing_context: Any, key: Any, step: Any, block: Any, limit: Any
             result = builder.or_(result, builder.shl(builder.zext(below, INT64), INT64(BLOCKS * lane)))
         return result
 
-    return lowered(types.int64, (types.int64,) * 5, 0, emit)
+    return typed_intrinsic(types.int64, (types.int64,) * 5, 0, emit)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def exponentials(typing_context: Any, scaled: Any, top: Any, target: Any) -> Any:
-    """exponentials(scaled, top, target): exp(scaled - top) of 16 float32, as `noise.exp` has it."""
+    """exponentials(scaled, top, target): exp(scaled - top) of 16 float32, as in `noise.exp`."""
 
     def emit(builder: Any, scaled: Any, top: Any, target: Any) -> None:
         kind, integers = ir.VectorType(FLOAT, 16), ir.VectorType(INT32, 16)
@@ -134,4 +134,4 @@ def exponentials(typing_context: Any, scaled: Any, top: Any, target: Any) -> Any
         factor = builder.bitcast(builder.shl(power, ir.Constant(integers, [23] * 16)), kind)
         store(builder, builder.select(is_low, constant(0.0, 16), builder.fmul(series, factor)), target, 0)
 
-    return lowered(types.void, (types.int64, types.float32, types.int64), 0, emit)
+    return typed_intrinsic(types.void, (types.int64, types.float32, types.int64), 0, emit)

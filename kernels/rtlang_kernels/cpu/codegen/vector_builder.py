@@ -1,7 +1,7 @@
-"""Building blocks of vector code: emit LLVM instructions for lines of elements, and hand the result to numba as functions.
+"""Building blocks of vector code: emit LLVM instructions for lines of elements, and wrap them as functions for numba.
 
-bfloat16 is unpacked two elements per 32-bit word: the low half by a shift, the high half by a mask. The elements of a line are thus held in
-an order of their own (even ones, then odd ones, per 32), the same in every load and undone by `Lanes.store`.
+bfloat16 is unpacked two elements per 32-bit word: the low half by a shift, the high half by a mask. The elements of a line are therefore
+permuted in registers (even ones, then odd ones, per 32). The permutation is the same in every load, and `Lanes.store` reverses it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TWICE_LOG2_E = 2.8853900432586670  # a float32
 
 
 def splat(builder: Any, value: Any, count: int) -> Any:
-    """Emit a vector of `count` times the scalar."""
+    """Emit a vector that repeats the scalar `count` times."""
     vector = ir.VectorType(value.type, count)
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, INT32(0))
     zeros = ir.Constant(ir.VectorType(INT32, count), [0] * count)
@@ -31,23 +31,23 @@ def splat(builder: Any, value: Any, count: int) -> Any:
 
 
 def constant(number: float, count: int) -> Any:
-    """A constant float32 vector."""
+    """Make a constant float32 vector."""
     return ir.Constant(ir.VectorType(FLOAT, count), [number] * count)
 
 
 def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    """Emit a * b + c, fused where the machine can."""
+    """Emit a * b + c, fused if the target supports it."""
     return builder.fadd(builder.fmul(a, b, flags=FAST), c, flags=FAST)
 
 
 def load(builder: Any, kind: Any, address: Any, offset_bytes: int) -> Any:
-    """Emit a load that needs no alignment beyond two bytes."""
+    """Emit a load with an alignment of two bytes."""
     pointer = builder.inttoptr(builder.add(address, INT64(offset_bytes)), kind.as_pointer())
     return builder.load(pointer, align=2, typ=kind)
 
 
 def store(builder: Any, value: Any, address: Any, offset_bytes: int) -> None:
-    """Emit a store that needs no alignment beyond two bytes."""
+    """Emit a store with an alignment of two bytes."""
     pointer = builder.inttoptr(builder.add(address, INT64(offset_bytes)), value.type.as_pointer())
     builder.store(value, pointer, align=2)
 
@@ -59,12 +59,12 @@ def call(builder: Any, name: str, result: Any, *args: Any) -> Any:
 
 
 def maximum(builder: Any, a: Any, b: Any) -> Any:
-    """Emit the larger of each pair; b where either is NaN."""
+    """Emit the larger of each pair; b if either is NaN."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
 def reduce_to(builder: Any, vectors: list[Any], count: int) -> Any:
-    """Emit the sums of each of `count` (a power of two) vectors as one vector, adding neighbours pairwise."""
+    """Emit one vector with the sum of each of `count` (a power of two) vectors, by pairwise addition of neighbours."""
     while len(vectors) > 1 or vectors[0].type.count > count:
         width = vectors[0].type.count
         pairs = vectors if len(vectors) == 1 else vectors[0::2]
@@ -81,7 +81,7 @@ def reduce_to(builder: Any, vectors: list[Any], count: int) -> Any:
 
 
 def exp2(builder: Any, x: Any) -> Any:
-    """Emit 2**x of a float32 vector; below -126 the result is about 1e-38 instead of smaller."""
+    """Emit 2**x of a float32 vector; below -126 the result is about 1e-38 instead of a smaller number."""
     count = x.type.count
     integers = ir.VectorType(INT32, count)
     name = f"llvm.rint.v{count}f32"
@@ -102,7 +102,7 @@ def exp2(builder: Any, x: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Vectors over a line of `size` elements of one type; `is_ordered` keeps bfloat16 in memory order at some cost."""
+    """Vectors over a line of `size` elements of one type. `is_ordered` keeps bfloat16 in memory order, at some cost."""
 
     is_bf16: bool
     size: int
@@ -110,7 +110,7 @@ class Lanes:
 
     @property
     def width(self) -> int:
-        """Elements of one vector."""
+        """Number of elements of one vector."""
         return next(width for width in (16, 8, 4, 2, 1) if self.size % width == 0)
 
     @property
@@ -119,7 +119,7 @@ class Lanes:
         return self.is_bf16 and self.size % 32 == 0 and not self.is_ordered
 
     def load(self, builder: Any, address: Any) -> list[Any]:
-        """Emit the loads of a stored line as float32 vectors, in the order of their own."""
+        """Emit the loads of a stored line as float32 vectors, in the permuted order."""
         width, result = self.width, []
         if not self.is_bf16:
             return self.load_float(builder, address)
@@ -138,17 +138,17 @@ class Lanes:
         return [builder.bitcast(word, floats) for word in result]
 
     def load_float(self, builder: Any, address: Any) -> list[Any]:
-        """Emit the loads of a float32 line, as held by the kernel."""
+        """Emit the loads of a float32 line in working memory."""
         kind = ir.VectorType(FLOAT, self.width)
         return [load(builder, kind, address, 4 * self.width * i) for i in range(self.size // self.width)]
 
     def store_float(self, builder: Any, vectors: list[Any], address: Any) -> None:
-        """Emit the stores of a float32 line, as held by the kernel."""
+        """Emit the stores of a float32 line in working memory."""
         for i, vector in enumerate(vectors):
             store(builder, vector, address, 4 * self.width * i)
 
     def store(self, builder: Any, vectors: list[Any], address: Any) -> None:
-        """Emit the stores of a line in its stored type and order."""
+        """Emit the stores of a line in its stored type and memory order."""
         if not self.is_bf16:
             self.store_float(builder, vectors, address)
             return
@@ -169,8 +169,8 @@ class Lanes:
 Emitter = Callable[..., Any]
 
 
-def lowered(result: Any, arguments: tuple[Any, ...], num_constants: int, emit: Emitter) -> Any:
-    """What numba wants of an intrinsic: a signature, and code that calls emit(builder, *values before the constants)."""
+def typed_intrinsic(result: Any, arguments: tuple[Any, ...], num_constants: int, emit: Emitter) -> Any:
+    """Return the pair that numba expects of an intrinsic: a signature, and code that calls emit(builder, *non-constant values)."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         value = emit(builder, *values[: len(values) - num_constants])
@@ -179,8 +179,8 @@ def lowered(result: Any, arguments: tuple[Any, ...], num_constants: int, emit: E
     return result(*arguments), generate
 
 
-def literals(*arguments: Any) -> list[int] | None:
-    """The values of compile-time constants; None while numba tries the call without them."""
+def literal_values(*arguments: Any) -> list[int] | None:
+    """Values of compile-time constants; None while numba types the call without literals."""
     if not all(isinstance(argument, types.IntegerLiteral) for argument in arguments):
         return None
     return [argument.literal_value for argument in arguments]

@@ -24,16 +24,16 @@ TARGETS = {
     SM_90: GPUTarget("cuda", 90, 32),
     GFX942: GPUTarget("hip", "gfx942", 64),
 }
-SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, GFX942: 64 << 10}  # bytes that one program may take
+SHARED_LIMIT = {SM_80: 163 << 10, SM_90: 227 << 10, GFX942: 64 << 10}  # bytes per program
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one variant needs. Shared memory is per program; `matrix` counts matrix instructions.
+    """Resources of one variant. Shared memory is per program; `matrix` counts matrix instructions.
 
     Attributes:
-        spill_bytes: per thread, of spilled registers and of whatever else lies in local memory; there must be none.
-        flushed: instructions that take the smallest numbers for zero where that would be wrong (`Variant.keeps_small`).
+        spill_bytes: local memory per thread, spilled registers included; must be 0.
+        flushed: number of instructions that flush subnormal numbers where that is wrong (`Variant.flush_pattern`).
     """
 
     target: str
@@ -66,13 +66,13 @@ def compile_variant(variant: Variant, arch: str) -> Report:
         text = built.asm["amdgcn"]
         registers, spill = _number(r"\.vgpr_count:\s+(\d+)", text), 4 * _number(r"\.vgpr_spill_count:\s+(\d+)", text)
         matrix = f"mfma {text.count('v_mfma')}"
-        flushed = len(re.findall(r"float_denorm_mode_\w+ 0", text)) if variant.keeps_small else 0
+        flushed = len(re.findall(r"float_denorm_mode_\w+ 0", text)) if variant.flush_pattern else 0
     else:
         usage = _cubin_usage(built.asm["cubin"])
         registers, spill = _number(r"REG:(\d+)", usage), _number(r"STACK:(\d+)", usage)
         ptx = built.asm["ptx"]
         counts = {"wgmma": "wgmma.mma_async", "mma": "mma.sync", "cp.async": "cp.async.cg"}
-        flushed = len(re.findall(variant.keeps_small, ptx)) if variant.keeps_small else 0
+        flushed = len(re.findall(variant.flush_pattern, ptx)) if variant.flush_pattern else 0
         matrix = " ".join(f"{label} {ptx.count(word)}" for label, word in counts.items() if word in ptx)
     fits = flushed == 0 and spill == 0 and shared <= SHARED_LIMIT[arch]
     return Report(arch, variant.name, registers, spill, shared, matrix, flushed, fits)

@@ -1,7 +1,7 @@
-"""What is compiled ahead of time: every kernel, as the runtime launches it, with all that decides its code.
+"""The kernel configurations compiled ahead of time: every kernel as the runtime launches it, with all constants that decide its code.
 
-The attention tiles over head sizes, types and features; each other kernel for the types of logits and activations, with and without its
-optional parts, of a large vocabulary and of one that is a single chunk. Numbers that are 1 make no other code (`jit.VARYING`).
+Attention tiles over head sizes, types and features; each other kernel for the types of logits and activations, with and without its
+optional parts, with a large vocabulary and with one of a single chunk. Integers that are 1 make no other code (`jit.UNSPECIALIZED`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Variant:
     """One kernel with all that decides its code. `types` are those of its other arguments, pointers unless named without a star.
 
     Attributes:
-        keeps_small: a pattern of NVIDIA's instructions that it must not have, since they would take the smallest numbers for zero.
+        flush_pattern: NVIDIA instructions that must not occur, since they would flush subnormal numbers to zero.
     """
 
     name: str
@@ -37,16 +37,16 @@ class Variant:
     types: dict[str, str]
     constants: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
-    keeps_small: str | None = None
+    flush_pattern: str | None = None
 
 
-# Exact noise and weights need every bit; codes of float8 are made and read by way of subnormal numbers.
-NOWHERE = r"\.ftz"
-NOT_IN_ARITHMETIC = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
+# Exact noise and weights need every bit; float8 conversion goes through subnormal numbers.
+ANY_FLUSH = r"\.ftz"
+ARITHMETIC_FLUSH = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
 
 
 def attention_variants(arch: str) -> Iterator[Variant]:
-    """Every class of tile for the commonest and the largest heads, and every feature, head size and type at least once."""
+    """Every tile class for the commonest and the largest heads, and every feature, head size and type at least once."""
     every = range(len(LINES))
     shapes: list[tuple[str, int | tuple[int, int], int, Iterable[int], dict[str, bool]]] = [
         ("bf16", 128, 4, every, {}),
@@ -71,7 +71,7 @@ def attention_variants(arch: str) -> Iterator[Variant]:
 def attention_variant(
     arch: str, kind: str, head_dim: int, v_head_dim: int, group: int, lines_class: int, features: dict[str, bool]
 ) -> Variant:
-    """`rect_attn` for one class of tile."""
+    """`rect_attn` for one tile class."""
     tile = attention_tile(arch, lines_class, head_dim, v_head_dim, ITEM_BYTES[kind])
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     types = dict.fromkeys(("q", "k_pool", "v_pool", "out", "sinks"), f"*{kind}")
@@ -104,15 +104,15 @@ def attention_variant(
         "KV_FLOAT8": False,
     }
     extra = "".join(f" {name[4:].lower()}" for name in features if name.startswith("HAS_"))
-    held = " kv8" if "KV_FLOAT8" in features else ""
+    float8 = " kv8" if "KV_FLOAT8" in features else ""
     dims = f"D{head_dim}" if v_head_dim == head_dim else f"D{head_dim}/{v_head_dim}"
-    name = f"rect_attn {kind}{held} {dims} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
-    small = NOT_IN_ARITHMETIC if held else None
+    name = f"rect_attn {kind}{float8} {dims} G{group} {LINES[lines_class]}: {tile.block_m}x{tile.block_n}{extra}"
+    small = ARITHMETIC_FLUSH if float8 else None
     return Variant(name, rectangle_kernel.rect_attn, types, constants | features, {"num_warps": tile.num_warps}, small)
 
 
 def other_variants() -> Iterator[Variant]:
-    """The kernels besides attention, as the runtime launches them for a model of 32 and 8 heads of 128."""
+    """All kernels except attention, as the runtime launches them for a model with 32 query and 8 KV heads of size 128."""
     i32, fp32, bf16 = "*i32", "*fp32", "*bf16"
     for has_sinks in (False, True):
         yield Variant(
@@ -164,7 +164,7 @@ def other_variants() -> Iterator[Variant]:
             {"source": f"*{kind}", "target": f"*{target}", "source_ids": "*i64", "target_ids": "*i64"}
             | dict.fromkeys(("size", "source_stride", "target_stride"), "i32"),
             {"HAS_SOURCE_IDS": has_source_ids, "HAS_TARGET_IDS": True, "TO_FLOAT8": is_float8, "BLOCK": 1024},
-            keeps_small=NOWHERE,
+            flush_pattern=ANY_FLUSH,
         )
     yield from sampling_variants()
     yield from filter_variants()
@@ -199,7 +199,7 @@ def rope_variant(
             "HAS_K_NORM": has_norms,
             "TO_FLOAT8": is_float8,
         },
-        keeps_small=NOT_IN_ARITHMETIC if is_float8 else None,
+        flush_pattern=ARITHMETIC_FLUSH if is_float8 else None,
     )
 
 
@@ -213,12 +213,12 @@ LOGITS = (("bf16", True, VOCAB_SIZE), ("bf16", False, VOCAB_SIZE), ("fp32", True
 
 
 def source_of(kind: str) -> dict[str, str]:
-    """How rows of logits are given."""
+    """Argument types that describe rows of logits."""
     return {"logits": f"*{kind}", "row_stride": "i32", "vocab_size": "i32"}
 
 
 def logits_cases() -> Iterator[tuple[str, dict[str, str], dict[str, Any], int]]:
-    """Per entry of LOGITS: its name, types, constants, and how many chunks a row has."""
+    """Name, types, constants and number of chunks per row, for each entry of LOGITS."""
     for kind, has_mask, vocab_size in LOGITS:
         num_chunks = -(-vocab_size // CHUNK)
         yield (
@@ -230,7 +230,7 @@ def logits_cases() -> Iterator[tuple[str, dict[str, str], dict[str, Any], int]]:
 
 
 def sampling_variants() -> Iterator[Variant]:
-    """Draws without filters."""
+    """Sampling without filters."""
     chunks = {"chunk_top": "*fp32", "chunk_token": "*i32", "chunk_score": "*fp32", "chunk_nan": "*i32"}
     for name, types, constants, num_chunks in logits_cases():
         each = types | CHOSEN | {"kinds": "*i32"} | chunks
@@ -243,16 +243,16 @@ def sampling_variants() -> Iterator[Variant]:
             each | NUMBER | RESULTS,
             constants | {"BLOCK": CHUNK, "NUM_CHUNKS": power_of_two(num_chunks)},
             {"num_warps": FINISH_WARPS, **EXACT},
-            NOWHERE,
+            ANY_FLUSH,
         )
 
 
 def filter_variants() -> Iterator[Variant]:
-    """Draws with filters."""
+    """Sampling with filters."""
     rows = {"rows": "*i32"}
     kept = {"top_ks": "*i32", "top_ps": "*fp32", "min_ps": "*fp32"}
     sums = {"counts": "*i32", "masses": "*fp64"}
-    found = {"cuts": "*i32", "starts": "*i32", "totals": "*fp64", "kept_ks": "*i32"}
+    found = {"cuts": "*i32", "starts": "*i32", "totals": "*fp64", "retained_ks": "*i32"}
     top = {"row_top": "*fp32"}
     finite = {"is_finite": "*i8"}
     wide = {"num_warps": FILTER_WARPS, **EXACT}
@@ -265,7 +265,7 @@ def filter_variants() -> Iterator[Variant]:
             types | rows | factors | top | finite | sums,
             constants | {"BLOCK": CHUNK},
             dict(EXACT),
-            NOWHERE,
+            ANY_FLUSH,
         )
         yield Variant(
             f"filter_cut {name}",
@@ -280,7 +280,7 @@ def filter_variants() -> Iterator[Variant]:
             types | rows | factors | top | {"cuts": "*i32", "starts": "*i32", "candidates": "*i32"},
             constants | {"BLOCK": CHUNK, "CAPACITY": CAPACITY},
             dict(EXACT),
-            NOWHERE,
+            ANY_FLUSH,
         )
         yield Variant(
             f"filter_choose {name}",
@@ -294,7 +294,7 @@ def filter_variants() -> Iterator[Variant]:
             | NUMBER,
             {"CAPACITY": CAPACITY},
             dict(wide),
-            NOWHERE,
+            ANY_FLUSH,
         )
         yield Variant(
             f"sample_filtered {name}",
@@ -302,12 +302,12 @@ def filter_variants() -> Iterator[Variant]:
             types | rows | kept | CHOSEN | RESULTS | {"cuts": "*i32"},
             constants | {"BLOCK": FILTER_CHUNK},
             dict(wide),
-            NOWHERE,
+            ANY_FLUSH,
         )
 
 
 def logits_variants() -> Iterator[Variant]:
-    """What else reads logits."""
+    """Log-probabilities, masks and penalties."""
     i32, fp32 = "*i32", "*fp32"
     for kind, vocab_size in (("bf16", VOCAB_SIZE), ("fp32", VOCAB_SIZE), ("fp32", 1000)):
         num_chunks = -(-vocab_size // CHUNK)
@@ -336,12 +336,12 @@ def logits_variants() -> Iterator[Variant]:
             | {"num_entries": "i32", "repetitions": fp32, "presences": "*fp64", "frequencies": "*fp64"},
             {"BLOCK": 256},
             dict(EXACT),
-            NOWHERE,
+            ANY_FLUSH,
         )
 
 
 def automaton_variants() -> Iterator[Variant]:
-    """Walks of automata."""
+    """Grammar automata."""
     i32 = "*i32"
     slots = dict.fromkeys(("slot_state", "slot_depth", "slot_stack", "slot_grammar", "slot_complete"), i32)
     tables = dict.fromkeys(("slots", "classes", "trans", "trans_at", "calls", "offsets"), i32) | {"text": "*u8"}
@@ -356,7 +356,7 @@ def automaton_variants() -> Iterator[Variant]:
     yield Variant(
         "advance",
         automaton_kernel.advance,
-        slots | tables | {"drawn": "*i64", "places": i32, "num_rows": "i32", "may_end": i32},
+        slots | tables | {"token_ids": "*i64", "places": i32, "num_rows": "i32", "may_end": i32},
         {"MAX_DEPTH": MAX_DEPTH, "BLOCK": ADVANCE_BLOCK},
         {"num_warps": 1},
     )

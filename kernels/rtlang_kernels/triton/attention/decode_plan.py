@@ -1,11 +1,11 @@
-"""The plan of pure decoding, kept from step to step at fixed places of the device, so that a captured graph can be replayed over it.
+"""A reusable plan of pure decoding at fixed device addresses, so that captured graphs can be replayed.
 
-A step of pure decoding has one token in every row. While the same rows go on, all that changes is that each reads one key more: the last
-item of each row grows by one key and nothing else of the work is planned anew (`grow`). `set` plans from scratch, where rows come, leave
-or fork, and where tails have grown so far that pieces are no longer of about equal cost. Launches are made for a capacity; kernels
+In pure decoding every row has one token. While the rows stay the same, the next step differs only in one more key per row: the last
+item of each row grows by one key, and nothing else is planned again (`grow`). `set` plans from scratch, when rows arrive, leave
+or fork, and when tails have grown so much that splits are no longer of about equal cost. Launches are sized for a capacity; kernels
 read the counts of the step from the device.
 
-Must stay true: whatever `grow` accepts is the plan that `set` would make but for where rows are split.
+Invariant: a plan that `grow` accepts equals the one that `set` would make, except for the positions of splits.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.host.transfer import FixedBuffer
-from rtlang_kernels.planning.shared_prefix_tiling import first_visible, nodes
-from rtlang_kernels.planning.tile_sizes import LINES, machine_of
+from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
+from rtlang_kernels.planning.tile_sizes import LINES, gpu_properties
 from rtlang_kernels.planning.work_items import (
     FULL_HI,
     HEADER_WORDS,
-    ITEM_COLUMNS,
+    ITEM_FIELDS,
     NUM_TOKENS,
     P1,
-    PIECE_STEP,
     PROGRAMS_PER_MULTIPROCESSOR,
+    SPLIT_STEP,
     TOKEN,
     Schedule,
     schedule,
@@ -42,8 +42,8 @@ Int32s = NDArray[np.int32]
 Window = tuple[int | None, int | None]
 """Sliding window and chunk size of a layer, as `ops.paged_attention` takes them."""
 
-MAX_GROWTH = PIECE_STEP  # keys that tails grow by before rows are split anew
-SLACK_PAGES = MAX_GROWTH  # of the page table's rows, for growth
+MAX_GROWTH = SPLIT_STEP  # keys that tails grow by before rows are split again
+SLACK_PAGES = MAX_GROWTH  # spare entries per row of the page table
 _NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
 
 
@@ -51,13 +51,13 @@ class DecodePlan:
     """Work of up to `num_rows` rows of one token each. Owned by one thread.
 
     Attributes:
-        plans: for the layers; all hold the same arrays on the device, whatever the step, and differ in what is launched over them. Each
-            serves what those before it serve and more: rows that share nothing and are read in one piece each, so that nothing is merged;
-            tiles of the class that holds one row; any step.
-        fitting: the first of them that serves the step.
+        plans: for the layers; all refer to the same device arrays, whatever the step, and differ in their launches. Each serves
+            the steps of those before it and more: rows without sharing and without splits, so that nothing is merged; tiles of the
+            class that holds one row; any step.
+        fitting: index of the first plan that serves the step.
         input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
-        sources: int32 [num_rows] on the host, likewise; for whoever makes input ids on the device. Surplus rows hold -1.
-        num_sets, num_grown: steps that were planned from scratch, and that were not.
+        sources: int32 [num_rows] on the host, likewise; for callers that compute input ids on the device. Surplus rows hold -1.
+        num_sets, num_grown: number of steps planned from scratch, and of steps that were not.
     """
 
     def __init__(
@@ -74,27 +74,27 @@ class DecodePlan:
         device: torch.device,
         windows: Sequence[Window] = ((None, None),),
     ) -> None:
-        """Lay out the device's arrays.
+        """Lay out the device arrays.
 
         Args:
-            table_words: room for the page table, in entries over all rows.
-            spare_page: a page that no row has, which surplus rows write to.
+            table_words: capacity of the page table, in entries over all rows.
+            spare_page: a page that no row uses; surplus rows write to it.
             windows: of all layers.
         """
         check_device(device)
         self.num_rows, self.page_size, self._spare_page = num_rows, page_size, spare_page
-        self._machine = machine_of(device)
+        self._gpu = gpu_properties(device)
         self._windows = tuple(dict.fromkeys(windows))
-        wanted = PROGRAMS_PER_MULTIPROCESSOR * self._machine.num_multiprocessors // num_kv_heads + 1
+        wanted = PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
-        lines = num_rows * group  # so many at most see one key: wider classes stay empty
-        self._own_class = bisect_left(LINES, group)  # of tiles that hold one row
+        lines = num_rows * group  # upper bound of the lines that share a key: wider classes stay empty
+        self._own_class = bisect_left(LINES, group)  # class of tiles that hold one row
         sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
         sizes[self._own_class] = 2 * num_rows + wanted
         self.class_sizes = tuple(
             size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
         )
-        # A partial row per token and rectangle over it, eight deep, and per further piece one for each token of the widest tile.
+        # One partial row per token and enclosing rectangle, up to eight, and per further split one for each token of the widest tile.
         self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
         own, alone = [0] * len(LINES), [0] * len(LINES)
         own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_rows
@@ -110,7 +110,7 @@ class DecodePlan:
         }
         num_items = sum(self.class_sizes)
         for index in range(len(self._windows)):
-            shapes = ((HEADER_WORDS,), (num_items, ITEM_COLUMNS), (num_rows,), (num_rows,), (num_rows + 1,))
+            shapes = ((HEADER_WORDS,), (num_items, ITEM_FIELDS), (num_rows,), (num_rows,), (num_rows + 1,))
             for name, shape in zip(_NAMES, (*shapes, (self.num_partials,)), strict=True):
                 fields[f"{name}{index}"] = (np.int32, shape)
         fields["page_table"] = (np.int32, (table_words,))
@@ -128,7 +128,7 @@ class DecodePlan:
         there = self._buffer.there
         plans = []
         for counts in launches:
-            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_kept=True)
+            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_fixed=True)
             for index, window in enumerate(self._windows):
                 header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
                 table = there["page_table"].view(1, -1)
@@ -145,15 +145,15 @@ class DecodePlan:
         return self.plans[-1]
 
     def on_device(self, name: str) -> Tensor:
-        """What layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
+        """Array that layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
         return self._buffer.there[name]
 
     def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
-        """Plan a step from scratch; False, and nothing usable, where it does not fit the capacity.
+        """Plan a step from scratch. Returns False, and leaves the plan unusable, if the step exceeds the capacity.
 
         Args:
             page_table: int32 [rows, pages], copied.
-            seq_lens: int32 [rows], each with its one new token.
+            seq_lens: int32 [rows], each including its one new token.
             shared_lens: int32 [rows], as in `ops.plan_attention`.
         """
         rows, pages = page_table.shape
@@ -180,19 +180,19 @@ class DecodePlan:
             whole.backend,
         )
         places = plan.token_positions()
-        table = nodes(plan)
+        table = tree_rectangles(plan)
         self._tails = []
         self.fitting = 0
         can_grow = True
         for index, window in enumerate(self._windows):
             first = first_visible(places, *window)
-            cut = schedule(plan, table, first, self._machine)
+            cut = schedule(plan, table, first, self._gpu)
             if not self._put(index, cut, first):
                 return False
             items = cut.items
             is_tail = items[:, P1] == places[items[:, TOKEN]] + 1
             tails = np.flatnonzero(is_tail & (items[:, NUM_TOKENS] == 1))
-            # a window moves its lower end too; a last key that rows share is not one row's to grow by
+            # a window also moves its lower end; a last key shared by rows cannot grow for one row
             can_grow &= len(tails) == rows and not first.any()
             self._tails.append(tails)
         host = self._buffer.host
@@ -205,10 +205,10 @@ class DecodePlan:
         return True
 
     def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
-        """Plan the step after the last one, the same rows with one key more; False where it has to be planned from scratch.
+        """Plan the next step of the same rows, with one more key each. Returns False if it must be planned from scratch.
 
         Args:
-            rows, columns, page_ids: entries of the page table that are new or other than they were.
+            rows, columns, page_ids: entries of the page table that are new or have changed.
         """
         if not self._can_grow or self._growth >= MAX_GROWTH:
             return False
@@ -233,7 +233,7 @@ class DecodePlan:
         return True
 
     def upload(self) -> None:
-        """Copy the step to the device, after `set` or `grow` said True and input ids were written; does not wait."""
+        """Copy the step to the device, after `set` or `grow` returned True and input ids were written. Does not wait."""
         self._buffer.upload(self._rows * self._width)
 
     def _write_slots(self) -> None:

@@ -1,6 +1,6 @@
-"""The merge of attention's parts on a GPU: states over disjoint keys, one of several parts of a token, one of two states.
+"""Kernels that merge attention states over disjoint keys: the partial results of a token, or two states.
 
-Logarithms are base 2 inside; a part that saw no key has the state -inf and may hold anything.
+Logarithms are base 2 inside; a state that saw no key has lse -inf and may hold anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NUM_MERGED = tl.constexpr(work_items.NUM_MERGED)
 
 @jit
 def with_sink(state_lse: tl.tensor, sink: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
-    """Base-2 lse with one more key that has no value, and the share of the weight that the others keep."""
+    """Base-2 lse including a key without a value, and the remaining share of the other keys' weight."""
     top = tl.maximum(state_lse, sink)
     top = tl.where(top == float("-inf"), 0.0, top)
     kept = tl.exp2(state_lse - top)
@@ -42,7 +42,7 @@ def merge_parts(
     BLOCK_V: tl.constexpr,
     HAS_SINKS: tl.constexpr,
 ) -> None:
-    """Combine the partial results of one token and BLOCK_H heads, in order. Grid: (at least the tokens to merge, blocks of heads)."""
+    """Merge the partial results of one token and BLOCK_H heads, in order. Grid: (at least the tokens to merge, blocks of heads)."""
     index = tl.program_id(0)
     if index >= tl.load(header + NUM_MERGED):
         return
@@ -91,7 +91,7 @@ def merge_two(
     BLOCK_H: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ) -> None:
-    """Combine two states of BLOCK_H (token, head) pairs; natural logarithms; a side with lse -inf may hold anything."""
+    """Merge two states of BLOCK_H (token, head) pairs; natural logarithms; a side with lse -inf may hold anything."""
     state = tl.program_id(0) * BLOCK_H + tl.arange(0, BLOCK_H)
     dims = tl.arange(0, BLOCK_V)
     is_state = state < num_states

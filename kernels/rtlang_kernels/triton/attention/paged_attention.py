@@ -1,8 +1,7 @@
-"""Attention on a GPU: the step's arrays in one buffer, one launch per class of rectangles, one merge. Contracts are in `ops.py`.
+"""GPU attention: one buffer with the arrays of the step, one launch per rectangle class, one merge. Contracts are in `ops.py`.
 
-Everything a step's kernels read besides tensors (items, page table, positions, merge lists) is packed into one int32 buffer and copied
-once; all layers with the same window use the same buffer. Kernels read counts from it, so a captured graph may serve steps with fewer
-items than its grid.
+Kernel inputs other than tensors (items, page table, positions, merge lists) are packed into one int32 buffer and copied once; all layers
+with the same window share it. Kernels read counts from the buffer, so a captured graph may serve steps with fewer items than its grid.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.host.transfer import packed_to
-from rtlang_kernels.planning.shared_prefix_tiling import first_visible, nodes
-from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, machine_of, split_dim
+from rtlang_kernels.host.transfer import copy_to_device
+from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
+from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, gpu_properties, split_dim
 from rtlang_kernels.planning.work_items import schedule
 from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
 from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
 from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
 
-MERGE_ELEMENTS = 1024  # outputs of one merging program
+MERGE_ELEMENTS = 1024  # outputs per merging program
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,11 @@ class Variant:
     """A schedule on the device, for layers with the same window.
 
     Attributes:
-        class_sizes: items of each class that programs are launched for, at least as many as there are.
-        num_partials, num_merged: rows of partial results, tokens to merge; likewise.
-        header, items, merge_tokens, merge_start, merge_rows: see `schedule`.
-        page_table: int32 [num_rows, width], of which kernels take the width from the header.
-        positions, first: int32 [num_tokens], of each token, and of the first key that it sees.
+        class_sizes: number of items of each class that programs are launched for; at least the number of items.
+        num_partials, num_merged: rows of partial results, tokens to merge; likewise upper bounds.
+        header, items, merge_tokens, merge_start, merge_rows: see `Schedule`.
+        page_table: int32 [num_rows, width]; kernels read the width from the header.
+        positions, first: int32 [num_tokens], position of each token and its first visible key.
     """
 
     class_sizes: tuple[int, ...]
@@ -53,36 +52,36 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """What a plan keeps for this backend; variants are made when a layer first asks for them, unless there are those that are kept only."""
+    """Plan data of this backend. Variants are made when a layer first needs them, except in a plan with fixed variants."""
 
     positions: NDArray[np.int32]
-    nodes: NDArray[np.int32]
+    rectangles: NDArray[np.int32]
     variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
-    is_kept: bool = False
+    is_fixed: bool = False
 
 
 def prepare(plan: AttentionPlan) -> None:
-    """Find the step's rectangles; called once per step."""
+    """Find the rectangles of the step. Called once per step."""
     check_device(plan.device)
-    plan.work = Work(plan.token_positions(), nodes(plan))
+    plan.work = Work(plan.token_positions(), tree_rectangles(plan))
 
 
 def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
     """The schedule for one kind of layer, made and copied at its first call in a step.
 
     Raises:
-        ValueError: the plan is a kept one, and was not made for such layers.
+        ValueError: the plan has fixed variants, none of them for such layers.
     """
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
-        if work.is_kept:
-            raise ValueError(f"this plan is kept for (window, chunk size) {list(work.variants)}, not for {key}")
+        if work.is_fixed:
+            raise ValueError(f"(sliding_window, chunk_size) = {key}: this plan allows {list(work.variants)}")
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key != (None, None) and not first.any():
             work.variants[key] = variant_of(plan, None, None)
         else:
-            cut = schedule(plan, work.nodes, first, machine_of(plan.device))
+            cut = schedule(plan, work.rectangles, first, gpu_properties(plan.device))
             arrays = (
                 cut.header(plan.page_table.shape[1]),
                 cut.items,
@@ -94,7 +93,7 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
                 cut.merge_rows,
             )
             counts = cut.class_sizes, cut.num_partials, len(cut.merge_tokens)
-            work.variants[key] = Variant(*counts, *packed_to(plan.device, arrays))
+            work.variants[key] = Variant(*counts, *copy_to_device(plan.device, arrays))
     return work.variants[key]
 
 
@@ -119,7 +118,7 @@ def paged_attention(
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
+            raise ValueError(f"{name} strides = {pool.stride()}: contiguous heads within a slot are allowed")
     variant = variant_of(plan, sliding_window, chunk_size)
     num_q_heads = plan.num_q_heads
     is_float8 = k_pool.dtype == torch.float8_e4m3fn
@@ -127,7 +126,7 @@ def paged_attention(
         k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
     partial_out = torch.empty((variant.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
     partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
-    arch = machine_of(plan.device).arch
+    arch = gpu_properties(plan.device).arch
     (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
     for lines_class, num_items in enumerate(variant.class_sizes):
         if num_items == 0:
@@ -199,7 +198,7 @@ def paged_attention(
 
 
 def merge_block(num_heads: int, v_head_dim: int) -> tuple[int, int]:
-    """Elements and heads of one merging program, powers of two."""
+    """Number of elements and heads of one merging program, powers of two."""
     block_v = 1 << (v_head_dim - 1).bit_length()
     return block_v, min(max(1, MERGE_ELEMENTS // block_v), 1 << (num_heads - 1).bit_length())
 

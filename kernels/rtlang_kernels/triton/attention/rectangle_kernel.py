@@ -1,9 +1,9 @@
-"""Attention over rectangles on a GPU. The contract is that of `ops.paged_attention_with_lse`.
+"""The attention kernel over rectangles. The contract is that of `ops.paged_attention_with_lse`.
 
-One program owns one item (`schedule`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a key is
-loaded once for all heads and tokens that read it. It walks over its keys BLOCK_N at a time with an online softmax in base 2. Keys
-that every token of the item sees go through a loop without masks; the ragged edges, the causal triangle and the lower edge of a
-window through a second one. A head dimension is held as one or two powers of two (80 is 64 + 16), so little is loaded or multiplied
+One program computes one item (`planning.work_items`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a
+key is loaded once for all heads and tokens that read it. It iterates over its keys BLOCK_N at a time with an online softmax in base 2. Keys
+visible to every token of the item go through a loop without masks; ragged edges, the causal triangle and the lower edge of a
+window go through a second one. A head dimension is one or two powers of two (80 is 64 + 16), so little is loaded or multiplied
 in vain.
 
 Why masked lanes are safe: lines beyond the item are zero and never stored; keys beyond it are loaded as zero and get the score
@@ -24,7 +24,7 @@ TABLE_WIDTH = tl.constexpr(work_items.TABLE_WIDTH)
 
 @jit
 def _product(a: tl.tensor, b: tl.tensor, UPCAST: tl.constexpr, PRECISION: tl.constexpr) -> tl.tensor:
-    """a @ b with float32 sums. The interpreter multiplies bfloat16 as raw bits, hence UPCAST; PRECISION is that of float32 products."""
+    """a @ b with float32 sums. UPCAST: the interpreter multiplies bfloat16 as raw bits. PRECISION: mode of float32 products."""
     if UPCAST:
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision=PRECISION)
     else:
@@ -40,7 +40,7 @@ def _load_2d(
     SIZE: tl.constexpr,
     MASKED: tl.constexpr,
 ) -> tl.tensor:
-    """Elements base[offsets + dims]; zero where a row is not valid, if MASKED, or a dimension is beyond SIZE."""
+    """Load base[offsets + dims]; zero in invalid rows, if MASKED, and in dimensions beyond SIZE."""
     if MASKED:
         return tl.load(base + offsets + dims, mask=rows_valid & (dims < SIZE), other=0.0)
     else:
@@ -77,7 +77,7 @@ def _attend(
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """The softmax state after the keys at [begin, begin + BLOCK_N), cut off at `end` and by each line's bounds if MASKED."""
+    """Softmax state after the keys at [begin, begin + BLOCK_N), limited by `end` and, if MASKED, by the bounds of each line."""
     top, total, acc_lo, acc_hi = state
     position = begin + tl.arange(0, BLOCK_N)
     is_key = position < end
@@ -97,7 +97,7 @@ def _attend(
             k_hi = from_float8(k_hi).to(q_lo.dtype)
         scores += _product(q_hi, k_hi, UPCAST, PRECISION)
     if HAS_SOFT_CAP:
-        # tanh(x) = 1 - 2 / (e^(2x) + 1), right at both infinities
+        # tanh(x) = 1 - 2 / (e^(2x) + 1), correct at both infinities
         scores = soft_cap - 2 * soft_cap / (tl.exp2(scores * (scale * 2 * LOG2_E / soft_cap)) + 1)
         scores *= LOG2_E
     else:
@@ -107,7 +107,7 @@ def _attend(
         scores = tl.where(is_seen & is_key[None, :], scores, float("-inf"))
     new_top = tl.maximum(top, tl.max(scores, axis=1))
     if MASKED:
-        base = tl.where(new_top == float("-inf"), 0.0, new_top)  # a line that has seen no key yet
+        base = tl.where(new_top == float("-inf"), 0.0, new_top)  # no visible key so far
     else:
         base = new_top
     weights = tl.exp2(scores - base[:, None])
@@ -168,12 +168,12 @@ def rect_attn(
     PRECISION: tl.constexpr,
     KV_FLOAT8: tl.constexpr,
 ) -> None:
-    """Items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
+    """Compute the items of one class. Grid: at least (items of the class) * NUM_KV_HEADS * PARTS; surplus programs return.
 
-    `header` holds where each class begins among the items, tokens to merge, and the width of the page table (`schedule`).
+    `header` holds the start of each class, the number of tokens to merge, and the width of the page table (`Schedule.header`).
 
-    A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs of
-    the same keys are neighbours, then those of the next KV head, whose keys are neighbours in memory.
+    A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs with
+    the same keys are neighbours, followed by those of the next KV head, whose keys are adjacent in memory.
     """
     part = tl.program_id(0) % PARTS
     item_id = tl.load(header + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)
@@ -239,7 +239,7 @@ def rect_attn(
             PRECISION,
             KV_FLOAT8,
         )
-    # what is left: [begin, left_end) before the full tiles, [right, end) after them
+    # the edges: [begin, left_end) before the full tiles, [right, end) after them
     left_end = tl.where(num_full > 0, full_lo, begin)
     right = left_end + num_full * BLOCK_N
     num_left = tl.cdiv(left_end - begin, BLOCK_N)
@@ -276,10 +276,12 @@ def rect_attn(
             KV_FLOAT8,
         )
 
-    is_line = line // GROUP < num_tokens  # `is_asked`, told otherwise, so that no registers keep it over the loops
+    is_line = (
+        line // GROUP < num_tokens
+    )  # equal to `is_asked`; recomputed so that it occupies no registers during the loops
     found = total > 0
     line_lse = tl.where(found, top + tl.log2(tl.where(found, total, 1.0)), float("-inf"))
-    line_lse = tl.where(total != total, total, line_lse)  # NaN of a query stays with it
+    line_lse = tl.where(total != total, total, line_lse)  # propagate NaN of a query
     share = 1.0 / tl.where(total == 0, 1.0, total)
     if partial >= 0:
         target = (partial + line // GROUP).to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
@@ -306,7 +308,7 @@ def _store(
     V_LO: tl.constexpr,
     V_HI: tl.constexpr,
 ) -> None:
-    """Write each line's output at row `target` of [*, V_HEAD_DIM], in the type of `base`."""
+    """Write the output of each line to row `target` of [*, V_HEAD_DIM], in the type of `base`."""
     dims = tl.arange(0, V_LO)[None, :]
     offsets = (target * V_HEAD_DIM)[:, None]
     element = base.dtype.element_ty

@@ -1,11 +1,10 @@
-"""Walks of deterministic pushdown automata over tokens: which may follow (masks), and what a drawn one leads to.
+"""Kernels that run deterministic pushdown automata over tokens: allowed tokens (masks), and the state after a sampled token.
 
-A lane is one token. It follows the token's bytes from a state; states pushed on the way are an overlay of up to eight 16-bit numbers in two
-64-bit words, and below it lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack where it may not
-see it is undecided: what it gives depends on the state alone otherwise, and is kept per state. Tables are as `automaton.AutomatonStore`
-lays them out.
+A lane is one token. It follows the bytes of the token from a state; states pushed on the way are an overlay of up to eight 16-bit numbers
+in two 64-bit words. Below it lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack where it
+may not read it is undecided; all other results depend on the state alone and are cached per state. `automaton_store` defines the tables.
 
-Why masked lanes are safe: a lane that does not run loads nothing and keeps what it has.
+Why masked lanes are safe: a lane that does not run loads nothing and keeps its values.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rtlang_kernels.triton.primitives.jit import jit
 
 RUNS, DEAD, ALLOWED, UNDECIDED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 POP, FIRST_CALL = tl.constexpr(-2), tl.constexpr(-3)
-OVERLAY = tl.constexpr(8)  # states that a token may push beyond what it pops
+OVERLAY = tl.constexpr(8)  # net number of states that a token may push
 
 
 @jit
@@ -34,7 +33,7 @@ def _walk(
     end: tl.tensor,
     HAS_STACK: tl.constexpr,
 ) -> tuple[tl.tensor, ...]:
-    """Follow text[begin:end] per lane. Returns how it went, the state, the overlay (low, high, count) and how much of the stack was popped.
+    """Follow text[begin:end] per lane. Returns verdict, state, overlay (low, high, count) and number of popped stack entries.
 
     `depth` states lie at `stack` per lane, the outermost first; `classes` is the lane's table of byte classes.
     """
@@ -47,13 +46,13 @@ def _walk(
         column = tl.load(classes + byte, mask=runs, other=0).to(tl.int32)
         row = tl.load(trans_at + state, mask=runs, other=0)
         entry = tl.load(trans + row + column, mask=runs, other=-1)
-        # the byte is read
+        # consume the byte
         goes_on = runs & (entry >= 0)
         state = tl.where(goes_on, entry, state)
         at = tl.where(goes_on, at + 1, at)
         verdict = tl.where(goes_on & (at >= end), ALLOWED, verdict)
         verdict = tl.where(runs & (entry == -1), DEAD, verdict)
-        # the frame ends: the state to return to is on the overlay, or below it
+        # pop: the return state is on the overlay, or below it
         pops = runs & (entry == POP)
         from_overlay, from_stack = pops & (count > 0), pops & (count == 0)
         state = tl.where(from_overlay, (low & 0xFFFF).to(tl.int32), state)
@@ -67,7 +66,7 @@ def _walk(
             verdict = tl.where(from_stack & ~reads, DEAD, verdict)
         else:
             verdict = tl.where(from_stack, UNDECIDED, verdict)
-        # a frame begins
+        # call: a frame begins
         begins = runs & (entry <= FIRST_CALL)
         call = tl.where(begins, FIRST_CALL - entry, 0)
         target = tl.load(calls + 2 * call, mask=begins, other=0)
@@ -83,7 +82,7 @@ def _walk(
 
 @jit
 def _packed(bits: tl.tensor) -> tl.tensor:
-    """[words, 32] booleans as words."""
+    """Pack [words, 32] booleans into words."""
     lanes = tl.arange(0, 32)[None, :]
     return tl.sum(tl.where(bits, (tl.full([1, 1], 1, tl.int32) << lanes), 0), axis=1)
 
@@ -113,10 +112,10 @@ def build_masks(
     MAX_DEPTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """BLOCK tokens of one row's mask. Grid: (chunks of the vocabulary, rows).
+    """Build BLOCK tokens of one row's mask. Grid: (chunks of the vocabulary, rows).
 
-    What a state allows without its stack is made once and kept. `built` holds the step that made it: a later one may read it, the same one
-    may not, as nothing orders its programs.
+    The stack-independent part of a state is computed once and cached. `built` holds the step that computed it: later steps may read it,
+    the same step may not, as its programs are unordered.
     """
     chunk = tl.program_id(0)
     slot = tl.load(slots + tl.program_id(1))
@@ -167,7 +166,7 @@ def build_masks(
 @jit
 def advance(
     slots: tl.tensor,
-    drawn: tl.tensor,
+    token_ids: tl.tensor,
     places: tl.tensor,
     num_rows: tl.tensor,
     slot_state: tl.tensor,
@@ -185,14 +184,14 @@ def advance(
     MAX_DEPTH: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """BLOCK rows each take in the token drawn[places[row]]. Grid: (blocks of rows,).
+    """Advance BLOCK rows by the tokens token_ids[places[row]]. Grid: (blocks of rows,).
 
-    A row whose token has no text (an end token), leads nowhere, or needs more stack than there is gets the state -1, and an empty mask.
+    A row gets the state -1 and an empty mask if its token has no text (an end token), is forbidden, or overflows the stack.
     """
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_row = index < num_rows
     slot = tl.load(slots + index, mask=is_row, other=0)
-    token = tl.load(drawn + tl.load(places + index, mask=is_row, other=0), mask=is_row, other=0)
+    token = tl.load(token_ids + tl.load(places + index, mask=is_row, other=0), mask=is_row, other=0)
     begin = tl.load(offsets + token, mask=is_row, other=0)
     end = tl.load(offsets + token + 1, mask=is_row, other=0)
     state = tl.load(slot_state + slot, mask=is_row, other=-1)
@@ -206,7 +205,7 @@ def advance(
     kept = depth - popped
     new_depth = kept + count
     is_good = is_live & (verdict == ALLOWED) & (new_depth <= MAX_DEPTH)
-    # what was pushed goes to memory, the newest last
+    # write pushed states to memory, the newest last
     complete = tl.load(may_end + state, mask=is_good, other=0).to(tl.int32)
     rest_low, rest_high = low, high
     for back in range(OVERLAY):

@@ -1,9 +1,9 @@
-"""Grammars on a GPU: the automata of all that are in use, where each row is in its own, and the masks of the rows.
+"""Grammar automata on a GPU: tables of all grammars in use, the position of each row, and the masks of the rows.
 
-Automata are arrays (see `AutomatonStore.add` for the format). All of them share pools, in which states have numbers of their own;
-what a state allows is kept in two rows of bits: tokens it allows whatever lies below, and tokens that depend on the stack. Both are
-made by the first step that meets the state. `build_masks` writes the mask of each row, `advance` takes in the drawn tokens; nothing
-waits for the device. A token that has more than eight frames of its own open at a time is not allowed here.
+Automata are arrays (see `AutomatonStore.add` for the format). They share pools, in which states are renumbered. The tokens that a state
+allows are cached as two rows of bits: tokens allowed whatever the stack, and tokens that depend on the stack. The first step that reaches
+the state computes both. `build_masks` writes the mask of each row, `advance` consumes the sampled tokens; neither waits for the device. A
+token that has more than eight frames of its own open at a time is forbidden here.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.host.transfer import packed_to
+from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.triton.grammar import automaton_kernel as kernels
 from rtlang_kernels.triton.primitives.jit import check_device
 
-MAX_DEPTH = 128  # frames of a row
-DEPTH_RESERVE = 32  # frames that may come while the host does not look
-MASK_BLOCK, MASK_WARPS = 512, 4  # tokens of one program
-ADVANCE_BLOCK = 16  # rows of one program
+MAX_DEPTH = 128  # frames per row
+DEPTH_RESERVE = 32  # frames that may be pushed before the host sees them
+MASK_BLOCK, MASK_WARPS = 512, 4  # tokens per program
+ADVANCE_BLOCK = 16  # rows per program
 MAX_GRAMMARS = 64
-_MAX_STATES = 1 << 15  # a state fits 16 bits of the overlay
-_KEPT_BYTES = 384 << 20  # of what states allow
+_MAX_STATES = 1 << 15  # a state fits in 16 bits of the overlay
+_CACHE_BYTES = 384 << 20  # of cached masks
 _CLASSES_PER_STATE, _CALLS_PER_STATE = 48, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is: the grammar, the state, and the states to return to, the outermost first; numbers as the grammar has them."""
+    """Position of a row: grammar, state, and return states, the outermost first; numbered as in the grammar."""
 
     grammar: int
     state: int
@@ -42,7 +42,7 @@ class Place:
 
 
 class AutomatonStore:
-    """Owned by one thread.
+    """Automata and row positions on one device. Owned by one thread.
 
     Attributes:
         masks: int32 [num_slots, ceil(vocab_size / 32)] on the device; `slot` names a row.
@@ -57,22 +57,22 @@ class AutomatonStore:
         end_words: NDArray[np.int32],
         num_slots: int,
         *,
-        kept_bytes: int = _KEPT_BYTES,
+        cache_bytes: int = _CACHE_BYTES,
     ) -> None:
-        """Put the vocabulary on the device.
+        """Copy the vocabulary to the device.
 
         Args:
-            text, offsets: token i is text[offsets[i]:offsets[i + 1]], at most vocab_size of them; empty where it is no text.
-            end_words: int32 [ceil(vocab_size / 32)], bits of the tokens that are allowed where a text is complete.
-            num_slots: rows at a time.
-            kept_bytes: memory for what states allow.
+            text, offsets: token i is text[offsets[i]:offsets[i + 1]], at most vocab_size of them; empty if the token has no text.
+            end_words: int32 [ceil(vocab_size / 32)], bits of the tokens that are allowed when a text is complete.
+            num_slots: number of rows at a time.
+            cache_bytes: memory for the cached masks of states.
         """
         check_device(device)
         self._device, self._vocab_size = device, vocab_size
         self._num_words = -(-vocab_size // 32)
         self._num_chunks = -(-vocab_size // MASK_BLOCK)
         self.num_slots = num_slots
-        self._num_states = min(_MAX_STATES, max(1, kept_bytes // (8 * self._num_words)))
+        self._num_states = min(_MAX_STATES, max(1, cache_bytes // (8 * self._num_words)))
         whole = np.full(vocab_size + 1, offsets[-1], dtype=np.int32)
         whole[: len(offsets)] = offsets
         self._text = torch.from_numpy(np.append(text, np.uint8(0))).to(device)
@@ -99,15 +99,15 @@ class AutomatonStore:
     def add(
         self, classes: NDArray[np.uint8], trans: NDArray[np.int32], calls: NDArray[np.int32], may_end: NDArray[np.bool_]
     ) -> int | None:
-        """Take a grammar in; its number, None where there is no room for it.
+        """Add a grammar. Returns its number, or None if there is no room.
 
         Args:
             classes: [256], the class of each byte.
-            trans: [num_states, num_classes]; an entry is a next state, -1 (nowhere), -2 (the frame ends; the byte is looked at again in the
-                state to return to), or -3 - i: calls[i] begins.
-            calls: [num_calls, 2], the state that a frame begins with, in which the byte is looked at again, and the state to return to; -1:
+            trans: [num_states, num_classes]; an entry is a next state, -1 (dead), -2 (the frame ends; the byte is read again in the
+                return state), or -3 - i: a call, calls[i].
+            calls: [num_calls, 2], the initial state of a frame, in which the byte is read again, and the return state; -1:
                 the frame ends with the called one.
-            may_end: [num_states], whether the frame may end there. A text is complete where its frame and all below may.
+            may_end: [num_states], whether the frame may end there. A text is complete if its frame and all below may end.
         """
         states, entries, first_call = self._used
         num_states, num_classes = trans.shape
@@ -124,7 +124,7 @@ class AutomatonStore:
             may_end.astype(np.int32),
             classes.astype(np.int32),
         ]
-        there = packed_to(self._device, arrays)
+        there = copy_to_device(self._device, arrays)
         grammar = len(self._first_state)
         self._trans[entries : after[1]] = there[0]
         self._trans_at[states : after[0]] = there[1]
@@ -136,12 +136,12 @@ class AutomatonStore:
         return grammar
 
     def clear(self) -> None:
-        """Forget all grammars; no row may be in one."""
+        """Remove all grammars; no row may use one."""
         self._first_state, self._used = [], [0, 0, 0]
         self._built.zero_()
 
     def put(self, slots: Sequence[int], places: Sequence[Place]) -> None:
-        """Set where rows are."""
+        """Set the positions of rows."""
         count = len(slots)
         numbers = np.zeros((5, count), dtype=np.int64)
         stacks = np.zeros((count, MAX_DEPTH), dtype=np.int32)
@@ -150,7 +150,7 @@ class AutomatonStore:
             depth = len(place.stack)
             numbers[:, index] = slots[index], place.state + first, depth, place.grammar, place.is_complete
             stacks[index, :depth] = np.array(place.stack, dtype=np.int32) + first
-        where, *values, stack = packed_to(self._device, [*numbers, stacks])
+        where, *values, stack = copy_to_device(self._device, [*numbers, stacks])
         self._stack.index_copy_(0, where, stack)
         targets = (self._state, self._depth, self._grammar, self._complete)
         for target, content in zip(targets, values, strict=True):
@@ -159,7 +159,7 @@ class AutomatonStore:
     def build_masks(self, slots: Sequence[int]) -> None:
         """Write the masks of these slots."""
         self._num_steps += 1
-        slots_there, step = packed_to(
+        slots_there, step = copy_to_device(
             self._device, [np.array(slots, dtype=np.int32), np.array([self._num_steps], dtype=np.int32)]
         )
         kernels.build_masks[(self._num_chunks, len(slots))](
@@ -189,19 +189,19 @@ class AutomatonStore:
             enable_fp_fusion=True,
         )
 
-    def advance(self, slots: Sequence[int], drawn: Tensor, places: Sequence[int]) -> None:
-        """Take in drawn tokens.
+    def advance(self, slots: Sequence[int], token_ids: Tensor, places: Sequence[int]) -> None:
+        """Consume sampled tokens.
 
         Args:
-            drawn: int64, on the device.
-            places: where in `drawn` the token of each slot is.
+            token_ids: int64, on the device.
+            places: index in `token_ids` of the token of each slot.
         """
-        slots_there, places_there = packed_to(
+        slots_there, places_there = copy_to_device(
             self._device, [np.array(slots, dtype=np.int32), np.array(places, dtype=np.int32)]
         )
         kernels.advance[(-(-len(slots) // ADVANCE_BLOCK),)](
             slots_there,
-            drawn,
+            token_ids,
             places_there,
             len(slots),
             self._state,

@@ -1,4 +1,4 @@
-"""Layer operations on a GPU, one launch each. Contracts are in `ops.py`, kernels in `layers_kernel`."""
+"""GPU layer operations, one launch each. Contracts are in `ops.py`, kernels in `layers_kernel`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.triton.layers import layers_kernel as kernels
 from rtlang_kernels.triton.primitives.jit import check_device
 
-HEAD_ELEMENTS = 1024  # of one program of the rotation
+HEAD_ELEMENTS = 1024  # elements per program of the rotation
 LARGEST_NORM = 65536  # elements of a token that one program can hold
 GATE_BLOCK = 1024
 
 
 def heads_per_program(head_dim: int, num_heads: int) -> int:
-    """How many heads one program of the rotation takes, a power of two."""
+    """Number of heads per program of the rotation, a power of two."""
     return min(max(1, HEAD_ELEMENTS // power_of_two(head_dim)), power_of_two(num_heads))
 
 
 def norm_warps(size: int) -> int:
-    """Warps for a norm over `size` elements."""
+    """Number of warps for a norm over `size` elements."""
     return 4 if size <= 2048 else 8 if size <= 8192 else 16
 
 
@@ -46,7 +46,7 @@ def rope_append(
         return
     for name, tensor in (("q", q), ("k", k), ("v", v), ("k_pool", k_pool), ("v_pool", v_pool)):
         if tensor.stride()[1:] != (tensor.shape[2], 1):
-            raise ValueError(f"{name}: the heads of a token must be contiguous, strides are {tensor.stride()}")
+            raise ValueError(f"{name} strides = {tensor.stride()}: contiguous heads within a token are allowed")
     is_float8 = k_pool.dtype == torch.float8_e4m3fn
     if is_float8:
         k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
@@ -96,7 +96,7 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
     check_device(x.device)
     num_tokens, size = x.shape
     if size > LARGEST_NORM or not x.is_contiguous() or not (residual is None or residual.is_contiguous()):
-        raise ValueError(f"contiguous [num_tokens, at most {LARGEST_NORM}] is allowed, x has shape {list(x.shape)}")
+        raise ValueError(f"x, residual = {list(x.shape)}: contiguous [num_tokens, at most {LARGEST_NORM}] is allowed")
     out = torch.empty_like(x)
     if num_tokens:
         kernels.add_rms_norm[(num_tokens,)](

@@ -1,6 +1,6 @@
-"""The small operations of a layer as one pass over memory each: rotation with the append to the pool, norm, gated product, copies.
+"""Kernels of the layer operations, one pass over memory each: rotation with KV append, norm, gated product, copies.
 
-All sums are float32. A program owns whole heads or a whole token, so that no reduction crosses programs.
+All sums are float32. A program owns whole heads or a whole token, so no reduction crosses programs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rtlang_kernels.triton.primitives.jit import jit
 
 @jit
 def _stored(x: tl.tensor, target: tl.tensor, TO_FLOAT8: tl.constexpr) -> tl.tensor:
-    """x as elements of what `target` points to; with TO_FLOAT8 these are codes of float8."""
+    """Convert x to elements of the type that `target` points to; with TO_FLOAT8, to float8 codes."""
     if TO_FLOAT8:
         return to_float8(x.to(tl.float32))
     else:
@@ -91,9 +91,9 @@ def rope_append(
     HAS_K_NORM: tl.constexpr,
     TO_FLOAT8: tl.constexpr,
 ) -> None:
-    """BLOCK_H heads of one token. Grid: (tokens, blocks of query heads + blocks of KV heads).
+    """Process BLOCK_H heads of one token. Grid: (tokens, blocks of query heads + blocks of KV heads).
 
-    Queries are rotated where they lie; keys go to their slot rotated, values as they are.
+    Queries are rotated in place; keys are rotated into their slot, values copied.
     """
     token = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
@@ -159,7 +159,7 @@ def add_rms_norm(
     BLOCK: tl.constexpr,
     HAS_RESIDUAL: tl.constexpr,
 ) -> None:
-    """One token. The residual is rounded to its type before it is normed, as it is read again later."""
+    """Process one token. The residual is rounded to its type before the norm, since later layers read it rounded."""
     start = tl.program_id(0).to(tl.int64) * size
     dims = tl.arange(0, BLOCK)
     is_element = dims < size
@@ -178,7 +178,7 @@ def add_rms_norm(
 def silu_and_mul(
     gate_up: tl.tensor, out: tl.tensor, size: tl.tensor, gate_up_stride: tl.tensor, BLOCK: tl.constexpr
 ) -> None:
-    """BLOCK elements of one token. Grid: (tokens, blocks)."""
+    """Process BLOCK elements of one token. Grid: (tokens, blocks)."""
     token = tl.program_id(0).to(tl.int64)
     dims = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     is_element = dims < size
@@ -202,7 +202,7 @@ def copy_lines(
     TO_FLOAT8: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """BLOCK elements of one line (a slot, or a page): target[target_ids[i]] = source[source_ids[i]]. Grid: (lines, blocks)."""
+    """Copy BLOCK elements of one line (a slot or a page): target[target_ids[i]] = source[source_ids[i]]. Grid: (lines, blocks)."""
     line = tl.program_id(0).to(tl.int64)
     origin, place = line, line
     if HAS_SOURCE_IDS:

@@ -1,6 +1,6 @@
-"""KV in eight bits: float8 e4m3 as torch has it, by integer operations, so that every processor and the interpreter have it.
+"""Conversion to and from float8 e4m3 (torch's float8_e4m3fn) by integer operations, so that every processor and the interpreter support it.
 
-Larger numbers become the largest, 448; a NaN becomes one, and is read as 480.
+Values saturate at 448; NaN becomes a NaN code, which `from_float8` reads as 480.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ LARGEST = tl.constexpr(448.0)
 DOWN, UP = (
     tl.constexpr(2.0**-120),
     tl.constexpr(256.0),
-)  # between the exponents of e4m3 and those of float32 and float16
+)  # shift exponents between e4m3 and float32 or float16
 
 
 @jit
 def from_float8(code: tl.tensor) -> tl.tensor:
-    """uint8 codes as float16, exactly."""
+    """Convert uint8 codes to float16, exactly."""
     wide = code.to(tl.uint16)
     bits = ((wide & 0x80) << 8) | ((wide & 0x7F) << 7)
     return bits.to(tl.float16, bitcast=True) * UP
@@ -26,7 +26,7 @@ def from_float8(code: tl.tensor) -> tl.tensor:
 
 @jit
 def to_float8(x: tl.tensor) -> tl.tensor:
-    """float32 as uint8 codes, to nearest even."""
+    """Convert float32 to uint8 codes, rounding to nearest even."""
     bits = (tl.minimum(tl.maximum(x, -LARGEST), LARGEST) * DOWN).to(tl.uint32, bitcast=True)
     size = bits & 0x7FFFFFFF
     code = (size + 0x7FFFF + ((size >> 20) & 1)) >> 20

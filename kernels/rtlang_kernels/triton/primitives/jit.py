@@ -1,6 +1,6 @@
-"""The one place where triton's untyped decorator meets typed code, and the question whether its interpreter runs.
+"""The typed wrapper of triton's untyped decorator, and checks of where kernels can run.
 
-With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU tensors in Python: slow, and exact enough to test with.
+With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU tensors in Python: slowly, and exactly enough for tests.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import torch
 import triton
 from triton import knobs
 
-# Whole numbers that change from step to step, or from one request to the next: triton would compile a kernel anew, in the middle of
-# serving, for one that is 1 or becomes a multiple of 16.
-VARYING = frozenset({"num_rows", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"})
+# Integers that change between steps or requests. By default triton recompiles a kernel, during serving, for an integer that is 1 or
+# becomes a multiple of 16.
+UNSPECIALIZED = frozenset({"num_rows", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"})
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """`triton.jit`; the result is launched as kernel[grid](...), or called from other kernels. Code does not depend on VARYING."""
-    names = [name for name in signature(function).parameters if name in VARYING]
+    """`triton.jit` without specialization on UNSPECIALIZED. The result is launched as kernel[grid](...), or called from other kernels."""
+    names = [name for name in signature(function).parameters if name in UNSPECIALIZED]
     return triton.jit(function, do_not_specialize=names)
 
 
@@ -33,6 +33,5 @@ def check_device(device: torch.device) -> None:
     """Raise ValueError unless kernels can run on tensors of this device."""
     if device.type != "cuda" and not (device.type == "cpu" and is_interpreting()):
         raise ValueError(
-            f"the triton backend needs a GPU, not {device}; on CPU tensors it runs with TRITON_INTERPRET=1 "
-            "set before triton is imported"
+            f"device = {device}: the triton backend allows cuda, and cpu with TRITON_INTERPRET=1 set before triton is imported"
         )

@@ -1,12 +1,12 @@
-"""Drawing under top-k, top-p and min-p from a few candidates, which many programs find together.
+"""Sampling under top-k, top-p and min-p from a few candidates, which many programs collect together.
 
-Tokens are put into bins by how far they are below the likeliest one, an eighth of a nat each. What top-k, top-p and min-p keep is a
-prefix of the order "likelier first, then the lower id", so it lies within the first bins; how many of them is bounded from the
-counts alone: enough tokens for top-k; so little weight beyond that top-p cannot reach it, each token there at the upper edge of its
-bin; none beyond that min-p would keep. The tokens of those bins are written side by side in order of id, and one program per row draws
-among them exactly, as `filter_kernel` does over a whole row. Rows whose bins hold more than CAPACITY tokens are left to that one.
+Tokens are put into bins by their distance from the likeliest one, an eighth of a nat each. The tokens that top-k, top-p and min-p retain
+are a prefix of the order "likelier first, then the lower id", so they lie within the first bins. Counts alone bound the number of those
+bins: enough tokens for top-k; so little weight beyond that top-p cannot reach it, with each token at the upper edge of its
+bin; none beyond that min-p would retain. The tokens of those bins are written contiguously in order of id, and one program per row samples
+among them exactly, as `filter_kernel` does over a whole row. Rows whose bins hold more than CAPACITY tokens are left to that kernel.
 
-Nothing depends on timing: counts are whole numbers, weights are summed in a fixed order, places come from prefix sums.
+Results do not depend on timing: counts are integers, weights are summed in a fixed order, positions come from prefix sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHUNKS_AT_A_TIME = tl.constexpr(16)
 
 @jit
 def _bin(scaled: tl.tensor, top: tl.tensor) -> tl.tensor:
-    """The bin of a token, from 0 for the likeliest; the last one has no end."""
+    """Bin of a token, from 0 for the likeliest; the last one is unbounded."""
     return tl.minimum((top - scaled) * PER_NAT, BINS - 1.0).to(tl.int32)
 
 
@@ -49,7 +49,7 @@ def filter_histogram(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """One chunk of one filtered row: tokens per bin, and their weight (float64). Grid: (chunks, filtered rows)."""
+    """Count tokens per bin of one chunk of one filtered row, and sum their weight (float64). Grid: (chunks, filtered rows)."""
     chunk, index = tl.program_id(0), tl.program_id(1)
     row = tl.load(rows + index)
     if tl.load(is_finite + row) == 0:
@@ -80,14 +80,14 @@ def filter_cut(
     cuts: tl.tensor,
     starts: tl.tensor,
     totals: tl.tensor,
-    kept_ks: tl.tensor,
+    retained_ks: tl.tensor,
     NUM_CHUNKS: tl.constexpr,
     CAPACITY: tl.constexpr,
 ) -> None:
-    """One filtered row: its last bin of candidates (-1: too many, or the row is not sound), and where those of each chunk begin.
+    """Find the last bin of candidates of one filtered row (-1: too many, or an invalid row), and the start of each chunk's candidates.
 
-    Grid: (filtered rows,). Also `totals` (the row's whole weight) and `kept_ks` (top_k, 0 where it leaves every token). NUM_CHUNKS: a power
-    of two that holds all.
+    Grid: (filtered rows,). Also writes `totals` (weight of the whole row) and `retained_ks` (top_k, 0 if it retains every token).
+    NUM_CHUNKS: a power of two, at least the number of chunks.
     """
     index = tl.program_id(0)
     row = tl.load(rows + index)
@@ -107,11 +107,11 @@ def filter_cut(
     top_k, top_p, min_p = tl.load(top_ks + row), tl.load(top_ps + row), tl.load(min_ps + row)
     top_k = tl.where(top_k >= tl.sum(total, axis=0), 0, top_k)
     through = tl.cumsum(total, axis=0)
-    most = tl.exp2(bins.to(tl.float32) * -LOG2_PER_BIN) * ROOM  # that a token of the bin weighs
+    most = tl.exp2(bins.to(tl.float32) * -LOG2_PER_BIN) * ROOM  # largest weight of a token of the bin
     weight = total.to(tl.float64) * most.to(tl.float64)
     beyond = tl.sum(weight, axis=0) - tl.cumsum(weight, axis=0)
     last = BINS - 1
-    if top_k > 0:  # top-p needs the weight of all that top-k keeps
+    if top_k > 0:  # top-p needs the weight of the whole top-k set
         last = tl.minimum(last, tl.sum((through < top_k).to(tl.int32), axis=0))
     else:
         if top_p < 1.0:
@@ -122,7 +122,7 @@ def filter_cut(
     last = tl.where(num > CAPACITY, -1, last)
     tl.store(cuts + index, last)
     tl.store(totals + index, mass)
-    tl.store(kept_ks + index, top_k)
+    tl.store(retained_ks + index, top_k)
 
     begin = 0
     for first in range(0, num_chunks, CHUNKS_AT_A_TIME):
@@ -154,7 +154,7 @@ def filter_collect(
     CAPACITY: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """The candidates of one chunk of one filtered row, by ascending id. Grid: (chunks, filtered rows)."""
+    """Collect the candidates of one chunk of one filtered row, by ascending id. Grid: (chunks, filtered rows)."""
     chunk, index = tl.program_id(0), tl.program_id(1)
     cut = tl.load(cuts + index)
     if cut < 0:
@@ -172,13 +172,13 @@ def filter_collect(
 
 @jit
 def _kth_key(key: tl.tensor, is_entry: tl.tensor, top_k: tl.tensor) -> tuple[tl.tensor, tl.tensor]:
-    """The key of the top_k-th likeliest entry, of which there are more; how many with just this key are among the first top_k."""
+    """Key of the top_k-th likeliest of more than top_k entries, and how many entries with this key are among the first top_k."""
     digits = tl.arange(0, 256)
-    bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as unsigned
+    bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as an unsigned integer
     prefix, left = 0, top_k
     for digit in range(4):
         shift = 24 - 8 * digit
-        above = ((bits >> shift) >> 8).to(tl.int32)  # the digits found so far; none at first
+        above = ((bits >> shift) >> 8).to(tl.int32)  # digits found so far
         counts = tl.histogram(((bits >> shift) & 255).to(tl.int32), 256, mask=is_entry & (above == prefix))
         at_least = tl.sum(counts, axis=0) - tl.cumsum(counts, axis=0) + counts
         place = tl.maximum(tl.max(tl.where(at_least >= left, digits, -1), axis=0), 0)
@@ -201,20 +201,20 @@ def filter_choose(
     cuts: tl.tensor,
     starts: tl.tensor,
     totals: tl.tensor,
-    kept_ks: tl.tensor,
+    retained_ks: tl.tensor,
     num_chunks: tl.tensor,
     candidates: tl.tensor,
     token_ids: tl.tensor,
     CAPACITY: tl.constexpr,
 ) -> None:
-    """Draw among the candidates of one filtered row. Grid: (filtered rows,). See `filter_kernel.sample_filtered` for why this is right."""
+    """Sample among the candidates of one filtered row. Grid: (filtered rows,). For correctness see `filter_kernel`."""
     index = tl.program_id(0)
     if tl.load(cuts + index) < 0:
         return
     row = tl.load(rows + index)
     num = tl.load(starts + tl.num_programs(0).to(tl.int64) * num_chunks + index)
     factor, top = tl.load(factors + row), tl.load(row_top + row)
-    top_k, top_p, min_p = tl.load(kept_ks + index), tl.load(top_ps + row), tl.load(min_ps + row)
+    top_k, top_p, min_p = tl.load(retained_ks + index), tl.load(top_ps + row), tl.load(min_ps + row)
     entry = tl.arange(0, CAPACITY)
     is_entry = entry < num
     ids = tl.load(candidates + index.to(tl.int64) * CAPACITY + entry, mask=is_entry, other=0)
@@ -237,11 +237,11 @@ def filter_choose(
         cut, num_ties = _kth_key(key, is_entry, top_k)
         mass = tl.sum(tl.where(key > cut, weight, 0.0).to(tl.float64), axis=0)
         mass += tl.max(tl.where(key == cut, weight, 0.0), axis=0).to(tl.float64) * num_ties.to(tl.float64)
-    limit = tl.full([], float("inf"), tl.float64)  # weight that may lie before a kept token
+    limit = tl.full([], float("inf"), tl.float64)  # weight that may precede a retained token
     if top_p < 1.0:
         limit = top_p.to(tl.float64) * mass
 
-    pivot_key, pivot_token = LOWEST_KEY, NO_TOKEN  # everything is before the first pivot
+    pivot_key, pivot_token = LOWEST_KEY, NO_TOKEN  # all tokens precede the first pivot
     token = NO_TOKEN
     is_done = 0
     while is_done == 0:

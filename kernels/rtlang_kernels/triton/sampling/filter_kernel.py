@@ -1,16 +1,16 @@
-"""Drawing under top-k, top-p and min-p on a GPU without sorting the vocabulary, whatever they keep.
+"""Sampling under top-k, top-p and min-p without sorting the vocabulary, for any number of retained tokens.
 
-This is the way for rows of which the filters may keep more tokens than `candidates_kernel` has room for.
+For rows whose filters may retain more tokens than `candidates_kernel` can hold.
 
-In the order "likelier first, then the lower id" the tokens that top-k and top-p keep are a prefix. So the token with the best score
-is drawn among all candidates; if too many tokens, or too much weight, lie before it in the order, it is not kept, and neither is
-anything after it: the draw is repeated among what lies before. The result is the best score within the prefix, as the reference has
-it. Where top-k is set, the k-th largest logit is first found exactly by four counts of eight bits, which bounds the candidates and
+In the order "likelier first, then the lower id" the tokens that top-k and top-p retain are a prefix. The token with the best score
+is found among all candidates; if too many tokens, or too much weight, precede it in the order, it is not retained, and neither is
+any token after it: the search is repeated among the tokens before it. The result is the best score within the prefix, as in the
+reference. With top-k, the k-th largest logit is first found exactly by four counts of eight bits, which bounds the candidates and
 gives the weight of the top-k set. min-p is a bound on each token's own weight. One program owns a row and reads it a few times,
 from L2.
 
 Weights are the reference's float32 exponentials; sums are float64 in another order than the reference's, so a token may differ
-where the weight before it equals top_p of the whole to within 1e-12.
+if the weight before it equals top_p of the whole to within 1e-12.
 
 Source: the rejection with pivots follows Ye et al. 2025 (FlashInfer, sorting-free sampling), made deterministic with Gumbel noise.
 """
@@ -28,20 +28,20 @@ LOWEST_KEY = tl.constexpr(-0x80000000)
 
 @jit
 def order_key(scaled: tl.tensor) -> tl.tensor:
-    """An int32 that ascends with the float32; -0 is 0."""
+    """An int32 that ascends with the float32; -0 equals 0."""
     bits = (scaled + 0.0).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 @jit
 def sum_2d(x: tl.tensor) -> tl.tensor:
-    """The sum of [n, m]."""
+    """Sum of [n, m]."""
     return tl.sum(tl.sum(x, axis=1), axis=0)
 
 
 @jit
 def max_2d(x: tl.tensor) -> tl.tensor:
-    """The largest of [n, m]."""
+    """Maximum of [n, m]."""
     return tl.max(tl.max(x, axis=1), axis=0)
 
 
@@ -57,9 +57,9 @@ def _kth_key(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """The key of the top_k-th likeliest token; how many of the tokens with just this key are among the first top_k.
+    """Key of the top_k-th likeliest token, and how many tokens with this key are among the first top_k.
 
-    LOWEST_KEY where there are not more than top_k tokens.
+    LOWEST_KEY if there are at most top_k tokens.
     """
     digits = tl.arange(0, 256)
     prefix, left, found = 0, top_k, 1
@@ -69,8 +69,8 @@ def _kth_key(
         for chunk in range(tl.cdiv(vocab_size, BLOCK)):
             x, _, _ = masked_chunk(line, bitmask, mask_row, num_words, chunk, vocab_size, BLOCK, HAS_MASK)
             key = order_key(x * factor)
-            bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as unsigned
-            above = ((bits >> shift) >> 8).to(tl.int32)  # the digits found so far; none at first
+            bits = (key ^ LOWEST_KEY).to(tl.uint32, bitcast=True)  # ascends as an unsigned integer
+            above = ((bits >> shift) >> 8).to(tl.int32)  # digits found so far
             is_candidate = (x > float("-inf")) & (above == prefix)
             value = ((bits >> shift) & 255).to(tl.int32)
             counts += tl.histogram(value.reshape(BLOCK), 256, mask=is_candidate.reshape(BLOCK))
@@ -105,9 +105,9 @@ def sample_filtered(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """One row of those listed in `rows`. Grid: (len(rows),). Rows that are not sound keep what `sample_finish` wrote.
+    """Sample one row of those listed in `rows`. Grid: (len(rows),). Invalid rows keep the result of `sample_finish`.
 
-    Rows with a cut (not -1) were drawn among candidates.
+    Rows with a cut (not -1) were sampled among candidates.
     """
     row = tl.load(rows + tl.program_id(0))
     if (tl.load(is_finite + row) == 0) | (tl.load(cuts + tl.program_id(0)) >= 0):
@@ -119,11 +119,11 @@ def sample_filtered(
     line = logits + row.to(tl.int64) * row_stride
     num_chunks = tl.cdiv(vocab_size, BLOCK)
 
-    # tokens below the cut are out; of those at the cut only the first num_ties stay
+    # tokens below the cut are rejected; of those at the cut, the first num_ties are retained
     cut, num_ties = LOWEST_KEY, NO_TOKEN
     if top_k > 0:
         cut, num_ties = _kth_key(line, factor, bitmask, mask_row, num_words, vocab_size, top_k, BLOCK, HAS_MASK)
-    limit = tl.full([], float("inf"), tl.float64)  # weight that may lie before a kept token
+    limit = tl.full([], float("inf"), tl.float64)  # weight that may precede a retained token
     if top_p < 1.0:
         mass = tl.zeros([], tl.float64)
         tie_weight = tl.zeros([], tl.float64)
@@ -138,11 +138,11 @@ def sample_filtered(
             mass += tie_weight * num_ties.to(tl.float64)
         limit = top_p.to(tl.float64) * mass
 
-    pivot_key, pivot_token = LOWEST_KEY, NO_TOKEN  # everything is before the first pivot
+    pivot_key, pivot_token = LOWEST_KEY, NO_TOKEN  # all tokens precede the first pivot
     token = NO_TOKEN
     is_done = 0
     while is_done == 0:
-        # One pass: what lies before the pivot, and the best score there, which is the next pivot.
+        # One pass: weight and count before the pivot, and the best score there, which is the next pivot.
         num_before = tl.zeros([], tl.int32)
         mass_before = tl.zeros([], tl.float64)
         best, best_token, best_key = float("-inf"), NO_TOKEN, LOWEST_KEY
@@ -152,7 +152,7 @@ def sample_filtered(
             key = order_key(scaled)
             is_before = (x > float("-inf")) & (key >= cut)
             is_before = is_before & ((key > pivot_key) | ((key == pivot_key) & (ids < pivot_token)))
-            # Counted as float32, exact up to 2^24: a sum of predicates goes through local memory in some versions of LLVM.
+            # Count in float32, exact up to 2^24: some versions of LLVM sum predicates through local memory.
             count = sum_2d(tl.where(is_before, 1.0, 0.0)).to(tl.int32)
             if count > 0:
                 weight = noise.exponential(scaled - top)

@@ -1,4 +1,4 @@
-"""Log-probabilities, penalties and masks on a GPU. Contracts are in `ops.py`, kernels in `logits_kernel`."""
+"""GPU log-probabilities, penalties and masks. Contracts are in `ops.py`, kernels in `logits_kernel`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.host.transfer import packed_to
+from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.reference import sampling as reference
 from rtlang_kernels.triton.primitives.jit import check_device
 from rtlang_kernels.triton.sampling import logits_kernel as kernels
 
 CHUNK = 2048
-USUAL_TOP, LARGEST_TOP = 8, 64  # likeliest tokens; for more than the second, the vocabulary is sorted
+USUAL_TOP, LARGEST_TOP = 8, 64  # numbers of likeliest tokens; beyond the second, the vocabulary is sorted
 PENALTY_BLOCK = 256
 
 
@@ -71,7 +71,7 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
 
 
 def num_keys(num_chunks: int, num_top: int) -> int:
-    """Keys that the program which finishes a row holds, a power of two: as many for all usual numbers, so that they share one kernel."""
+    """Number of keys, a power of two, that the finishing program holds: equal for all usual values, so that they share one kernel."""
     return power_of_two(num_chunks * max(num_top, USUAL_TOP))
 
 
@@ -84,9 +84,9 @@ def apply_token_mask(logits: Tensor, bitmask: NDArray[np.int32], mask_rows: NDAr
     check_device(logits.device)
     num_rows, vocab_size = logits.shape
     if logits.stride(1) != 1:
-        raise ValueError(f"logits: the tokens of a row must be contiguous, strides are {logits.stride()}")
+        raise ValueError(f"logits strides = {logits.stride()}: contiguous tokens within a row are allowed")
     if num_rows:
-        masks, rows = packed_to(logits.device, (bitmask, mask_rows))
+        masks, rows = copy_to_device(logits.device, (bitmask, mask_rows))
         kernels.mask_logits[(-(-vocab_size // CHUNK), num_rows)](
             logits,
             logits.stride(0),
@@ -114,14 +114,14 @@ def apply_penalties(
         ValueError: the logits are not contiguous.
     """
     if logits.stride(0) != 1:
-        raise ValueError(f"logits: must be contiguous, stride is {logits.stride(0)}")
+        raise ValueError(f"logits stride = {logits.stride(0)}: contiguous logits are allowed")
     each = Penalties(0, prompt_token_ids, output_token_ids, repetition_penalty, presence_penalty, frequency_penalty)
     penalize_rows(logits[None], [each])
 
 
 @dataclass(frozen=True, slots=True)
 class Penalties:
-    """What lowers the logits of one row: as `ops.apply_penalties` takes it."""
+    """Penalties of one row of logits, as in `ops.apply_penalties`."""
 
     row: int
     prompt_token_ids: NDArray[np.int64]
@@ -132,7 +132,7 @@ class Penalties:
 
 
 def penalize_rows(logits: Tensor, penalties: Sequence[Penalties]) -> None:
-    """`ops.apply_penalties` for some rows of logits [num_rows, vocab_size] in one copy and one launch.
+    """Apply `ops.apply_penalties` to some rows of logits [num_rows, vocab_size] in one copy and one launch.
 
     Args:
         penalties: no row twice.
@@ -141,7 +141,7 @@ def penalize_rows(logits: Tensor, penalties: Sequence[Penalties]) -> None:
     """
     check_device(logits.device)
     if logits.stride(1) != 1:
-        raise ValueError(f"logits: the tokens of a row must be contiguous, strides are {logits.stride()}")
+        raise ValueError(f"logits strides = {logits.stride()}: contiguous tokens within a row are allowed")
     rows, ids, counts = [], [], []
     for each in penalties:
         both = np.concatenate((each.prompt_token_ids, each.output_token_ids)).astype(np.int64)
@@ -153,12 +153,14 @@ def penalize_rows(logits: Tensor, penalties: Sequence[Penalties]) -> None:
     if num_entries == 0:
         return
     repetitions = np.ones(len(logits), np.float32)
-    lowered = np.zeros((2, len(logits)), np.float64)
+    typed_intrinsic = np.zeros((2, len(logits)), np.float64)
     for each in penalties:
         repetitions[each.row] = each.repetition
-        lowered[:, each.row] = each.presence, each.frequency
+        typed_intrinsic[:, each.row] = each.presence, each.frequency
     entries = [np.concatenate(part).astype(np.int32) for part in (rows, ids, counts)]
-    rows_there, ids_there, counts_there, *factors = packed_to(logits.device, (*entries, repetitions, *lowered))
+    rows_there, ids_there, counts_there, *factors = copy_to_device(
+        logits.device, (*entries, repetitions, *typed_intrinsic)
+    )
     kernels.penalize[(-(-num_entries // PENALTY_BLOCK),)](
         logits,
         logits.stride(0),

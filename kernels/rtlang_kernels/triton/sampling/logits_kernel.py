@@ -1,6 +1,6 @@
-"""Log-probabilities, penalties and masks over rows of logits on a GPU.
+"""Kernels for log-probabilities, penalties and masks over rows of logits.
 
-The likeliest tokens are found as the largest of packed 64-bit keys (logit in order-preserving bits, then the inverted id, so that
+The likeliest tokens are the largest packed 64-bit keys (logit in order-preserving bits, then the inverted id, so that
 the lower id comes first among equals): a few from every chunk of the vocabulary, then the few of those.
 """
 
@@ -12,12 +12,12 @@ from rtlang_kernels.triton.primitives.jit import jit
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
-NOTHING = tl.constexpr(-0x8000000000000000)  # below the key of any token
+NOTHING = tl.constexpr(-0x8000000000000000)  # below every key
 
 
 @jit
 def _packed_key(x: tl.tensor, token: tl.tensor) -> tl.tensor:
-    """int64 that ascends with the logit, then descends with the id. -0 is 0."""
+    """int64 that ascends with the logit, then descends with the id. -0 equals 0."""
     bits = (x + 0.0).to(tl.int32, bitcast=True)
     order = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).to(tl.int64)
     return (order << 32) | (0x7FFFFFFF - token).to(tl.int64)
@@ -34,7 +34,7 @@ def logprob_chunks(
     num_top: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
-    """One chunk of one row: its maximum, the sum of exponentials relative to it, its num_top largest keys. Grid: (chunks, rows)."""
+    """Process one chunk of one row: maximum, sum of exponentials relative to it, num_top largest keys. Grid: (chunks, rows)."""
     chunk, row = tl.program_id(0), tl.program_id(1)
     token = chunk * BLOCK + tl.arange(0, BLOCK)
     is_token = token < vocab_size
@@ -67,7 +67,7 @@ def logprob_finish(
     NUM_CHUNKS: tl.constexpr,
     NUM_KEYS: tl.constexpr,
 ) -> None:
-    """One row: log-probability of its token and of the num_top likeliest. Grid: (rows,). NUM_*: powers of two that hold all."""
+    """Finish one row: log-probability of its token and of the num_top likeliest. Grid: (rows,). NUM_*: sufficient powers of two."""
     row = tl.program_id(0).to(tl.int64)
     chunk = tl.arange(0, NUM_CHUNKS)
     is_chunk = chunk < num_chunks
@@ -100,7 +100,7 @@ def mask_logits(
     num_words: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Set forbidden logits of one chunk of one row to -inf; others are not touched. Grid: (chunks, rows)."""
+    """Set forbidden logits of one chunk of one row to -inf; others are not written. Grid: (chunks, rows)."""
     chunk, row = tl.program_id(0), tl.program_id(1)
     mask_row = tl.load(mask_rows + row)
     if mask_row >= 0:
@@ -126,9 +126,9 @@ def penalize(
     frequencies: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Change the logits of BLOCK entries (row, token), none twice; counts: how often each was generated, 0 if only in the prompt.
+    """Penalize BLOCK entries (row, token), none twice; counts: number of times generated, 0 if only in the prompt.
 
-    Rounded to the type of the logits after each of the two changes. Per row: repetitions float32, presences and frequencies float64.
+    Rounds to the type of the logits after each of the two changes. Per row: repetitions float32, presences and frequencies float64.
     """
     entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_entry = entry < num_entries

@@ -1,8 +1,8 @@
-"""The noise of sampling on a GPU: the words and the exact variates of `reference.noise`, bit for bit, and a cheap approximation.
+"""Sampling noise on a GPU: the words and exact variates of `reference.noise`, bit for bit, and a cheap approximation.
 
 Exact functions repeat the reference operation for operation in float32; their kernels are compiled without fused multiply-adds. The
-approximation uses the hardware logarithm and only serves to find the few tokens that can win; MARGIN bounds how far two scores
-made with it may be apart from the exact ones.
+approximation uses the hardware logarithm and only finds the few tokens that can win; MARGIN bounds the error between two
+approximate scores.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ EXP_FLOOR = tl.constexpr(float(noise.EXP_FLOOR))
 LOG1M_SPLIT = tl.constexpr(float(noise.LOG1M_SPLIT))
 TWO_POW_M32 = tl.constexpr(2.0**-32)
 BELOW_ONE = tl.constexpr(float(noise.BELOW_ONE))
-ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to a whole number, ties to even
+ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, ties to even
 L0, L1, L2, L3, L4, L5, L6, L7 = (tl.constexpr(float(c)) for c in noise.LOG_COEFFICIENTS)
 E0, E1, E2, E3, E4, E5 = (tl.constexpr(float(c)) for c in noise.EXP2_COEFFICIENTS)
-# The approximation is off by less than 5e-5 and the rounding of a score; twice that, with room.
+# The approximation error is below 5e-5 plus the rounding of a score; the margin is twice that, with reserve.
 MARGIN, RELATIVE_MARGIN = tl.constexpr(1e-3), tl.constexpr(2.0**-20)
 
 
@@ -35,7 +35,7 @@ def words(
     first_block: tl.tensor,
     NUM_BLOCKS: tl.constexpr,
 ) -> tl.tensor:
-    """Philox words of tokens 4 * first_block and on: uint32 [4 * NUM_BLOCKS], token order."""
+    """Philox words of tokens from 4 * first_block on: uint32 [4 * NUM_BLOCKS], token order."""
     block = (first_block + tl.arange(0, NUM_BLOCKS)).to(tl.uint32, bitcast=True)
     key = (key_1.to(tl.uint32, bitcast=True).to(tl.uint64) << 32) | key_0.to(tl.uint32, bitcast=True).to(tl.uint64)
     zero = block * 0
@@ -46,7 +46,7 @@ def words(
 
 @jit
 def words_at(key_0: tl.tensor, key_1: tl.tensor, step_0: tl.tensor, step_1: tl.tensor, tokens: tl.tensor) -> tl.tensor:
-    """Philox words of any tokens (int32, not negative), in their shape: uint32."""
+    """Philox words of arbitrary tokens (non-negative int32), in their shape: uint32."""
     block = (tokens >> 2).to(tl.uint32, bitcast=True)
     key = (key_1.to(tl.uint32, bitcast=True).to(tl.uint64) << 32) | key_0.to(tl.uint32, bitcast=True).to(tl.uint64)
     zero = block * 0
@@ -89,16 +89,16 @@ def gumbel(random: tl.tensor) -> tl.tensor:
 
 @jit
 def rough_gumbel(random: tl.tensor) -> tl.tensor:
-    """The same to within 5e-5, with two hardware logarithms."""
+    """Approximate `gumbel` to within 5e-5, with two hardware logarithms."""
     w = _uniform(random)
-    series = w * (1.0 + w * (0.5 + w * 0.33333334))  # -log(1 - w) where 1 - w has lost the digits of w
+    series = w * (1.0 + w * (0.5 + w * 0.33333334))  # -log(1 - w) for small w, where 1 - w loses its digits
     inner = tl.where(w < 0.02, series, -LN_2 * tl.log2(1.0 - w))
     return -LN_2 * tl.log2(inner)
 
 
 @jit
 def exponential(x: tl.tensor) -> tl.tensor:
-    """`reference.noise.exp` of float32 not above 0."""
+    """`reference.noise.exp` of non-positive float32."""
     scaled = tl.maximum(x, EXP_FLOOR) * LOG2_E
     whole = (scaled + ROUNDER) - ROUNDER
     rest = scaled - whole

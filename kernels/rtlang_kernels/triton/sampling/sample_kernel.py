@@ -1,11 +1,11 @@
-"""Drawing tokens on a GPU: mask, temperature, maximum and noise in one pass over the logits, then one small program per row.
+"""Sampling kernels: mask, temperature, maximum and noise in one pass over the logits, then one small program per row.
 
-The first kernel reads each logit once and leaves, per chunk of the vocabulary, its maximum and the best rough score (logit /
-temperature + noise by hardware logarithms). The second finds the chunks whose rough score is within a margin of the best, almost
-always one, and computes their scores exactly, so the token is that of the reference bit for bit although little exact noise is ever
-made. Rows with top-k, top-p or min-p go to `filter_kernel` after that.
+The first kernel reads each logit once and records, per chunk of the vocabulary, its maximum and the best approximate score (logit /
+temperature + noise by hardware logarithms). The second finds the chunks whose approximate score is within a margin of the best, almost
+always one, and computes their scores exactly, so the token is that of the reference bit for bit although little exact noise is
+computed. Rows with top-k, top-p or min-p are then sampled by `candidates_kernel` and `filter_kernel`.
 
-A chunk is held as [words of the mask, 32 tokens], so that a mask word is loaded once and its bits are a shift.
+A chunk has the shape [words of the mask, 32 tokens], so that a mask word is loaded once and its bits are a shift.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import triton.language as tl
 from rtlang_kernels.triton.primitives.jit import jit
 from rtlang_kernels.triton.sampling import noise_kernel as noise
 
-GREEDY, DRAWN, FILTERED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)  # kinds of rows
+GREEDY, SAMPLED, FILTERED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)  # kinds of rows
 NO_TOKEN = tl.constexpr(0x7FFFFFFF)
 
 
@@ -30,7 +30,7 @@ def masked_chunk(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """A chunk of a row: logits float32, -inf where not allowed, ids, and whether any logit is NaN. Shapes [BLOCK // 32, 32]."""
+    """Load a chunk of a row: float32 logits, -inf where forbidden; ids; whether any logit is NaN. Shapes [BLOCK // 32, 32]."""
     word = chunk * (BLOCK // 32) + tl.arange(0, BLOCK // 32)
     lane = tl.arange(0, 32)
     token = word[:, None] * 32 + lane[None, :]
@@ -63,7 +63,7 @@ def sample_stats(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """One chunk of one row. Grid: (chunks, rows). Writes the chunk's maximum, its first token, the best rough score, any NaN."""
+    """Process one chunk of one row. Grid: (chunks, rows). Writes its maximum, first such token, best approximate score, any NaN."""
     chunk, row = tl.program_id(0), tl.program_id(1)
     kind = tl.load(kinds + row)
     factor = tl.load(factors + row)
@@ -74,8 +74,8 @@ def sample_stats(
     scaled = x * factor
     top = tl.max(tl.max(scaled, axis=1), axis=0)
     first = tl.min(tl.min(tl.where(scaled == top, token, NO_TOKEN), axis=1), axis=0)
-    score = top  # of a row that draws no noise
-    if (kind == DRAWN) & (top > float("-inf")):
+    score = top  # score of a greedy row
+    if (kind == SAMPLED) & (top > float("-inf")):
         random = noise.words(
             tl.load(keys + 2 * row),
             tl.load(keys + 2 * row + 1),
@@ -117,7 +117,7 @@ def sample_finish(
     NUM_CHUNKS: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """One row: whether it is sound, its maximum, and its token unless it is filtered. Grid: (rows,). NUM_CHUNKS: a power of two."""
+    """Finish one row: validity, maximum, and token unless it is filtered. Grid: (rows,). NUM_CHUNKS: a power of two."""
     row = tl.program_id(0)
     chunks = tl.arange(0, NUM_CHUNKS)
     place = row * num_chunks + chunks
@@ -132,7 +132,7 @@ def sample_finish(
     tl.store(row_top + row, top)
     if is_sound == 0:
         token = 0
-    if (tl.load(kinds + row) == DRAWN) & (is_sound == 1):
+    if (tl.load(kinds + row) == SAMPLED) & (is_sound == 1):
         factor = tl.load(factors + row)
         line = logits + row.to(tl.int64) * row_stride
         scores = tl.load(chunk_score + place, mask=is_chunk, other=float("-inf"))
@@ -158,7 +158,7 @@ def sample_finish(
             exact = x * factor + noise.gumbel(random.reshape(BLOCK // 32, 32))
             chunk_best = tl.max(tl.max(exact, axis=1), axis=0)
             winner = tl.min(tl.min(tl.where(exact == chunk_best, ids, NO_TOKEN), axis=1), axis=0)
-            if chunk_best > best:  # chunks come in order, so the first of equals stays
+            if chunk_best > best:  # chunks are in order, so the lowest id wins a tie
                 best = chunk_best
                 token = winner
     tl.store(token_ids + row, token.to(tl.int64))

@@ -1,4 +1,4 @@
-"""Sampling on a GPU: two launches, five more where rows have filters; nothing waits for the device. The contract is `ops.sample`."""
+"""GPU sampling: two launches, five more if rows have filters, no wait for the device. The contract is `ops.sample`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
-from rtlang_kernels.host.transfer import packed_to
+from rtlang_kernels.host.transfer import copy_to_device
 from rtlang_kernels.planning.tile_sizes import power_of_two
 from rtlang_kernels.reference.noise import mix_keys
 from rtlang_kernels.triton.primitives.jit import check_device
@@ -21,17 +21,17 @@ from rtlang_kernels.triton.sampling.candidates_kernel import (
     filter_histogram,
 )
 from rtlang_kernels.triton.sampling.filter_kernel import sample_filtered
-from rtlang_kernels.triton.sampling.sample_kernel import DRAWN, FILTERED, GREEDY, sample_finish, sample_stats
+from rtlang_kernels.triton.sampling.sample_kernel import FILTERED, GREEDY, SAMPLED, sample_finish, sample_stats
 
-CHUNK = 2048  # tokens of one program
-FINISH_WARPS = 8  # of the program that finishes a row, a chunk at a time
-FILTER_CHUNK, FILTER_WARPS = 4096, 8  # of a filtered row that one program reads alone
-CAPACITY = 4096  # candidates that one program draws among
+CHUNK = 2048  # tokens per program
+FINISH_WARPS = 8  # of the program that finishes a row, one chunk at a time
+FILTER_CHUNK, FILTER_WARPS = 4096, 8  # for filtered rows that a single program reads
+CAPACITY = 4096  # candidates that one program can hold
 
 
 @dataclass(frozen=True, slots=True)
 class StagedSettings:
-    """Settings of a sampling pass on the device, as `stage` made them; a captured graph may read them again and again."""
+    """Sampling settings on the device, from `stage`; a captured graph may read them repeatedly."""
 
     num_filtered: int
     has_mask: bool
@@ -48,18 +48,18 @@ class StagedSettings:
 
 
 def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
-    """Work out what each row needs and copy it to the device, without waiting for it."""
-    is_drawn = settings.temperature >= GREEDY_TEMPERATURE
+    """Derive the needs of each row and copy them to the device, without waiting."""
+    is_sampled = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
-    factors = np.where(is_drawn, one / np.where(is_drawn, settings.temperature, one), one).astype(np.float32)
-    is_filtered = is_drawn & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
-    kinds = np.where(is_drawn, np.where(is_filtered, FILTERED.value, DRAWN.value), GREEDY.value).astype(np.int32)
-    stirred = mix_keys(settings.seeds, settings.choices)
+    factors = np.where(is_sampled, one / np.where(is_sampled, settings.temperature, one), one).astype(np.float32)
+    is_filtered = is_sampled & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
+    kinds = np.where(is_sampled, np.where(is_filtered, FILTERED.value, SAMPLED.value), GREEDY.value).astype(np.int32)
+    noise_keys = mix_keys(settings.seeds, settings.choices)
     rows = np.flatnonzero(is_filtered).astype(np.int32)
     arrays = (
         kinds,
         factors,
-        stirred.view(np.int32),
+        noise_keys.view(np.int32),
         settings.steps.view(np.int32),
         settings.mask_rows,
         rows,
@@ -68,17 +68,17 @@ def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
         settings.min_p,
         settings.bitmask if settings.bitmask is not None else np.zeros((1, 1), np.int32),
     )
-    return StagedSettings(len(rows), settings.bitmask is not None, *packed_to(device, arrays))
+    return StagedSettings(len(rows), settings.bitmask is not None, *copy_to_device(device, arrays))
 
 
 def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
     """See `ops.sample`; the results stay on the device."""
     check_device(logits.device)
-    return draw(logits, stage(settings, logits.device))
+    return sample_staged(logits, stage(settings, logits.device))
 
 
-def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
-    """`sample` with settings that are on the device already: launches only."""
+def sample_staged(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
+    """`sample` with settings that are already on the device: launches only."""
     device = logits.device
     num_rows, vocab_size = logits.shape
     token_ids = torch.empty(num_rows, dtype=torch.int64, device=device)
@@ -88,7 +88,7 @@ def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
     if logits.stride(1) != 1:
         logits = logits.contiguous()
     num_chunks = -(-vocab_size // CHUNK)
-    # Each an allocation of its own: a kernel is compiled anew for pointers of another alignment, as parts of one tensor may have.
+    # Separate allocations: a kernel is recompiled for pointers of another alignment, as parts of one tensor may have.
     top, score = (torch.empty((num_rows, num_chunks), dtype=torch.float32, device=device) for _ in range(2))
     first, nan = (torch.empty((num_rows, num_chunks), dtype=torch.int32, device=device) for _ in range(2))
     row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
@@ -112,25 +112,25 @@ def draw(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tensor]:
         **options,
     )
     if staged.num_filtered:
-        _draw_filtered(logits, staged, is_finite, row_top, token_ids)
+        _sample_filtered(logits, staged, is_finite, row_top, token_ids)
     return token_ids, is_finite.bool()
 
 
-def _draw_filtered(
+def _sample_filtered(
     logits: Tensor, staged: StagedSettings, is_finite: Tensor, row_top: Tensor, token_ids: Tensor
 ) -> None:
-    """The tokens of rows with filters: among candidates, or over the whole row where these are too many."""
+    """Sample rows with filters: among candidates, or over the whole row if there are too many."""
     device, num_rows, vocab_size = logits.device, staged.num_filtered, logits.shape[1]
     num_chunks = -(-vocab_size // CHUNK)
     counts = torch.empty((num_rows, num_chunks, NUM_BINS), dtype=torch.int32, device=device)
     masses = torch.empty((num_rows, num_chunks), dtype=torch.float64, device=device)
     totals = torch.empty(num_rows, dtype=torch.float64, device=device)
-    cuts, kept_ks = (torch.empty(num_rows, dtype=torch.int32, device=device) for _ in range(2))
+    cuts, retained_ks = (torch.empty(num_rows, dtype=torch.int32, device=device) for _ in range(2))
     starts = torch.empty(num_rows * num_chunks + num_rows, dtype=torch.int32, device=device)
     candidates = torch.empty((num_rows, CAPACITY), dtype=torch.int32, device=device)
     source, where = (logits, logits.stride(0), vocab_size), (staged.rows, staged.factors)
     masks = (staged.bitmask, staged.mask_rows, staged.bitmask.shape[1])
-    kept = (staged.top_k, staged.top_p, staged.min_p)
+    filters = (staged.top_k, staged.top_p, staged.min_p)
     random = (staged.keys, staged.steps)
     grid, exact = (num_chunks, num_rows), {"enable_fp_fusion": False}
     options = {"HAS_MASK": staged.has_mask, **exact}
@@ -139,7 +139,7 @@ def _draw_filtered(
     )
     filter_cut[(num_rows,)](
         staged.rows,
-        *kept,
+        *filters,
         is_finite,
         counts,
         masses,
@@ -147,7 +147,7 @@ def _draw_filtered(
         cuts,
         starts,
         totals,
-        kept_ks,
+        retained_ks,
         NUM_CHUNKS=power_of_two(num_chunks),
         CAPACITY=CAPACITY,
         num_warps=FILTER_WARPS,
@@ -170,12 +170,12 @@ def _draw_filtered(
         *source[:2],
         *where,
         *random,
-        *kept[1:],
+        *filters[1:],
         row_top,
         cuts,
         starts,
         totals,
-        kept_ks,
+        retained_ks,
         num_chunks,
         candidates,
         token_ids,
@@ -187,7 +187,7 @@ def _draw_filtered(
         *source,
         *where,
         *random,
-        *kept,
+        *filters,
         *masks,
         is_finite,
         row_top,

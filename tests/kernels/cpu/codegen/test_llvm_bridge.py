@@ -1,4 +1,4 @@
-"""The conversions to and from bfloat16 in compiled code."""
+"""Conversions to and from bfloat16 in compiled code, and calls by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel of the table compiles for every target, without spilling registers and within its shared memory."""
+"""Every kernel configuration compiles for every target, without register spills and within its shared memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ TARGETS = [SM_80, SM_90, GFX942]
 
 
 def environment(cache: Path) -> dict[str, str]:
-    """A process that compiles: not interpreting, with a fresh cache."""
+    """Environment of a process that compiles: not interpreting, with a fresh cache."""
     kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     return kept | {"PYTHONPATH": str(ROOT / "kernels"), "TRITON_CACHE_DIR": str(cache)}
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """What each target needs per variant; the targets are compiled side by side."""
+    """Reports per target; the targets are compiled in parallel."""
     folder = tmp_path_factory.mktemp("aot")
     running = {}
     for target in TARGETS:
@@ -56,18 +56,20 @@ def test_every_variant_fits(reports: dict[str, list[dict[str, Any]]], target: st
 
 
 def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers() -> None:
-    """What is looked for in the compiled code, and where: exact noise and weights, and conversions to and from float8."""
-    kept = {variant.name.split()[0]: variant.keeps_small for variant in table.variants(SM_90) if variant.keeps_small}
+    """Flush patterns are set for exact noise and weights, and for conversions to and from float8."""
+    kept = {
+        variant.name.split()[0]: variant.flush_pattern for variant in table.variants(SM_90) if variant.flush_pattern
+    }
     exact = ("sample_finish", "sample_filtered", "filter_histogram", "filter_choose", "penalize", "copy_lines")
-    assert [kept.get(name) for name in exact] == [table.NOWHERE] * len(exact)
+    assert [kept.get(name) for name in exact] == [table.ANY_FLUSH] * len(exact)
     float8 = [variant for variant in table.variants(SM_90) if "kv8" in variant.name]
-    assert {variant.keeps_small for variant in float8} == {table.NOT_IN_ARITHMETIC}
+    assert {variant.flush_pattern for variant in float8} == {table.ARITHMETIC_FLUSH}
     assert len(float8) == 4
-    pattern = re.compile(table.NOT_IN_ARITHMETIC)
+    pattern = re.compile(table.ARITHMETIC_FLUSH)
     assert pattern.search("mul.ftz.f32 %f1, %f2, %f3;")
     assert pattern.search("cvt.rn.ftz.f16.f32 %h1, %f1;")
     assert not pattern.search("ex2.approx.ftz.f32 %f1, %f2; mul.rn.f16 %h1, %h2, %h3;")
-    assert re.search(table.NOWHERE, "fma.rn.ftz.f32 %f1, %f2, %f3, %f4;")
+    assert re.search(table.ANY_FLUSH, "fma.rn.ftz.f32 %f1, %f2, %f3, %f4;")
 
 
 @pytest.mark.slow
@@ -80,7 +82,7 @@ def test_wide_tiles_use_the_matrix_units(
     (report,) = (report for report in reports[target] if report["name"].startswith("rect_attn bf16 D128 G4 128:"))
     assert f"{instruction} " in f"{report['matrix']} "
     if target != GFX942:
-        assert "cp.async" in report["matrix"]  # loads are in flight while the matrix units work
+        assert "cp.async" in report["matrix"]  # loads overlap with matrix products
 
 
 TOO_LITTLE_SHARED = "compiler.SHARED_LIMIT['sm_90'] = 16"
@@ -92,7 +94,7 @@ __main__.variants = starved"""
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [TOO_LITTLE_SHARED, TOO_FEW_REGISTERS], ids=["shared", "spill"])
-def test_what_does_not_fit_is_told(tmp_path: Path, change: str) -> None:
+def test_a_variant_that_does_not_fit_is_reported(tmp_path: Path, change: str) -> None:
     program = f"import dataclasses, sys\nfrom rtlang_kernels.triton.aot import __main__, compiler, table\n{change}\n"
     program += "sys.exit(__main__.main(['--target', 'sm_90', '--only', 'sample_finish fp32 1000']))"
     done = subprocess.run(
@@ -102,7 +104,7 @@ def test_what_does_not_fit_is_told(tmp_path: Path, change: str) -> None:
     assert "DOES NOT FIT" in done.stdout
 
 
-def test_a_process_that_interprets_cannot_compile(
+def test_an_interpreting_process_cannot_compile(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")

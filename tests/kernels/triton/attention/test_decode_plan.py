@@ -1,4 +1,4 @@
-"""A kept plan gives what a fresh one gives, step after step, and says when it cannot."""
+"""A reused plan equals a fresh one, step after step, and reports when it cannot be reused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 from rtlang_kernels import ops
 from rtlang_kernels.contract.attention_plan import AttentionPlan
-from rtlang_kernels.planning.tile_sizes import SM_90, Machine
+from rtlang_kernels.planning.tile_sizes import SM_90, GpuProperties
 from rtlang_kernels.planning.work_items import ITEM_ROW, NUM_TOKENS, P0, P1, TOKEN
 from rtlang_kernels.triton.attention import decode_plan
 from rtlang_kernels.triton.attention.decode_plan import MAX_GROWTH, DecodePlan, Window
@@ -66,7 +66,7 @@ class Batch:
 
 
 def seen_by(plan: DecodePlan, window: int = 0) -> list[np.ndarray]:
-    """How often each token's items hold each position, read from the device's arrays."""
+    """Number of times each token's items hold each position, from the device arrays."""
     host, count = plan._buffer.host, plan._rows
     items = host[f"items{window}"][: host[f"header{window}"][3]]
     seen = [np.zeros(4096 if not len(items) else int(items[:, P1].max()) + 1, int) for _ in range(count)]
@@ -79,7 +79,7 @@ def seen_by(plan: DecodePlan, window: int = 0) -> list[np.ndarray]:
 
 
 def check_launches(plan: DecodePlan) -> None:
-    """What is launched for the step that was set covers its items, and no plan before it does."""
+    """The launches of the planned step cover its items, and no earlier plan does."""
     host = plan._buffer.host
     sizes = np.diff(host["header0"][:4])
     merged = int(host["header0"][4])
@@ -93,9 +93,9 @@ def check_launches(plan: DecodePlan) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 8, 48])
-def test_rows_that_share_nothing_are_one_launch(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One launch and no merge where every row is read in one piece; classes for shared prefixes only where there are some."""
-    monkeypatch.setattr(decode_plan, "machine_of", lambda device: Machine(SM_90, 8, 50 << 20))
+def test_rows_without_sharing_need_one_launch(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One launch and no merge if no row is split; other classes only for shared prefixes."""
+    monkeypatch.setattr(decode_plan, "gpu_properties", lambda device: GpuProperties(SM_90, 8, 50 << 20))
     plan = made(rows, table_words=rows * 200)
     table = 1 + np.arange(rows * 40, dtype=np.int32).reshape(rows, 40)
     nothing = np.zeros(rows, np.int32)
@@ -118,7 +118,7 @@ def test_rows_that_share_nothing_are_one_launch(rows: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("rows", [2, 5])
-def test_each_launch_computes_what_the_widest_does(rows: int) -> None:
+def test_every_launch_level_computes_the_same_result(rows: int) -> None:
     plan = made(rows)
     table = np.random.default_rng(1).permutation(rows * 3).astype(np.int32).reshape(rows, 3)
     lengths = np.arange(rows, dtype=np.int32) * 7 + 12
@@ -143,7 +143,7 @@ def test_each_launch_computes_what_the_widest_does(rows: int) -> None:
             assert float((out[row] - want).norm() / want.norm()) < 1e-5
 
 
-def test_a_plan_that_grows_tiles_what_each_row_sees() -> None:
+def test_a_grown_plan_tiles_the_visible_positions_of_each_row() -> None:
     batch, plan = Batch(5, [1, 7, 16, 30, 200]), made(8)
     assert plan.set(batch.table, batch.seq_lens, batch.shared_lens)
     for turn in range(MAX_GROWTH + 1):
@@ -199,8 +199,8 @@ def test_attention_over_a_grown_plan_is_exact() -> None:
 def test_rows_over_a_prefix_fit_a_large_gpu(
     monkeypatch: pytest.MonkeyPatch, heads: tuple[int, int], rows: int, shared: int
 ) -> None:
-    """What is planned for many multiprocessors: a prefix is cut into many pieces, each with a partial result of every row."""
-    monkeypatch.setattr(decode_plan, "machine_of", lambda device: Machine(SM_90, 132, 50 << 20))
+    """A plan for many multiprocessors: a prefix has many splits, each with a partial result per row."""
+    monkeypatch.setattr(decode_plan, "gpu_properties", lambda device: GpuProperties(SM_90, 132, 50 << 20))
     pages = shared // PAGE_SIZE + 16
     plan = DecodePlan(
         rows,
@@ -225,7 +225,7 @@ def test_rows_over_a_prefix_fit_a_large_gpu(
         assert not counts[lengths[row] :].any()
 
 
-def test_a_window_is_planned_anew_once_it_hides_a_key() -> None:
+def test_a_window_is_replanned_once_it_hides_a_key() -> None:
     batch, plan = Batch(2, [2, 5]), made(2, ((None, None), (40, None)))
     assert plan.set(batch.table, batch.seq_lens, batch.shared_lens)
     assert batch.seq_lens.max() == 37
@@ -240,7 +240,7 @@ def test_a_window_is_planned_anew_once_it_hides_a_key() -> None:
     assert not batch.step(plan)
 
 
-def test_rows_that_share_their_last_key_are_not_grown() -> None:
+def test_rows_that_share_their_last_key_cannot_grow() -> None:
     plan = made(2)
     table = np.array([[3, 4, 5], [3, 4, 5]], np.int32)
     assert plan.set(table, np.array([48, 48], np.int32), np.array([0, 48], np.int32))
@@ -249,7 +249,7 @@ def test_rows_that_share_their_last_key_are_not_grown() -> None:
     assert bool(shared) != plan.grow(nothing, nothing, np.zeros(0, np.int32))
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_a_step_beyond_the_capacity_is_rejected() -> None:
     batch = Batch(3, [1, 2, 3])
     assert not made(2).set(batch.table, batch.seq_lens, batch.shared_lens)
     assert not made(4, table_words=8).set(batch.table, batch.seq_lens, batch.shared_lens)
@@ -261,7 +261,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @pytest.mark.parametrize("growth", [0, 9])
-def test_the_table_is_as_wide_as_the_header_says(growth: int) -> None:
+def test_the_page_table_width_comes_from_the_header(growth: int) -> None:
     batch, plan = Batch(2, [15, 1]), made(2)
     assert plan.set(batch.table, batch.seq_lens, batch.shared_lens)
     for _ in range(growth):

@@ -1,4 +1,4 @@
-"""Attention for a GPU against float64: in triton's interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
+"""GPU attention against float64, in Triton's interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rtlang_kernels.triton.attention import paged_attention
 from tests.support.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
 from tests.support.gpu import DEVICE, IS_INTERPRETED, TOLERANCE, on_device, planned
 
-SPLIT = {"min_shared": 1, "min_piece": 16, "reluctance": 0.0}  # shares and splits whatever can be
+SPLIT = {"min_shared": 1, "min_split": 16, "min_saving_ratio": 0.0}  # shares and splits as much as possible
 
 
 def check(step: Step, **options: Any) -> paged_attention.Work:
-    """Compare a step with float64; returns what was planned."""
+    """Compare a step with float64; returns its plan."""
     there = on_device(step)
     plan = planned(there)
     scale = step.q.shape[2] ** -0.5
@@ -40,7 +40,7 @@ def check(step: Step, **options: Any) -> paged_attention.Work:
 
 @pytest.fixture
 def split(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make every plan of the test share and split as told."""
+    """Make every plan of the test share and split according to these options."""
 
     def choose(**options: float) -> None:
         monkeypatch.setattr(paged_attention, "schedule", partial(schedule, **(SPLIT | options)))
@@ -97,12 +97,12 @@ def test_options_agree_with_float64(is_split: bool, options: dict[str, Any], spl
 
 
 def test_full_tiles_and_edges_on_both_sides(split: Callable[..., None]) -> None:
-    """A window that begins inside the keys, long enough for tiles that every token sees whole."""
+    """A window that starts inside the keys, long enough for tiles visible to every token."""
     tree = Tree([400, 260], [12, 1], [0, 224], 16)
     step = make_step(tree, num_kv_heads=1, group=2, head_dim=32)
     check(step, sliding_window=215)
     check(step)
-    split(min_piece=64)
+    split(min_split=64)
     check(step)
 
 
@@ -111,7 +111,7 @@ def test_a_token_with_many_heads_fills_a_tile() -> None:
     check(make_step(tree, num_kv_heads=1, group=71, head_dim=16))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)  # several programs to an item, and one
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)  # several programs per item, and one
 def test_wide_tiles_of_shared_rows(dtype: torch.dtype) -> None:
     tree = Tree([140] * 20, [1] * 20, [0] + [128] * 19, 16)
     work = check(make_step(tree, num_kv_heads=1, group=4, head_dim=64, dtype=dtype))
@@ -120,11 +120,11 @@ def test_wide_tiles_of_shared_rows(dtype: torch.dtype) -> None:
     assert (variant.items[:, PARTIAL] >= 0).all()
 
 
-def test_any_cut_gives_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_cut_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = random_tree(np.random.default_rng(5), num_rows=6, longest=90, page_size=16, extend=True)
     step = on_device(make_step(tree, num_kv_heads=1, group=2, head_dim=32))
     outputs = []
-    for options in ({"reluctance": float("inf")}, {}, {"reluctance": 0.0, "min_shared": 16}, SPLIT):
+    for options in ({"min_saving_ratio": float("inf")}, {}, {"min_saving_ratio": 0.0, "min_shared": 16}, SPLIT):
         monkeypatch.setattr(paged_attention, "schedule", partial(schedule, **options))  # type: ignore[arg-type]
         outputs.append(ops.paged_attention(step.q, step.k_pool, step.v_pool, planned(step), scale=0.2))
     for other in outputs[1:]:
@@ -150,7 +150,7 @@ def test_queries_may_be_strided_views() -> None:
     check(Step(tree, fused[:, :4], step.k_pool, step.v_pool, step.plan_args))
 
 
-def test_a_nan_in_one_row_stays_there(split: Callable[..., None]) -> None:
+def test_a_nan_does_not_spread_to_other_rows(split: Callable[..., None]) -> None:
     split()
     tree = Tree([40, 41, 42], [1, 1, 1], [0, 32, 32], 16)
     step = on_device(make_step(tree, num_kv_heads=2, group=2, head_dim=16))
@@ -197,8 +197,8 @@ def test_merge_states_combines_disjoint_keys() -> None:
 
 
 @pytest.mark.skipif(not IS_INTERPRETED, reason="about a machine without a GPU")
-def test_a_cpu_is_refused_where_kernels_are_not_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_is_rejected_unless_kernels_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     step = make_step(Tree([4], [1], [0], 16), num_kv_heads=1, group=1, head_dim=16)
     monkeypatch.setattr("rtlang_kernels.triton.primitives.jit.is_interpreting", lambda: False)
-    with pytest.raises(ValueError, match="needs a GPU"):
+    with pytest.raises(ValueError, match="the triton backend allows cuda"):
         planned(step)

@@ -1,4 +1,4 @@
-"""Masks and steps of automata on the device against walks in Python: every token, deep stacks, several grammars at once."""
+"""Masks and transitions of automata on the device against walks in Python: every token, deep stacks, several grammars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rtlang_grammars.machine.export import Automaton, Walk
 from rtlang_kernels.triton.grammar.automaton_store import MAX_DEPTH, AutomatonStore, Place
 from tests.support.gpu import DEVICE
 
-# S -> [ S* ] | { S } | a; two kinds of frames, so that what may close depends on the stack
+# S -> [ S* ] | { S } | a; two kinds of frames, so the allowed closing bracket depends on the stack
 ALPHABET = b"[]{}a"
 TEXTS = [b"a", b"[", b"]", b"{", b"}", b"[[", b"]]", b"a]", b"a}]", b"}}", b"[a]", b"{a", b"]a", b"", b"[[[[[[[[a", b"[[[[[[[[[",
          b"]]]]", b"aa", b"b"] + [b""] * 20 + [b"[]", b"{[a]}"]  # fmt: skip
@@ -19,7 +19,7 @@ ENDS = (13,)
 
 
 def brackets() -> Automaton:
-    """States: 0 the start, 1 the end of the text; 2 in [ ], 3 and 4 in { } before and after its one item, 5 behind an item."""
+    """States: 0 the start, 1 the end of the text; 2 in [ ], 3 and 4 in { } before and after its one item, 5 after an item."""
     classes = np.full(256, 5, np.uint8)
     classes[list(ALPHABET)] = range(5)
     rows = {
@@ -56,13 +56,13 @@ def letters() -> Automaton:
     )
 
 
-def made(num_slots: int, kept_bytes: int = 1 << 16) -> AutomatonStore:
+def made(num_slots: int, cache_bytes: int = 1 << 16) -> AutomatonStore:
     offsets = np.cumsum([0] + [len(text) for text in TEXTS])
     end_words = np.zeros(2, np.int32)
     for token in ENDS:
         end_words[token // 32] |= np.int32(1 << (token % 32))
     text = np.frombuffer(b"".join(TEXTS), np.uint8)
-    return AutomatonStore(DEVICE, len(TEXTS), text, offsets, end_words, num_slots, kept_bytes=kept_bytes)
+    return AutomatonStore(DEVICE, len(TEXTS), text, offsets, end_words, num_slots, cache_bytes=cache_bytes)
 
 
 def place_of(walk: Walk, grammar: int) -> Place:
@@ -84,7 +84,7 @@ def bits(row: torch.Tensor) -> set[int]:
     return set(np.flatnonzero(data).tolist())
 
 
-def test_masks_and_steps_of_several_grammars_agree_with_python() -> None:
+def test_masks_and_transitions_of_several_grammars_match_python() -> None:
     rng, store = random.Random(0), made(5)
     automata = [brackets(), letters()]
     numbers = [store.add(each.classes, each.trans, each.calls, each.may_end) for each in automata]
@@ -97,21 +97,21 @@ def test_masks_and_steps_of_several_grammars_agree_with_python() -> None:
     num_compared = 0
     for _ in range(10):
         store.build_masks(slots)
-        drawn = []
+        sampled = []
         for slot, walk in zip(slots, walks, strict=True):
             assert bits(store.masks[slot]) == allowed_by(walk), (walk.state, walk.stack)
             choices = sorted(allowed_by(walk) - set(ENDS))
             num_compared += len(choices)
-            drawn.append(rng.choice(choices) if choices else ENDS[0])
-        tokens = torch.tensor([7, *drawn], device=DEVICE)
+            sampled.append(rng.choice(choices) if choices else ENDS[0])
+        tokens = torch.tensor([7, *sampled], device=DEVICE)
         store.advance(slots, tokens, [1, 2, 3])
-        for walk, token in zip(walks, drawn, strict=True):
+        for walk, token in zip(walks, sampled, strict=True):
             if not (TEXTS[token] and walk.advance(TEXTS[token])):
                 walk.state = -1
     assert num_compared > 60
 
 
-def test_a_row_that_ends_or_is_wrong_allows_nothing_more() -> None:
+def test_a_finished_or_dead_row_allows_no_tokens() -> None:
     store, automaton = made(2), letters()
     store.add(automaton.classes, automaton.trans, automaton.calls, automaton.may_end)
     walk = Walk.at_start(automaton)
@@ -121,7 +121,7 @@ def test_a_row_that_ends_or_is_wrong_allows_nothing_more() -> None:
     assert not store.masks.any()
 
 
-def test_a_stack_that_is_full_ends_the_row() -> None:
+def test_a_full_stack_ends_the_row() -> None:
     store, automaton = made(1), brackets()
     store.add(automaton.classes, automaton.trans, automaton.calls, automaton.may_end)
     walk = Walk.at_start(automaton)
@@ -133,8 +133,8 @@ def test_a_stack_that_is_full_ends_the_row() -> None:
     assert int(store._state[0]) == -1
 
 
-def test_a_grammar_for_which_there_is_no_room_is_refused() -> None:
-    store, automaton = made(1, kept_bytes=8 * 2 * 10), brackets()
+def test_a_grammar_is_rejected_if_there_is_no_room() -> None:
+    store, automaton = made(1, cache_bytes=8 * 2 * 10), brackets()
     arrays = automaton.classes, automaton.trans, automaton.calls, automaton.may_end
     assert store.add(*arrays) == 0
     assert store.add(*arrays) is None

@@ -1,4 +1,4 @@
-"""Writing and copying KV with the GPU's kernels is exact."""
+"""Writing and copying KV with the GPU kernels is exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.gpu import DEVICE
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("v_head_dim", [8, 600])
-def test_tokens_go_to_their_slots(dtype: torch.dtype, v_head_dim: int) -> None:
+def test_tokens_are_written_to_their_slots(dtype: torch.dtype, v_head_dim: int) -> None:
     generator = torch.Generator().manual_seed(0)
     k_pool = torch.randn(16, 2, 8, generator=generator).to(dtype).to(DEVICE)
     v_pool = torch.randn(16, 2, v_head_dim, generator=generator).to(dtype).to(DEVICE)
@@ -32,7 +32,7 @@ def test_tokens_go_to_their_slots(dtype: torch.dtype, v_head_dim: int) -> None:
 @pytest.mark.parametrize(
     "copies", [[(0, 1), (1, 3)], [(0, 1), (1, 0)], [(2, 1), (2, 0)], []], ids=["chain", "exchange", "fan", "none"]
 )
-def test_pages_become_what_their_source_was(copies: list[tuple[int, int]]) -> None:
+def test_copied_pages_hold_the_original_contents_of_their_source(copies: list[tuple[int, int]]) -> None:
     pools = torch.randn(2, 16, 2, 8, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     before = pools.clone().view(2, 4, 4, 2, 8)
     with use_backend("triton"):

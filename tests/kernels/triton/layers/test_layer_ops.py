@@ -1,4 +1,4 @@
-"""Layer operations and KV writes for a GPU against float64: in the interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
+"""GPU layer operations and KV writes against float64, in the interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KV in float8: written as torch rounds it, read exactly."""
+"""KV in float8: rounded like torch, read exactly."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FLOAT8 = torch.float8_e4m3fn
 
 
 def rounded(x: torch.Tensor) -> torch.Tensor:
-    """What torch makes of x, with what is too large at the limit."""
+    """x rounded by torch, saturated at the limit."""
     return x.float().clamp(-448, 448).to(FLOAT8)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-def test_values_are_written_as_torch_rounds_them(dtype: torch.dtype) -> None:
+def test_values_are_rounded_like_torch(dtype: torch.dtype) -> None:
     every = torch.arange(256, dtype=torch.uint8).view(FLOAT8).float()
     every = every[every.isfinite()]
-    middles = (every[:-1] + every[1:]) / 2  # ties, and what comes of the two signs
+    middles = (every[:-1] + every[1:]) / 2  # ties, with both signs
     random = torch.randn(1500, generator=torch.Generator().manual_seed(0)) * torch.logspace(-4, 3, 1500)
     x = torch.cat([every, middles, random, torch.tensor([1e4, -1e5, 0.0, -0.0])])
     x = x[: len(x) // 16 * 16].to(dtype).view(-1, 2, 8)
@@ -35,7 +35,7 @@ def test_values_are_written_as_torch_rounds_them(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_attention_reads_what_was_written(dtype: torch.dtype) -> None:
+def test_attention_reads_written_keys_and_values(dtype: torch.dtype) -> None:
     tree = Tree([70, 70, 50], [1, 4, 1], [0, 48, 48], 16)
     step = make_step(tree, num_kv_heads=2, group=2, head_dim=24, dtype=dtype)
     there = on_device(step)
@@ -66,7 +66,7 @@ def test_rotated_keys_are_written() -> None:
     assert bool((difference <= plain[0].abs() / 16 + 2**-10).all())
 
 
-def test_pages_of_codes_are_copied_as_they_are() -> None:
+def test_float8_pages_are_copied_unchanged() -> None:
     codes = np.random.default_rng(0).integers(0, 256, (64, 2, 4)).astype(np.uint8)
     pool = torch.from_numpy(codes.copy()).view(FLOAT8).to(DEVICE)
     with use_backend("triton"):
@@ -76,7 +76,7 @@ def test_pages_of_codes_are_copied_as_they_are() -> None:
     assert np.array_equal(pool.cpu().view(torch.uint8).numpy(), want)
 
 
-def test_the_cpu_holds_no_float8() -> None:
+def test_the_cpu_backend_rejects_float8() -> None:
     step = make_step(Tree([4], [1], [0], 16), num_kv_heads=1, group=1, head_dim=16)
     with use_backend("cpu"), pytest.raises(ValueError, match="on a GPU float8"):
         ops.paged_attention(step.q, rounded(step.k_pool), rounded(step.v_pool), step.plan("cpu"), scale=1.0)

@@ -1,4 +1,4 @@
-"""Log-probabilities, masks and penalties with the GPU's kernels, against float64 and the reference."""
+"""GPU log-probabilities, masks and penalties against float64 and the reference."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_logprobs_are_the_log_softmax(dtype: torch.dtype, num_top: int) -> None:
 
 @pytest.mark.filterwarnings(
     "ignore:(invalid value|divide by zero):RuntimeWarning"
-)  # the interpreter's numpy, at the first NaN
-def test_logprobs_of_a_bad_row_are_nan() -> None:
+)  # numpy warns in the interpreter at the first NaN
+def test_logprobs_of_an_invalid_row_are_nan() -> None:
     logits = torch.zeros(4, 300)
     logits[0, 200], logits[1, 200], logits[2] = float("nan"), float("inf"), float("-inf")
     with use_backend("triton"):
@@ -47,7 +47,7 @@ def test_logprobs_of_a_bad_row_are_nan() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_masks_touch_only_what_is_forbidden(dtype: torch.dtype) -> None:
+def test_masks_change_forbidden_logits_only(dtype: torch.dtype) -> None:
     logits = torch.randn(3, 333, generator=torch.Generator().manual_seed(1)).to(dtype)
     words = np.random.default_rng(0).integers(-(2**31), 2**31, (2, 11)).astype(np.int32)
     changed, want = logits.to(DEVICE, copy=True), logits.clone()
@@ -60,7 +60,7 @@ def test_masks_touch_only_what_is_forbidden(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(("repetition", "presence", "frequency"), [(1.3, 0.0, 0.0), (1.0, 0.5, 0.1), (1.7, 0.3, 0.2)])
-def test_penalties_are_those_of_the_reference(
+def test_penalties_match_the_reference(
     dtype: torch.dtype, repetition: float, presence: float, frequency: float
 ) -> None:
     rng = np.random.default_rng(0)
@@ -75,7 +75,7 @@ def test_penalties_are_those_of_the_reference(
     changed, want = row.to(DEVICE, copy=True), row.clone()
     with use_backend("triton"):
         ops.apply_penalties(changed, **given)
-        ops.apply_penalties(changed)  # nothing seen, nothing changed
+        ops.apply_penalties(changed)  # no tokens seen, nothing changed
     with use_backend("reference"):
         ops.apply_penalties(want, **given)
     if dtype == torch.float32:

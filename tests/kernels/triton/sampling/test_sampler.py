@@ -1,4 +1,4 @@
-"""Sampling for a GPU gives the tokens of the reference, bit for bit: in the interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
+"""GPU sampling gives the tokens of the reference, bit for bit, in the interpreter, or natively with RTLANG_TEST_DEVICE=cuda."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def options(num_rows: int, **given: Any) -> dict[str, Any]:
 
 
 def both(logits: Tensor, **given: Any) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """What the kernels draw, and what the reference draws."""
+    """Tokens sampled by the kernels, and by the reference."""
     filled = options(len(logits), **given)
     with use_backend("triton"):
         tokens, sound = ops.sample(logits.to(DEVICE), **filled)
@@ -70,7 +70,7 @@ def packed(allowed: NDArray[np.bool_]) -> NDArray[np.int32]:
     return np.packbits(padded, axis=1, bitorder="little").view("<i4").astype(np.int32)
 
 
-def test_keys_of_many_rows_are_those_of_each() -> None:
+def test_batched_noise_keys_equal_single_ones() -> None:
     rng = np.random.default_rng(0)
     seeds = np.append(rng.integers(0, 2**64, 50, dtype=np.uint64), np.uint64(2**64 - 1))
     choices = np.append(rng.integers(0, 2**31, 50), 2**31 - 1).astype(np.int32)
@@ -81,7 +81,7 @@ def test_keys_of_many_rows_are_those_of_each() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("is_filtered", [False, True], ids=["free", "filtered"])
 @pytest.mark.parametrize("vocab_size", [3, 100, 333])
-def test_tokens_are_those_of_the_reference(dtype: torch.dtype, is_filtered: bool, vocab_size: int) -> None:
+def test_tokens_match_the_reference(dtype: torch.dtype, is_filtered: bool, vocab_size: int) -> None:
     rng, generator = np.random.default_rng(vocab_size), torch.Generator().manual_seed(vocab_size)
     for spread in (0.1, 3.0, 20.0) if vocab_size == 100 else (3.0,):
         logits = (torch.randn(6, vocab_size, generator=generator) * spread).to(dtype)
@@ -105,7 +105,7 @@ def test_tokens_are_those_of_the_reference(dtype: torch.dtype, is_filtered: bool
 
 
 def exact_kept(row: NDArray[np.float32], top_k: int, top_p: float, min_p: float) -> NDArray[np.int64]:
-    """What filters keep of a row of scaled logits, in float64 and by sorting: the likeliest first, then the lower id."""
+    """Tokens that filters retain of a row of scaled logits, in float64 and by sorting: likeliest first, then the lower id."""
     x = row.astype(np.float64)
     order = np.lexsort((np.arange(len(x)), -x))
     order = order[x[order] > -np.inf]
@@ -133,17 +133,17 @@ def exact_kept(row: NDArray[np.float32], top_k: int, top_p: float, min_p: float)
     ids=str,
 )
 @pytest.mark.parametrize("spread", [0.02, 1.0, 4.0])
-def test_candidates_hold_all_that_filters_keep(
+def test_candidates_include_all_retained_tokens(
     filters: dict[str, float], spread: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against float64 and a sort: no kept token is missing, every draw is the best of them, few others come along."""
+    """Against float64 and a sort: no retained token is missing, every sample is the best of them, few others are included."""
     held: dict[str, Tensor] = {}
     choose = sampler.filter_choose
 
     class Seen:
         def __getitem__(self, grid: Any) -> Any:
             def launch(*args: Any, **options: Any) -> None:
-                names = ("cuts", "starts", "totals", "kept_ks", "num_chunks", "candidates")
+                names = ("cuts", "starts", "totals", "retained_ks", "num_chunks", "candidates")
                 held.update(zip(names, args[-7:-1], strict=True))
                 choose[grid](*args, **options)
 
@@ -185,7 +185,7 @@ def test_candidates_hold_all_that_filters_keep(
     ids=str,
 )
 def test_equal_logits_are_cut_by_the_lower_id(filters: dict[str, Any]) -> None:
-    """All weights equal: the tokens that stay are the first ones, and the draw among them is uniform."""
+    """All weights equal: the first tokens are retained, and samples among them are uniform."""
     logits = torch.zeros(4, 300)
     logits[2:, 150:] = -1.0
     tokens = check(logits, steps=np.arange(4), **filters)
@@ -194,7 +194,7 @@ def test_equal_logits_are_cut_by_the_lower_id(filters: dict[str, Any]) -> None:
         assert int(tokens.max()) < 7
 
 
-def test_filtered_draws_stay_within_what_is_kept() -> None:
+def test_filtered_samples_are_retained_tokens() -> None:
     logits = torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.07, 0.03]])).expand(5, 5)
     for filters, want in (
         ({"top_k": 2}, {0, 1}),
@@ -207,7 +207,7 @@ def test_filtered_draws_stay_within_what_is_kept() -> None:
 
 @pytest.mark.parametrize("top_k", [0, 3])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_bad_rows_are_told_and_stay_alone(temperature: float, top_k: int) -> None:
+def test_invalid_rows_are_reported_and_do_not_affect_others(temperature: float, top_k: int) -> None:
     bad = torch.randn(6, 300, generator=torch.Generator().manual_seed(3))
     bad[1, 299] = float("nan")
     bad[2] = float("-inf")
@@ -222,7 +222,7 @@ def test_bad_rows_are_told_and_stay_alone(temperature: float, top_k: int) -> Non
     check(bad, temperature=temperature, top_k=top_k, seeds=np.arange(6), bitmask=masks, mask_rows=rows)
 
 
-def test_an_infinite_logit_that_is_forbidden_does_no_harm() -> None:
+def test_a_forbidden_infinite_logit_is_ignored() -> None:
     logits = torch.randn(2, 100, generator=torch.Generator().manual_seed(4))
     logits[0, 7] = float("inf")
     allowed = np.ones((1, 100), np.bool_)
@@ -236,8 +236,8 @@ def test_rows_may_be_strided() -> None:
     check(wide.T[:300].contiguous().T, seeds=np.arange(4))
 
 
-def test_the_rough_noise_stays_within_its_margin() -> None:
-    """Over the words where a logarithm is hardest: the smallest, the largest, around the switch of formulas, and random ones."""
+def test_the_approximate_noise_is_within_its_margin() -> None:
+    """Over the hardest words for a logarithm: the smallest, the largest, around the switch of formulas, and random ones."""
     edges = [np.arange(4096), 0xFFFFFFFF - np.arange(4096), int(0.02 * 2**32) + np.arange(-2048, 2048)]
     edges += [int(0.29289321 * 2**32) + np.arange(-2048, 2048), int((1 - np.exp(-1)) * 2**32) + np.arange(-2048, 2048)]
     random = np.random.default_rng(0).integers(0, 1 << 32, 45_056)
