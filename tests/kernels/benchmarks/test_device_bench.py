@@ -35,7 +35,8 @@ def test_a_tree_shape_shares_the_tokens_of_its_levels() -> None:
     assert str(shape) == "1,2,4_32,16,5"
 
 
-def test_lines_are_checked_measured_and_summarised() -> None:
+def test_lines_are_checked_measured_and_summarised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_cases, "CALLS_PER_GRAPH", 2)  # sets of inputs: interpreted calls are slow
     shapes = [TreeShape((2,), (40,)), device_cases.tree("1,3_32,8"), TreeShape((1, 2), (16, 8), 8)]
     lines = list(device_bench.attention_lines(shapes, HEADS, torch.float32, DEVICE, CEILINGS, pretended))
     for case in device_bench.sampling_cases([(2, 100)]):

@@ -30,6 +30,7 @@ from rtlang_kernels.host.numba_jit import HAS_NUMBA
 import torch
 
 assert not HAS_NUMBA
+device_cases.CALLS_PER_GRAPH = 2
 cpu, ceilings = torch.device("cpu"), device_cases.Ceilings(1e12, 1e14, 2.0, 1 << 16)
 measure = lambda functions: ([function() for function in functions], (10.0, 0.0))[1]
 shapes = [device_cases.tree("1,3_48,8"), device_cases.TreeShape((1, 2), (16, 8), 8)]
