@@ -18,7 +18,7 @@ from rtlang_kernels.cpu.attention import variant_of
 
 
 def compile_ahead() -> None:
-    """Compile what every model needs: planning of attention and sampling.
+    """Compile the code that every model needs: planning of attention, and sampling.
 
     Kernels that depend on the head geometry are compiled by the first step of a model.
     """

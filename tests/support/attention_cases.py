@@ -137,7 +137,7 @@ def exact(
     soft_cap: float | None = None,
     sinks: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Output and lse in float64, one query head of one token at a time."""
+    """Output and lse in float64, one token at a time."""
     num_tokens, num_heads, _ = step.q.shape
     out = torch.zeros(num_tokens, num_heads, step.v_pool.shape[2], dtype=torch.float64)
     lse = torch.zeros(num_tokens, num_heads, dtype=torch.float64)
@@ -152,16 +152,16 @@ def exact(
             ]
             size = step.tree.page_size
             slots = torch.tensor([int(table[row, p // size]) * size + p % size for p in seen])
-            for head in range(num_heads):
-                keys = step.k_pool[slots, head // group].double()
-                scores = keys @ step.q[token, head].double() * scale
-                if soft_cap is not None:
-                    scores = soft_cap * torch.tanh(scores / soft_cap)
-                if sinks is not None:
-                    scores = torch.cat((scores, sinks[head].double()[None]))
-                weights = torch.softmax(scores, dim=0)[: len(seen)]
-                out[token, head] = weights @ step.v_pool[slots, head // group].double()
-                lse[token, head] = torch.logsumexp(scores, dim=0)
+            kv_heads = torch.arange(num_heads) // group
+            keys, values = (pool[slots].double()[:, kv_heads] for pool in (step.k_pool, step.v_pool))  # [n, Hq, size]
+            scores = (keys * step.q[token].double()).sum(-1).T * scale  # [Hq, n]
+            if soft_cap is not None:
+                scores = soft_cap * torch.tanh(scores / soft_cap)
+            if sinks is not None:
+                scores = torch.cat((scores, sinks.double()[:, None]), dim=1)
+            weights = torch.softmax(scores, dim=1)[:, : len(seen)]
+            out[token] = (weights.T[:, :, None] * values).sum(0)
+            lse[token] = torch.logsumexp(scores, dim=1)
             token += 1
     return out, lse
 

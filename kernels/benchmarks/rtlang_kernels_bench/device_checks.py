@@ -159,7 +159,11 @@ def attention(case: Attention, rows: Rows, device: torch.device) -> float:
 
 
 def near(got: Tensor, want: Tensor, tolerance: float) -> float:
-    """The norm of the difference over that of what is wanted."""
+    """Relative error in the Frobenius norm.
+
+    Raises:
+        ArithmeticError: it is not below the tolerance.
+    """
     error = float((got.double() - want.double()).norm() / want.double().norm())
     if not error < tolerance:
         raise ArithmeticError(f"error {error:.1e}, less than {tolerance:.0e} is allowed")

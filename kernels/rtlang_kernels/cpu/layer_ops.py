@@ -73,7 +73,7 @@ def _ones(size: int) -> Tensor:
 
 
 def head_weights(q_norm: Tensor | None, k_norm: Tensor | None, head_dim: int, v_head_dim: int) -> Tensor:
-    """What rotated heads are multiplied with: float32 [2 * head_dim + v_head_dim], ones where there is no norm."""
+    """Factors of rotated heads: float32 [2 * head_dim + v_head_dim], ones without a norm."""
     ones = _ones(2 * head_dim + v_head_dim)
     if q_norm is None and k_norm is None:
         return ones

@@ -40,7 +40,7 @@ def unmoved(store: AutomatonStore, *_: Any) -> None:
 
 
 def flat(store: AutomatonStore, slots: Any, places: Any) -> None:
-    """Forgets what is open."""
+    """Forgets the open brackets."""
     PUT(store, slots, places)
     store._depth.zero_()
 

@@ -83,7 +83,7 @@ def test_a_lost_device_is_available_again_in_the_next_process() -> None:
 
 
 class Silent:
-    """Lines of a process that says no more after them."""
+    """Lines of a process that writes nothing after them."""
 
     def __init__(self, *reports: dict[str, object]) -> None:
         self.lines = [json.dumps(report) for report in reports]
@@ -109,7 +109,7 @@ def test_a_hanging_check_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_process, "_lines", lines)
     told, num_failed = said("")
     assert told[0] == "check a: error 0.0e+00"
-    assert told[1:] == [f"FAILED check {name}: it hangs: no answer for 60 s" for name in "bcd"]
+    assert told[1:] == [f"FAILED check {name}: hangs: no output for 60 s" for name in "bcd"]
     assert alive == ["0", "ended", "2", "ended", "3", "ended"]
     assert num_failed == 3
 
@@ -130,7 +130,7 @@ def test_a_silent_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyP
     lines, num_failed = said(script)
     assert lines[:2] == [
         "check a: error 0.0e+00",
-        "FAILED check b: its process has no more to say and does not end",
+        "FAILED check b: its process closed its output and does not end",
     ]
     assert lines[2:] == ["check c: error 0.0e+00", "check d: error 0.0e+00"]
     assert num_failed == 1
@@ -155,7 +155,7 @@ def test_a_process_whose_output_is_held_open_is_not_awaited(monkeypatch: pytest.
 def test_the_checks_run_here_if_no_other_process_can_use_the_gpu() -> None:
     lines, num_failed = said("sys.exit(1)")
     assert lines == [
-        "no other process can use the GPU (its process ended with status 1): this one checks its kernels",
+        "no other process can use the GPU (its process ended with status 1): running the checks in this process",
         *(f"check {name}: error 5.0e-01" for name in NAMES),
     ]
     assert num_failed == 0
@@ -166,7 +166,7 @@ def test_no_process_starts_after_the_budget() -> None:
     assert lines == [
         "check a: error 0.0e+00",
         "check b: error 0.0e+00",
-        "2 checks of kernels were not made, the time is used up",
+        "2 kernel checks were skipped: out of time",
     ]
 
 

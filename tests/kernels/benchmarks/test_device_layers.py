@@ -64,7 +64,7 @@ def test_a_wrong_result_is_not_timed(name: str, monkeypatch: pytest.MonkeyPatch)
         list(device_layers.layer_lines(3, SHAPE, torch.float32, DEVICE, CEILINGS, measure))
     assert len(measured) == 2 * ["add_rms_norm", "silu_and_mul", "rope_append"].index(
         name
-    )  # ours and the peer of each before it
+    )  # ours and the baseline of each case before it
 
 
 def test_the_group_can_be_selected_alone() -> None:

@@ -59,7 +59,7 @@ def test_a_hanging_run_is_ended_with_its_output_intact(tmp_path: Path) -> None:
         assert not timer.is_alive()  # no effect once the run is over
     assert left == [HANG_STATUS]
     assert text.read_text().splitlines()[0] == "begun"
-    assert "it hangs: 480 s" in text.read_text()
+    assert "hangs: exceeded its budget of 480 s" in text.read_text()
 
 
 def test_a_hanging_output_does_not_keep_the_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def planned(
 
 
 def check(plan: AttentionPlan, work: Schedule, first: np.ndarray) -> None:
-    """Every token sees each of its positions once; parts are in order and where the merge looks for them."""
+    """Every token sees each of its positions once; partial rows are in order of position."""
     positions, group = plan.token_positions(), plan.num_q_heads // plan.num_kv_heads
     row_of = np.repeat(np.arange(plan.num_rows), np.diff(plan.cu_seqlens_q))
     seen = [np.zeros(length, int) for length in plan.seq_lens[row_of]]
