@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from rtlang_kernels.precompile import start_background_compile
+
 ROOT = Path(__file__).parents[2]
 RECORD = """
 import sys
@@ -53,3 +55,10 @@ def test_a_first_step_finds_the_precompiled_code(tmp_path: Path) -> None:
         first = compiled_by(FIRST_STEPS.format(dtype=dtype), tmp_path)
         assert "attend" in first
         assert not first & {"_tree_rectangles", "assign_segments", "_sample_rows"}
+
+
+@pytest.mark.slow
+def test_a_background_process_compiles_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert start_background_compile().wait(300) == 0
+    assert compiled_by(AHEAD, tmp_path) == set()
