@@ -250,7 +250,7 @@ def _bench_device(
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
         if missing:
             raise CommandError(f"--device cuda requires packages that are not installed: {', '.join(missing)}")
-        device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels.bench_output")
+        device, written = import_module("rtlang.bench.device"), import_module("rtlang_kernels_bench.output")
         device.accelerator_for(config.device)  # fails before the output of an earlier run is overwritten
         try:
             output = written.Output(out, json_file)

@@ -17,14 +17,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {"rtlang": ROOT, "rtlang_kernels": ROOT / "kernels", "rtlang_grammars": ROOT / "grammars"}
+PACKAGES = {
+    "rtlang": ROOT,
+    "rtlang_kernels": ROOT / "kernels",
+    "rtlang_kernels_bench": ROOT / "kernels" / "benchmarks",
+    "rtlang_grammars": ROOT / "grammars",
+}
 
 LIBRARIES = {"rtlang_kernels", "rtlang_grammars"}
-MAY_IMPORT: dict[
-    str, set[str]
-] = {  # part: what it may import besides itself; every part names only parts above it in this table
-    "rtlang_kernels": set(),
-    "rtlang_grammars": set(),
+# For each part, the parts that it may import; each of them stands above it in this table.
+MAY_IMPORT: dict[str, set[str]] = {
+    "rtlang_kernels": set(),  # inner layers: tests/kernels/test_layers.py
+    "rtlang_kernels_bench": {"rtlang_kernels"},
+    "rtlang_grammars": set(),  # inner layers: tests/grammars/test_layers.py
     "rtlang.contract": {"rtlang_grammars"},
     "rtlang.compiler": {"rtlang.contract"},
     "rtlang.lang": {"rtlang.contract", "rtlang.compiler", "rtlang_grammars"},
@@ -36,7 +41,7 @@ MAY_IMPORT: dict[
     "rtlang.runtime": {"rtlang.contract", "rtlang.model", "rtlang.engine", "rtlang_grammars"},
     "rtlang.serve": {"rtlang.contract", "rtlang.protocol"},
     "rtlang": {"rtlang.contract", "rtlang.lang", "rtlang.client", "rtlang.runtime"},  # hands names on
-    "rtlang.bench": {"rtlang", "rtlang.contract", "rtlang.model", "rtlang.runtime", *LIBRARIES},
+    "rtlang.bench": {"rtlang", "rtlang.contract", "rtlang.model", "rtlang.runtime", "rtlang_kernels_bench", *LIBRARIES},
     "rtlang.console": {"rtlang.contract", "rtlang.lang", "rtlang_grammars"},
     "rtlang.__main__": {
         *("rtlang", "rtlang.contract", "rtlang.lang", "rtlang.model", "rtlang.bench", "rtlang.console"),
@@ -47,11 +52,12 @@ MAY_IMPORT_TORCH = (
     "rtlang.model",
     "rtlang.cache.pool",
     "rtlang_kernels",
+    "rtlang_kernels_bench",
     "rtlang.bench.static_batching",  # the baseline is transformers used directly
 )
 NEVER_AT_MODULE_LEVEL = {"triton", "transformers", "outlines", "outlines_core", "llguidance", "xgrammar"}
 # Kernels are compiled where they are defined, so these import triton at module level; others import them inside a function only.
-TRITON_SIDE = "rtlang_kernels.triton_ops"
+TRITON_SIDE = "rtlang_kernels.triton"
 # Besides those, slow to import (tens of milliseconds to seconds) and of use to few programs.
 MAY_BE_INSIDE_A_FUNCTION = NEVER_AT_MODULE_LEVEL | {
     "pydantic",
@@ -160,7 +166,7 @@ def slow_at_module_level(found: Import) -> bool:
 def needlessly_inside_function(found: Import) -> bool:
     may_be = found.target.split(".")[0] in MAY_BE_INSIDE_A_FUNCTION or is_within(found.target, TRITON_SIDE)
     # The CPU's kernels are compiled with numba, which the GPU's can do without.
-    may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.columns"
+    may_be |= is_within(found.target, "rtlang_kernels.cpu") and found.importer == "rtlang_kernels.dispatch"
     # Of use only to programs with schemas, and as slow to import as all else that a client needs.
     may_be |= (
         is_within(found.target, "rtlang_grammars.schema.value_checks")
@@ -210,6 +216,7 @@ def test_package_files_hold_a_docstring_only() -> None:
         if path.name == "__init__.py" and name not in (
             "rtlang",
             "rtlang.model",  # prepares for torch
+            "rtlang_kernels",
             "rtlang_grammars",
         ):
             body = ast.parse(path.read_text(encoding="utf-8")).body
@@ -251,8 +258,12 @@ def test_light_parts_load_nothing_heavy(statement: str) -> None:
         ("rtlang.cache.prefix_cache", "import torch.nn.functional as F", torch_out_of_place),
         ("rtlang_grammars.matcher", "import torch", torch_out_of_place),
         ("rtlang.model.decoders.transformers_decoder", "from transformers import AutoModel", slow_at_module_level),
-        ("rtlang_kernels.cpu.layers", "import triton", slow_at_module_level),
-        ("rtlang_kernels.columns", "from rtlang_kernels.triton_ops import attention", slow_at_module_level),
+        ("rtlang_kernels.cpu.layer_ops", "import triton", slow_at_module_level),
+        (
+            "rtlang_kernels.dispatch",
+            "from rtlang_kernels.triton.attention import paged_attention",
+            slow_at_module_level,
+        ),
         ("rtlang.lang.output_types.types", "def f():\n    import json", needlessly_inside_function),
         (
             "rtlang.lang.output_types.types",

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = [ROOT / "rtlang", ROOT / "kernels" / "rtlang_kernels", ROOT / "grammars" / "rtlang_grammars"]
+PACKAGES = [
+    ROOT / "rtlang",
+    ROOT / "kernels" / "rtlang_kernels",
+    ROOT / "kernels" / "benchmarks" / "rtlang_kernels_bench",
+    ROOT / "grammars" / "rtlang_grammars",
+]
 SOURCES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
 LINE_BUDGET = 600  # aim below 400; more only where a cut would split the idea
 
@@ -33,42 +38,42 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
     ),
     "kernels/rtlang_kernels/ops.py": (
         "tests/kernels/test_attention.py",
-        "contracts; every operation is tested through them, over all columns",
+        "contracts; every operation is tested through them, over all backends",
     ),
-    "kernels/rtlang_kernels/plan.py": (
-        "tests/kernels/test_cover.py",
+    "kernels/rtlang_kernels/contract/attention_plan.py": (
+        "tests/kernels/planning/test_shared_prefix_tiling.py",
         "what it plans is what is covered",
     ),
-    "kernels/rtlang_kernels/settings.py": (
+    "kernels/rtlang_kernels/contract/sampler_settings.py": (
         "tests/kernels/test_sampling.py",
         "plain data of the sampler, checked where it is used",
     ),
     "kernels/rtlang_kernels/reference/kv_cache.py": (
-        "tests/kernels/test_layers.py",
+        "tests/kernels/test_layer_ops.py",
         "tested with the other writes into the pool",
     ),
     "kernels/rtlang_kernels/reference/noise.py": (
         "tests/kernels/test_sampling.py",
         "the noise decides the tokens that are compared",
     ),
-    "kernels/rtlang_kernels/bench_table.py": (
-        "tests/kernels/test_device_bench.py",
+    "kernels/benchmarks/rtlang_kernels_bench/table.py": (
+        "tests/kernels/benchmarks/test_device_bench.py",
         "text of the lines that are tested there",
     ),
-    "kernels/rtlang_kernels/columns.py": (
-        "tests/kernels/triton_ops/test_attention.py",
-        "a table; every test of a column goes through it",
+    "kernels/rtlang_kernels/dispatch.py": (
+        "tests/kernels/triton/attention/test_paged_attention.py",
+        "a table; every test of a backend goes through it",
     ),
-    "kernels/rtlang_kernels/triton_ops/jit.py": (
-        "tests/kernels/triton_ops/test_attention.py",
+    "kernels/rtlang_kernels/triton/primitives/jit.py": (
+        "tests/kernels/triton/attention/test_paged_attention.py",
         "a decorator, and a check that is tested there",
     ),
-    "kernels/rtlang_kernels/triton_ops/merge_kernel.py": (
-        "tests/kernels/triton_ops/test_attention.py",
+    "kernels/rtlang_kernels/triton/attention/merge_kernel.py": (
+        "tests/kernels/triton/attention/test_paged_attention.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/automaton_kernel.py": (
-        "tests/kernels/triton_ops/test_automaton.py",
+    "kernels/rtlang_kernels/triton/grammar/automaton_kernel.py": (
+        "tests/kernels/triton/grammar/test_automaton_store.py",
         "tested through what launches it",
     ),
     "rtlang/model/gpu/device_sampler.py": (
@@ -83,45 +88,75 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
         "tests/system/test_device.py",
         "which constraints the device follows is counted there, and their texts compared",
     ),
-    "kernels/rtlang_kernels/triton_ops/attention_kernel.py": (
-        "tests/kernels/triton_ops/test_attention.py",
+    "kernels/rtlang_kernels/triton/attention/rectangle_kernel.py": (
+        "tests/kernels/triton/attention/test_paged_attention.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/layers_kernel.py": (
-        "tests/kernels/triton_ops/test_layers.py",
+    "kernels/rtlang_kernels/triton/layers/layers_kernel.py": (
+        "tests/kernels/triton/layers/test_layer_ops.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/logits_kernel.py": (
-        "tests/kernels/triton_ops/test_logits.py",
+    "kernels/rtlang_kernels/triton/sampling/logits_kernel.py": (
+        "tests/kernels/triton/sampling/test_logits.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/noise_kernel.py": (
-        "tests/kernels/triton_ops/test_sampling.py",
+    "kernels/rtlang_kernels/triton/sampling/noise_kernel.py": (
+        "tests/kernels/triton/sampling/test_sampler.py",
         "the noise decides the tokens that are compared",
     ),
-    "kernels/rtlang_kernels/triton_ops/sampling_kernel.py": (
-        "tests/kernels/triton_ops/test_sampling.py",
+    "kernels/rtlang_kernels/triton/sampling/sample_kernel.py": (
+        "tests/kernels/triton/sampling/test_sampler.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/candidates_kernel.py": (
-        "tests/kernels/triton_ops/test_sampling.py",
+    "kernels/rtlang_kernels/triton/sampling/candidates_kernel.py": (
+        "tests/kernels/triton/sampling/test_sampler.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/triton_ops/aot_table.py": (
-        "tests/kernels/triton_ops/test_aot.py",
+    "kernels/rtlang_kernels/triton/aot/__main__.py": (
+        "tests/kernels/triton/aot/test_compiler.py",
+        "the command, which is run there",
+    ),
+    "kernels/benchmarks/rtlang_kernels_bench/cpu_bench.py": (
+        "tests/kernels/benchmarks/test_main.py",
+        "its lines are run by the command",
+    ),
+    "kernels/benchmarks/rtlang_kernels_bench/device_cases.py": (
+        "tests/kernels/benchmarks/test_device_bench.py",
+        "inputs of the lines that are tested there",
+    ),
+    "kernels/rtlang_kernels/triton/aot/table.py": (
+        "tests/kernels/triton/aot/test_compiler.py",
         "what is compiled there",
     ),
-    "kernels/rtlang_kernels/triton_ops/filter_kernel.py": (
-        "tests/kernels/triton_ops/test_sampling.py",
+    "kernels/rtlang_kernels/triton/sampling/filter_kernel.py": (
+        "tests/kernels/triton/sampling/test_sampler.py",
         "tested through what launches it",
     ),
-    "kernels/rtlang_kernels/cpu/attention_kernel.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
-    "kernels/rtlang_kernels/cpu/emit.py": ("tests/kernels/test_layers.py", "code for the vector files, which run it"),
-    "kernels/rtlang_kernels/cpu/vector.py": ("tests/kernels/test_attention.py", "part of the CPU column"),
-    "kernels/rtlang_kernels/cpu/vector_layers.py": ("tests/kernels/test_layers.py", "part of the CPU column"),
-    "kernels/rtlang_kernels/cpu/vector_linear.py": ("tests/kernels/test_linear.py", "part of the CPU column"),
-    "kernels/rtlang_kernels/fused.py": ("tests/kernels/test_fused_step.py", "plain data, and what is promised of it"),
-    "kernels/rtlang_kernels/cpu/vector_sampling.py": ("tests/kernels/test_sampling.py", "part of the CPU column"),
+    "kernels/rtlang_kernels/cpu/attention_kernel.py": ("tests/kernels/test_attention.py", "part of the CPU backend"),
+    "kernels/rtlang_kernels/cpu/codegen/vector_builder.py": (
+        "tests/kernels/test_layer_ops.py",
+        "emits code for the vector modules, which are tested there",
+    ),
+    "kernels/rtlang_kernels/cpu/codegen/attention_vectors.py": (
+        "tests/kernels/test_attention.py",
+        "part of the CPU backend",
+    ),
+    "kernels/rtlang_kernels/cpu/codegen/layer_vectors.py": (
+        "tests/kernels/test_layer_ops.py",
+        "part of the CPU backend",
+    ),
+    "kernels/rtlang_kernels/cpu/codegen/linear_vectors.py": (
+        "tests/kernels/cpu/test_linear.py",
+        "part of the CPU backend",
+    ),
+    "kernels/rtlang_kernels/contract/fused_step.py": (
+        "tests/kernels/cpu/test_fused_step.py",
+        "plain data, and what is promised of it",
+    ),
+    "kernels/rtlang_kernels/cpu/codegen/sampling_vectors.py": (
+        "tests/kernels/test_sampling.py",
+        "part of the CPU backend",
+    ),
 }
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
@@ -158,15 +193,17 @@ def relative(path: Path) -> str:
 
 
 def mirrors(source: Path) -> list[Path]:
-    """The test files that may stand for a source file: its exact mirror; for kernels, also that of its row over all columns."""
+    """The test files that may stand for a source file: its exact mirror; for kernels, also that of its operation over all backends."""
     tests = ROOT / "tests"
     name = f"test_{source.stem.strip('_')}.py"
     inner = source.relative_to(next(package for package in PACKAGES if source.is_relative_to(package))).parent
     if source.is_relative_to(ROOT / "rtlang"):
         return [tests / inner / name]
     part = tests / source.relative_to(ROOT).parts[0]
-    is_column = inner.parts[:1] in (("reference",), ("cpu",), ("triton_ops",))
-    return [part / inner / name, *([part / name] if is_column else [])]
+    if source.is_relative_to(ROOT / "kernels" / "benchmarks"):
+        return [part / "benchmarks" / inner / name]
+    is_backend = inner.parts[:1] in (("reference",), ("cpu",), ("triton",))
+    return [part / inner / name, *([part / name] if is_backend else [])]
 
 
 def test_every_source_file_has_its_mirror() -> None:
@@ -190,7 +227,12 @@ def test_every_test_file_mirrors_a_source_file() -> None:
         ROOT / where for where in TESTED_WHOLE.values()
     }
     known |= {ROOT / test for test, data in TESTED_DATA.items() if (ROOT / data).exists()}
-    known |= {ROOT / "tests" / "test_layers.py", ROOT / "tests" / "test_layout.py"}
+    known |= {
+        ROOT / "tests" / "test_layers.py",
+        ROOT / "tests" / "test_layout.py",
+        ROOT / "tests" / "kernels" / "test_layers.py",
+        ROOT / "tests" / "kernels" / "test_package.py",
+    }
     stray = [
         relative(path)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -234,7 +276,7 @@ def test_the_wheel_lists_every_package() -> None:
         listed = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     found = {
         relative(path.parent)
-        for folder in (ROOT, ROOT / "kernels", ROOT / "grammars")
+        for folder in (ROOT, ROOT / "kernels", ROOT / "kernels" / "benchmarks", ROOT / "grammars")
         for path in folder.glob("rtlang*/__init__.py")
     }
     assert sorted(listed) == sorted(found) == sorted(map(relative, PACKAGES))

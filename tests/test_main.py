@@ -74,7 +74,7 @@ def invoke(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def python(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    path = ":".join(str(ROOT / part) for part in ("", "kernels", "grammars"))
+    path = ":".join(str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars"))
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, *arguments],

@@ -1,6 +1,6 @@
-"""The public operations, each with its whole contract: shapes, dtypes, layout, what is written, errors.
+"""The public operations and their contracts: shapes, dtypes, layout, what is written in place, errors.
 
-An operation has one implementation per column; which one serves is decided in `columns`.
+Every operation has one implementation per backend; `dispatch` selects the backend.
 
 Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot =
 page_id * page_size + offset. Query heads of one KV head are neighbours: query head h reads KV head h // (num_q_heads / num_kv_heads).
@@ -17,12 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels import plan as plans
-from rtlang_kernels.columns import COLUMNS as COLUMNS
-from rtlang_kernels.columns import column_for as column_for
-from rtlang_kernels.columns import column_named as column_named
-from rtlang_kernels.plan import AttentionPlan
-from rtlang_kernels.settings import checked_bitmask, checked_settings
+from rtlang_kernels.contract.attention_plan import AttentionPlan, checked_plan
+from rtlang_kernels.contract.sampler_settings import checked_bitmask, checked_settings
+from rtlang_kernels.dispatch import BACKENDS as BACKENDS
+from rtlang_kernels.dispatch import backend_for as backend_for
+from rtlang_kernels.dispatch import backend_named as backend_named
 
 
 def plan_attention(
@@ -38,20 +37,20 @@ def plan_attention(
     dtype: torch.dtype,
     device: torch.device | str = "cpu",
 ) -> AttentionPlan:
-    """Prepare the attention of one step; all layers of the same head geometry use the result.
+    """Prepare the attention of one step. All layers with the same head geometry share the plan.
 
-    Args (int32 arrays or CPU tensors; kept by reference, so they must not change before the step's last layer):
+    Args (int32 arrays or CPU tensors; held by reference, so they must not change before the last layer of the step):
         page_table: [num_rows, max_pages]; position t of a row lies in page page_table[row, t // page_size].
-        seq_lens: [num_rows], KV length of each row, this step's tokens included.
-        cu_seqlens_q: [num_rows + 1], row b has the query tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1], the last of its sequence.
-        shared_lens: [num_rows], leading tokens whose pages are those of row b - 1: a multiple of page_size, 0 for the first.
+        seq_lens: [num_rows], KV length of each row, including the tokens of this step.
+        cu_seqlens_q: [num_rows + 1]; row b has the query tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1], the last of its sequence.
+        shared_lens: [num_rows], number of leading tokens whose pages are those of row b - 1: a multiple of page_size, 0 for the first row.
         dtype: of q and the pool.
     Raises:
         ValueError: an array is inconsistent; names it.
     """
     device = torch.device(device)
-    column = column_for(device, dtype)
-    plan = plans.checked_plan(
+    backend = backend_for(device, dtype)
+    plan = checked_plan(
         page_table,
         seq_lens,
         cu_seqlens_q,
@@ -62,9 +61,9 @@ def plan_attention(
         head_dim=head_dim,
         dtype=dtype,
         device=device,
-        column=column.name,
+        backend=backend.name,
     )
-    column.prepare(plan)
+    backend.prepare(plan)
     return plan
 
 
@@ -114,19 +113,19 @@ def paged_attention_with_lse(
 ) -> tuple[Tensor, Tensor]:
     """Causal attention of ragged query tokens over paged KV, with the log of the softmax denominators.
 
-    KV of the step's own tokens must be in the pool already. Token j of row b is at position seq_lens[b] - q_len[b] + j and
-    sees the positions up to its own.
+    The KV of this step's tokens must be in the pool already. Token j of row b is at position seq_lens[b] - q_len[b] + j and attends to
+    all positions up to its own.
 
     Args:
         q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
-        k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, of which slots that rows name hold no NaN.
-            Slots that no row names may hold anything, NaN too.
+        k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses.
+            Slots that no row uses may hold anything, NaN included.
         plan: of this step, from `plan_attention`.
         scale: factor of q.k.
         sliding_window: only keys at positions > q_position - sliding_window.
         chunk_size: only keys with key_position // chunk_size == q_position // chunk_size.
         soft_cap: scores become soft_cap * tanh(score / soft_cap).
-        sinks: [num_q_heads] logits, one more key per head that has no value.
+        sinks: [num_q_heads] logits, one extra key per head without a value.
         out: written and returned if given: [num_tokens, num_q_heads, v_head_dim], contiguous, dtype of q.
     Returns:
         The output, and lse float32 [num_tokens, num_q_heads]: natural log of the sum of exponentials, sinks included.
@@ -136,20 +135,22 @@ def paged_attention_with_lse(
     """
     expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
     if q.shape != expected or q.dtype != plan.dtype:
-        raise ValueError(f"q is {q.dtype} {list(q.shape)}, the plan is for {plan.dtype} {list(expected)}")
-    is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.column != "cpu"
+        raise ValueError(f"q = {q.dtype} {list(q.shape)}: the plan allows {plan.dtype} {list(expected)}")
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.backend != "cpu"
     if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
-        raise ValueError(f"k_pool, v_pool: both {q.dtype}, or on a GPU float8_e4m3fn, is allowed")
+        raise ValueError(
+            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: both {q.dtype}, or on a GPU both float8_e4m3fn, are allowed"
+        )
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
-        raise ValueError(f"k_pool, v_pool: [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
+        raise ValueError(f"k_pool = {list(k_pool.shape)}: [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
     shape = (plan.num_tokens, plan.num_q_heads, v_pool.shape[2])
     if out is None:
         out = torch.empty(shape, dtype=q.dtype, device=q.device)
     elif out.shape != shape or out.dtype != q.dtype or not out.is_contiguous():
-        raise ValueError(f"out: contiguous {q.dtype} {list(shape)} is allowed")
+        raise ValueError(f"out = {out.dtype} {list(out.shape)}: contiguous {q.dtype} {list(shape)} is allowed")
     lse = torch.empty(shape[:2], dtype=torch.float32, device=q.device)
-    column = column_named(plan.column)
-    column.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
+    backend = backend_named(plan.backend)
+    backend.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
     return out, lse
 
 
@@ -167,22 +168,24 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
     Source: Ye et al. 2025 (FlashInfer), attention composition.
     """
     if out_b.shape != out_a.shape or out_b.dtype != out_a.dtype:
-        raise ValueError(f"out_b is {out_b.dtype} {list(out_b.shape)}, out_a is {out_a.dtype} {list(out_a.shape)}")
+        raise ValueError(
+            f"out_b = {out_b.dtype} {list(out_b.shape)}: {out_a.dtype} {list(out_a.shape)}, as out_a, is allowed"
+        )
     for name, lse in (("lse_a", lse_a), ("lse_b", lse_b)):
         if lse.shape != out_a.shape[:2] or lse.dtype != torch.float32:
-            raise ValueError(f"{name} is {lse.dtype} {list(lse.shape)}, float32 {list(out_a.shape[:2])} is allowed")
-    return column_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
+            raise ValueError(f"{name} = {lse.dtype} {list(lse.shape)}: float32 {list(out_a.shape[:2])} is allowed")
+    return backend_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
 
 
 def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping: Tensor) -> None:
-    """Write the step's keys and values into their slots.
+    """Write the keys and values of a step into their slots.
 
     Args:
         k: [num_tokens, num_kv_heads, head_dim].  v: [num_tokens, num_kv_heads, v_head_dim].
-        k_pool, v_pool: written in place at `slot_mapping`; in float8_e4m3fn what is larger than 448 becomes 448.
+        k_pool, v_pool: written in place at `slot_mapping`; float8_e4m3fn pools saturate at 448.
         slot_mapping: int64 [num_tokens], no slot twice.
     """
-    column_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
+    backend_for(k.device, k.dtype).write_kv(k, v, k_pool, v_pool, slot_mapping)
 
 
 def copy_pages(
@@ -192,15 +195,19 @@ def copy_pages(
 
     Args:
         pools: each [num_slots, ...], contiguous; written in place.
-        src_page_ids, dst_page_ids: as many of each; page dst[i] becomes what page src[i] was before the call.
+        src_page_ids, dst_page_ids: of equal length; page dst[i] receives the contents that page src[i] had before the call.
+    Raises:
+        ValueError: the lists differ in length.
     """
     if len(src_page_ids) != len(dst_page_ids):
-        raise ValueError(f"{len(src_page_ids)} source pages, {len(dst_page_ids)} destination pages")
+        raise ValueError(
+            f"dst_page_ids has {len(dst_page_ids)} pages: {len(src_page_ids)}, as src_page_ids, are allowed"
+        )
     if src_page_ids:
         if pools[0].dtype.itemsize == 1:
             pools = [pool.view(torch.uint8) for pool in pools]
         dtype = torch.float32 if pools[0].dtype == torch.uint8 else pools[0].dtype
-        column_for(pools[0].device, dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
+        backend_for(pools[0].device, dtype).copy_pages(pools, src_page_ids, dst_page_ids, page_size)
 
 
 def rope_append(
@@ -220,7 +227,7 @@ def rope_append(
 ) -> None:
     """Rotate queries in place; rotate keys and write them with the values into the pool. All sums are float32.
 
-    The halves of the first 2 * half dimensions of a head are rotated against each other ("rotate half"); the rest stays.
+    The halves of the first 2 * half dimensions of a head are rotated against each other ("rotate half"); the other dimensions stay.
 
     Args:
         q: [num_tokens, num_q_heads, head_dim], written; k: [num_tokens, num_kv_heads, head_dim]; v likewise with
@@ -230,25 +237,25 @@ def rope_append(
         slot_mapping: int64 [num_tokens], no slot twice.
         q_norm, k_norm: [head_dim] weights of a per-head RMS norm before the rotation, or None.
     """
-    column_for(q.device, q.dtype).rope_append(
+    backend_for(q.device, q.dtype).rope_append(
         q, k, v, cos, sin, positions, k_pool, v_pool, slot_mapping, q_norm, k_norm, eps
     )
 
 
 def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float) -> Tensor:
-    """RMS norm of the running residual: [num_tokens, hidden_size] in the dtype of x.
+    """Add x to the residual and normalize the sum: [num_tokens, hidden_size] in the dtype of x.
 
     Args:
         x: [num_tokens, hidden_size], contiguous.
-        residual: as x, becomes residual + x (rounded to its dtype) and is what is normed; None norms x itself.
+        residual: as x; becomes residual + x, rounded to its dtype, and that sum is normalized. None normalizes x itself.
         weight: [hidden_size], dtype of x.
     """
-    return column_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
+    return backend_for(x.device, x.dtype).add_rms_norm(x, residual, weight, eps)
 
 
 def silu_and_mul(gate_up: Tensor) -> Tensor:
     """silu(gate) * up of a fused projection [num_tokens, 2 * size], gate first: [num_tokens, size]."""
-    return column_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
+    return backend_for(gate_up.device, gate_up.dtype).silu_and_mul(gate_up)
 
 
 def sample(
@@ -264,22 +271,22 @@ def sample(
     bitmask: Any = None,
     mask_rows: Any = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draw one token per row: argmax over allowed v of logits[v] / temperature + Gumbel noise.
+    """Sample one token per row: argmax over allowed v of logits[v] / temperature + Gumbel noise.
 
     Order: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token. The noise of
     (row, token v) is lane v % 4 of Philox4x32-10 with a key from (seed, choice) and counter (v // 4, step), so for equal logits a
-    token depends on nothing else. Columns agree bit for bit.
+    token depends on nothing else. Backends agree bit for bit.
 
     Args (arrays or CPU tensors, one entry per row of logits):
         logits: [num_rows, vocab_size] float32 or bfloat16; not written.
-        temperature: float32; below 1e-5 the likeliest token is taken (the lowest id wins a tie).
+        temperature: float32; below 1e-5 sampling is greedy (the lowest id wins a tie).
         top_k: int, 0 keeps all.  top_p: float32, 1 keeps all.  min_p: float32, 0 keeps all.
-        seeds: uint64.  choices: int32.  steps: int64, how many tokens the sequence has drawn before.
+        seeds: uint64.  choices: int32.  steps: int64, number of tokens that the sequence has sampled before.
         bitmask: int32 [num_masks, ceil(vocab_size / 32)]; bit v % 32 of word v // 32 set means allowed.
-        mask_rows: int32, row of the bitmask, -1 where all is allowed.
+        mask_rows: int32, row of the bitmask, -1 where all tokens are allowed.
     Returns:
-        token_ids int64 [num_rows] and is_finite bool [num_rows]. is_finite is False, and the token 0, where the row's logits hold a
-        NaN, or an allowed one is +inf, or none is above -inf.
+        token_ids int64 [num_rows] and is_finite bool [num_rows]. is_finite is False, and the token 0, if the logits of the row contain
+        NaN, if an allowed logit is +inf, or if no allowed logit is above -inf.
     Raises:
         ValueError: an argument has a wrong shape; names it.
     """
@@ -287,28 +294,28 @@ def sample(
     settings = checked_settings(
         num_rows, vocab_size, temperature, top_k, top_p, min_p, seeds, choices, steps, bitmask, mask_rows
     )
-    return column_for(logits.device, logits.dtype).sample(logits, settings)
+    return backend_for(logits.device, logits.dtype).sample(logits, settings)
 
 
 def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-probabilities of given tokens, and of the likeliest.
+    """Log-probabilities of given tokens and of the likeliest tokens.
 
     Args:
         logits: [num_rows, vocab_size] float32 or bfloat16.
         token_ids: int64 [num_rows].
-        num_top: how many of the likeliest, at most vocab_size; 0 is allowed.
+        num_top: number of likeliest tokens to report, 0 to vocab_size.
     Returns:
         logprob float32 [num_rows], top_ids int64 [num_rows, num_top], top_logprobs float32 [num_rows, num_top], likeliest first,
         the lower id first among equals.
     """
-    return column_for(logits.device, logits.dtype).logprobs(logits, token_ids, num_top)
+    return backend_for(logits.device, logits.dtype).logprobs(logits, token_ids, num_top)
 
 
 def apply_token_mask(logits: Tensor, bitmask: Any, mask_rows: Any) -> None:
-    """Set the logits of forbidden tokens to -inf, in place. Arguments as in `sample`, which needs no such pass before it."""
+    """Set the logits of forbidden tokens to -inf, in place. Arguments as in `sample`, which applies masks itself."""
     num_rows, vocab_size = logits.shape
     masks, rows = checked_bitmask(num_rows, vocab_size, bitmask, mask_rows)
-    column_for(logits.device, logits.dtype).apply_token_mask(logits, masks, rows)
+    backend_for(logits.device, logits.dtype).apply_token_mask(logits, masks, rows)
 
 
 def apply_penalties(
@@ -320,12 +327,12 @@ def apply_penalties(
     presence_penalty: float = 0.0,
     frequency_penalty: float = 0.0,
 ) -> None:
-    """Lower the logits of tokens already seen, in place, for one row of logits [vocab_size].
+    """Lower the logits of tokens seen before, in place, for one row of logits [vocab_size].
 
-    Tokens in prompt or output are divided (positive logit) or multiplied (negative) by the repetition penalty; then each token of
+    Tokens of the prompt or the output are divided (positive logit) or multiplied (negative) by the repetition penalty; then each token of
     the output loses the presence penalty once and the frequency penalty per occurrence.
     """
-    column_for(logits.device, logits.dtype).apply_penalties(
+    backend_for(logits.device, logits.dtype).apply_penalties(
         logits,
         np.asarray(prompt_token_ids, dtype=np.int64),
         np.asarray(output_token_ids, dtype=np.int64),

@@ -31,8 +31,8 @@ from rtlang.model.loading.loader import model_directory, pick_dtype
 from rtlang.model.loading.model_config import ModelConfig
 from rtlang.runtime import precompile
 from rtlang.runtime.runtime import Runtime
-from rtlang_kernels import bench_table, check_process, device_run
-from rtlang_kernels.bench_output import Output
+from rtlang_kernels_bench import check_process, device_run, table
+from rtlang_kernels_bench.output import Output
 
 SHAPE_8B: dict[str, Any] = {
     "vocab_size": 128_256,
@@ -330,10 +330,10 @@ def run(
     families = iter(device_families.SHAPES)
     device_families.run(config, output, families, is_after(FAMILIES_SHARE))
     accelerator.release()
-    ceilings = device_run.measured_ceilings(accelerator.device, device_run.measured_on_device)
+    ceilings = device_run.measure_ceilings(accelerator.device, device_run.measure_on_device)
     output.write(str(ceilings))
     output.figure({"kind": "ceilings"} | asdict(ceilings))
-    tasks = device_run.tasks(None, is_quick, accelerator.device, ceilings, device_run.measured_on_device)
+    tasks = device_run.tasks(None, is_quick, accelerator.device, ceilings, device_run.measure_on_device)
     found = device_run.run_tasks(tasks, output, is_after(KERNELS_SHARE))
     accelerator.release()
     if is_right:
@@ -353,7 +353,7 @@ def run(
     found += device_run.run_tasks(tasks, output, is_after(1.0))
     if (left := sum(1 for _ in tasks)) > 0:
         output.write(f"the time is used up: {left} more lines of kernels were not measured")
-    for text in bench_table.summary(found):
+    for text in table.summary(found):
         output.write(text)
 
 

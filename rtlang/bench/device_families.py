@@ -20,7 +20,7 @@ from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.model.loading.loader import model_directory
 from rtlang.runtime.runtime import Runtime
-from rtlang_kernels.bench_output import Output
+from rtlang_kernels_bench.output import Output
 
 _COMMON: dict[str, Any] = {
     "vocab_size": 4_096,

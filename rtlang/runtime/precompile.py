@@ -5,7 +5,7 @@ from __future__ import annotations
 from rtlang.contract.config import RuntimeConfig
 from rtlang_grammars.api import precompile
 
-CPU_CODE = ("rtlang_kernels.cpu.ahead",)
+CPU_CODE = ("rtlang_kernels.precompile",)
 
 
 def start_background_compile(config: RuntimeConfig) -> None:

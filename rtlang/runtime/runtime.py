@@ -197,7 +197,9 @@ class Runtime:
 
     def stats(self) -> dict[str, int]:
         """Counters and gauges of the engine. Read without a lock: values may come from different steps."""
-        return counters(self._running_loop().engine, self._runner) | {"num_graphs": len(self._graphs)}
+        engine = self._running_loop().engine
+        assert self._runner is not None
+        return counters(engine, self._runner) | {"num_graphs": len(self._graphs)}
 
     def clear_cache(self) -> None:
         """Drop every cached page that no running request uses."""

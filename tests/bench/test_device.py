@@ -27,11 +27,13 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang.contract.graph import Generate, RequestGraph, Text
 from rtlang.contract.params import SamplingParams
 from rtlang.model.loading.model_config import ModelConfig
-from rtlang_kernels import bench_table, device_bench, device_run
-from rtlang_kernels.bench_output import Output
-from tests.support.own_columns import use_own_columns
+from rtlang_kernels_bench import device_cases, device_run, table
+from rtlang_kernels_bench.output import Output
+from tests.support.own_backends import use_own_backends
 
-PATHS = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in (".", "kernels", "grammars"))
+PATHS = os.pathsep.join(
+    str(Path(__file__).parents[2] / part) for part in (".", "kernels", "kernels/benchmarks", "grammars")
+)
 IMPORTS = """
 import sys
 
@@ -61,8 +63,8 @@ CONFIG = RuntimeConfig(device="interpreter", dtype="float32", num_pages=40, num_
 
 
 @pytest.fixture
-def own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_own_columns(monkeypatch, device)
+def own_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_own_backends(monkeypatch, device)
 
 
 def small(name: str, encoder: Any, *, seed: int, quick: bool) -> Workload:
@@ -73,7 +75,7 @@ def small(name: str, encoder: Any, *, seed: int, quick: bool) -> Workload:
 
 
 @pytest.mark.slow
-def test_texts_are_compared_with_the_cpus(own_columns: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_compared_with_the_cpus(own_backends: None, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     assert device.check(CONFIG, told.append, shape=TINY, make=small)
     assert told == [f"check {name}: 1 of 1 texts in float32 are the CPU's" for name in device.CHECKED]
@@ -82,7 +84,7 @@ def test_texts_are_compared_with_the_cpus(own_columns: None, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_every_case_is_decoded(own_columns: None) -> None:
+def test_every_case_is_decoded(own_backends: None) -> None:
     cases = (
         Case("one", 1, 20),
         Case("two constrained", 2, 20, is_constrained=True),
@@ -93,7 +95,7 @@ def test_every_case_is_decoded(own_columns: None) -> None:
     ticks = iter(range(1000))
     lines: list[Line] = []
     told: list[str] = []
-    with Output(say=told.append) as output:
+    with Output(echo=told.append) as output:
         found = device.measure(
             CONFIG, plan, 1e9, output, is_late=lambda: len(lines) == 2, clock=lambda: float(next(ticks) ** 2)
         )
@@ -166,7 +168,7 @@ def test_one_model_is_in_memory_at_a_time_and_a_case_that_fails_is_told(monkeypa
     monkeypatch.setattr(device, "_line", line)
     cases = (Case("bad", 1, 9), Case("good", 1, 9), Case("alone", 1, 9, prefix_sharing=False))
     told: list[str] = []
-    with Output(say=told.append) as output:
+    with Output(echo=told.append) as output:
         found = list(device.measure(CONFIG, replace(FULL, shape=TINY, cases=cases), 1e9, output))
     assert [each.case.name for each in found] == ["good", "alone"]
     assert told == ["FAILED bad: MemoryError: no room"]
@@ -242,7 +244,7 @@ class Pretended:
 
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    line = bench_table.Line("decode", "bfloat16 x", 2.0, 0.1, 3.0, 1.0, {"SDPA": 4.0}, 1e-3)
+    line = table.Line("decode", "bfloat16 x", 2.0, 0.1, 3.0, 1.0, {"SDPA": 4.0}, 1e-3)
 
     def broken() -> Any:
         raise RuntimeError("out of memory")
@@ -259,13 +261,13 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     monkeypatch.setattr(device, "measure", lambda *args, **given: iter(decoded))
     monkeypatch.setattr(device.check_process, "run", lambda output, *_: output.write("check x: error 0"))
     monkeypatch.setattr(device_run, "environment", lambda device: "a GPU")
-    monkeypatch.setattr(device_run, "measured_ceilings", lambda *_: device_bench.Ceilings(1e12, 1e14, 2.0, 1 << 25))
+    monkeypatch.setattr(device_run, "measure_ceilings", lambda *_: device_cases.Ceilings(1e12, 1e14, 2.0, 1 << 25))
     monkeypatch.setattr(device_run, "tasks", lambda *_: iter(tasks))
     begun: list[bool] = []
     monkeypatch.setattr(device.ahead, "begin", lambda config: begun.append(True))
     times = iter([0.0, 1.0, 1.0, 1.0, 300.0, 400.0, *[410.0] * 9])  # after two tasks the kernels' first part is over
     said: list[str] = []
-    with Output(tmp_path / "out", tmp_path / "json", say=said.append) as output:
+    with Output(tmp_path / "out", tmp_path / "json", echo=said.append) as output:
         device.run(RuntimeConfig(dtype="float32"), output, clock=lambda: next(times))
     assert said == (tmp_path / "out").read_text().splitlines()
     figures = [json.loads(text) for text in (tmp_path / "json").read_text().splitlines()]

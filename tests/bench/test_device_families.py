@@ -12,8 +12,8 @@ from rtlang.bench import device_families
 from rtlang.bench.checkpoint import write_random
 from rtlang.contract.config import EMBEDDED_MODEL, RuntimeConfig
 from rtlang.model.loading.loader import model_directory
-from rtlang_kernels.bench_output import Output
-from tests.support.own_columns import use_own_columns
+from rtlang_kernels_bench.output import Output
+from tests.support.own_backends import use_own_backends
 
 CONFIG = RuntimeConfig(device="interpreter", num_threads=1)
 TINY: dict[str, Any] = {
@@ -28,15 +28,15 @@ TINY: dict[str, Any] = {
 
 
 @pytest.fixture
-def own_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_own_columns(monkeypatch, device_families)
+def own_backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_own_backends(monkeypatch, device_families)
     monkeypatch.setitem(device_families.SETTINGS, "max_rows", 2)
     monkeypatch.setitem(device_families.SETTINGS, "num_pages", 20)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
-def test_texts_of_a_family_are_compared_with_the_cpus(own_columns: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_a_family_are_compared_with_the_cpus(own_backends: None, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     shape = device_families.SHAPES["gemma2"] | TINY
     device_families.check(CONFIG, told.append, "gemma2", shape, shared_tokens=20, num_rows=2, num_tokens=3)
@@ -58,7 +58,7 @@ def test_every_family_is_begun_and_what_fails_is_told(monkeypatch: pytest.Monkey
     monkeypatch.setattr(device_families, "check", check)
     said: list[str] = []
     families = iter(device_families.SHAPES)
-    with Output(say=said.append) as output:
+    with Output(echo=said.append) as output:
         device_families.run(CONFIG, output, families, lambda: next(late))
         assert said == [
             "check gemma2: fine",

@@ -127,7 +127,7 @@ def test_a_refused_connection_leaves_no_thread() -> None:
 
 def test_a_client_loads_neither_torch_nor_a_server() -> None:
     code = "import sys, rtlang.client.connect; print(*sys.modules)"
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "kernels", "grammars"))
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "kernels", "kernels/benchmarks", "grammars"))
     modules = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
     ).stdout.split()

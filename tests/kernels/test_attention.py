@@ -1,4 +1,4 @@
-"""Every column of the attention operations against float64, over the same random steps."""
+"""Every backend of the attention operations against float64, over the same random steps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from rtlang_kernels import ops
-from rtlang_kernels.cpu import attention, cover
-from tests.support.attention_cases import Step, Tree, column, exact, make_step, random_tree, relative_error
+from rtlang_kernels.cpu import attention
+from rtlang_kernels.planning import shared_prefix_tiling
+from tests.support.attention_cases import Step, Tree, exact, make_step, random_tree, relative_error, use_backend
 
-COLUMNS = sorted(ops.COLUMNS)
+BACKENDS = sorted(ops.BACKENDS)
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
 
 
@@ -35,7 +36,7 @@ def check(step: Step, name: str, **options: object) -> None:
     assert float((lse.double() - want_lse).abs().max()) < max(20 * tolerance * tolerance, 2e-5)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     ("group", "head_dim"), [(1, 64), (2, 64), (7, 64), (4, 80), (8, 128), (2, 8), (2, 16)], ids=str
@@ -47,7 +48,7 @@ def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, group: i
         check(make_step(tree, num_kv_heads=2, group=group, head_dim=head_dim, dtype=dtype, seed=seed), name)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("keeps_all", [False, True], ids=["cut rule", "every node"])
 @pytest.mark.parametrize("in_order", [False, True], ids=["scattered", "in order"])
 @pytest.mark.parametrize(
@@ -65,9 +66,9 @@ def test_random_trees_agree_with_float64(name: str, dtype: torch.dtype, group: i
 def test_options_agree_with_float64(
     name: str, keeps_all: bool, in_order: bool, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if keeps_all:  # every rectangle becomes a dense call, whatever it costs
-        monkeypatch.setattr(cover, "MIN_CALL_WORK", 0)
-        monkeypatch.setattr(cover, "MIN_CALL_LINES", 0)
+    if keeps_all:  # every rectangle becomes a dense call
+        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
+        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_LINES", 0)
     rng = np.random.default_rng(7)
     for seed in range(2):
         tree = random_tree(rng, num_rows=6, longest=80, page_size=8, extend=True)
@@ -78,35 +79,35 @@ def test_options_agree_with_float64(
         check(step, name, **given)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_large_shared_prefixes_and_prefills_agree_with_float64(name: str, dtype: torch.dtype) -> None:
     tree = Tree([288, 290, 300, 272, 273, 280], [1, 1, 1, 1, 40, 17], [0, 256, 256, 256, 160, 160], 16)
     for in_order in (False, True):
-        step = make_step(tree, num_kv_heads=2, group=4, head_dim=64, dtype=dtype, in_order=in_order)
+        step = make_step(tree, num_kv_heads=2, group=7, head_dim=64, dtype=dtype, in_order=in_order)
         if name == "cpu":
             plan = step.plan(name)
-            table = plan.work.nodes
-            assert cover.worth_a_call(plan, table).sum() >= 2  # the case is large enough to be one
+            table = plan.work.rectangles
+            assert shared_prefix_tiling.is_tile_worthwhile(plan, table).sum() >= 2  # large enough for a dense call
         check(step, name)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_values_of_another_size_than_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = random_tree(np.random.default_rng(3), num_rows=4, longest=60, page_size=8, extend=True)
     step = make_step(tree, num_kv_heads=2, group=2, head_dim=16, v_head_dim=8)
     check(step, name)
-    monkeypatch.setattr(cover, "MIN_CALL_WORK", 0)
+    monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
     check(step, name)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_single_rows_and_single_tokens(name: str) -> None:
     for tree in (Tree([1], [1], [0], 16), Tree([33], [33], [0], 16), Tree([16, 17], [1, 1], [0, 16], 16)):
         check(make_step(tree, num_kv_heads=2, group=2, head_dim=16), name)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_queries_may_be_strided_views(name: str) -> None:
     tree = Tree([20, 40, 50], [1, 3, 1], [0, 16, 32], 16)
     step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
@@ -128,7 +129,7 @@ def test_several_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> 
     assert torch.equal(one, many)
 
 
-def test_a_nan_in_one_row_stays_there() -> None:
+def test_a_nan_does_not_spread_to_other_rows() -> None:
     tree = Tree([40, 41, 42], [1, 1, 1], [0, 32, 32], 16)
     step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
     clean = ops.paged_attention(step.q, step.k_pool, step.v_pool, step.plan("cpu"), scale=0.25)
@@ -139,7 +140,7 @@ def test_a_nan_in_one_row_stays_there() -> None:
     assert torch.equal(dirty[2], clean[2])
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_merge_states_combines_disjoint_keys(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(3, 2, 10, generator=generator, dtype=torch.float64)
@@ -150,7 +151,7 @@ def test_merge_states_combines_disjoint_keys(name: str) -> None:
         out = torch.einsum("thk,thkd->thd", part.softmax(-1), values[..., keys, :])
         return out.float(), part.logsumexp(-1).float()
 
-    with column(name):
+    with use_backend(name):
         out, lse = ops.merge_states(*state(slice(0, 4)), *state(slice(4, 10)))
         want, want_lse = state(slice(0, 10))
         torch.testing.assert_close(out, want)
@@ -167,7 +168,7 @@ def test_merge_states_combines_disjoint_keys(name: str) -> None:
 def test_wrong_shapes_are_named() -> None:
     step = make_step(Tree([20], [1], [0], 16), num_kv_heads=2, group=2, head_dim=16)
     plan = step.plan("cpu")
-    with pytest.raises(ValueError, match="q is"):
+    with pytest.raises(ValueError, match="q ="):
         ops.paged_attention(step.q[:, :2], step.k_pool, step.v_pool, plan, scale=1.0)
     with pytest.raises(ValueError, match="k_pool"):
         ops.paged_attention(step.q, step.k_pool[:, :1], step.v_pool, plan, scale=1.0)

@@ -1,114 +1,220 @@
-"""The fused layer operations and the KV writes: every column against plain float64."""
+"""The layers of rtlang_kernels: imports point down, type-checking imports included, and no two folders import each other."""
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
 import pytest
-import torch
 
-from rtlang_kernels import ops
-from tests.support.attention_cases import column, relative_error
-
-COLUMNS = sorted(ops.COLUMNS)
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
-DTYPES = [torch.float32, torch.bfloat16]
-
-
-def normal(*shape: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("is_normed", [False, True], ids=["plain", "normed"])
-@pytest.mark.parametrize(("head_dim", "half"), [(64, 32), (80, 40), (16, 4)])
-def test_rope_append(name: str, dtype: torch.dtype, is_normed: bool, head_dim: int, half: int) -> None:
-    num_tokens, num_q_heads, num_kv_heads, eps = 5, 4, 2, 1e-6
-    fused = normal(num_tokens, 8, head_dim, dtype=dtype, seed=0)
-    original = fused.double()
-    angles = torch.rand(50, half, generator=torch.Generator().manual_seed(1)) * 6
-    cos, sin = angles.cos(), angles.sin()
-    positions, slots = torch.tensor([3, 0, 49, 7, 8]), torch.tensor([9, 2, 0, 11, 5])
-    pools = torch.full((2, 12, num_kv_heads, head_dim), float("nan"), dtype=dtype)
-    weights = normal(2, head_dim, dtype=dtype, seed=2) if is_normed else None
-    with column(name):
-        ops.rope_append(
-            fused[:, :4],
-            fused[:, 4:6],
-            fused[:, 6:],
-            cos,
-            sin,
-            positions,
-            pools[0],
-            pools[1],
-            slots,
-            q_norm=None if weights is None else weights[0],
-            k_norm=None if weights is None else weights[1],
-            eps=eps,
-        )
-
-    def wanted(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-        if weight is not None:
-            x = x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * weight.double()
-        turned = x.clone()
-        for token, position in enumerate(positions.tolist()):
-            c, s = cos[position].double(), sin[position].double()
-            turned[token, :, :half] = x[token, :, :half] * c - x[token, :, half : 2 * half] * s
-            turned[token, :, half : 2 * half] = x[token, :, half : 2 * half] * c + x[token, :, :half] * s
-        return turned
-
-    assert num_q_heads + 2 * num_kv_heads == fused.shape[1]
-    q_weight, k_weight = (None, None) if weights is None else (weights[0], weights[1])
-    assert relative_error(fused[:, :4], wanted(original[:, :4], q_weight)) < TOLERANCE[dtype]
-    assert relative_error(pools[0, slots], wanted(original[:, 4:6], k_weight)) < TOLERANCE[dtype]
-    assert torch.equal(pools[1, slots].double(), original[:, 6:])
-    untouched = torch.tensor([slot for slot in range(12) if slot not in slots])
-    assert torch.isnan(pools[:, untouched]).all()
+KERNELS = Path(__file__).parents[2] / "kernels"
+PACKAGE = "rtlang_kernels"
+LAYERS = {
+    "contract": 0,
+    "host": 0,
+    "planning": 1,
+    "reference": 1,
+    "cpu": 2,
+    "triton": 2,
+    "dispatch": 3,
+    "ops": 4,
+    "precompile": 5,
+    "": 6,  # the package itself, which exports names lazily
+}
+INNER_LAYERS = {
+    "cpu": {"codegen": 0, "": 1},
+    "triton": {"primitives": 0, "attention": 1, "sampling": 1, "layers": 1, "grammar": 1, "aot": 2, "": 3},
+}
+TORCH_FREE = (  # besides what they import of the libraries below
+    "contract.sampler_settings",
+    "host.numba_jit",
+    "reference.noise",
+    "cpu.codegen.llvm_bridge",
+    "cpu.codegen.vector_builder",
+    "cpu.codegen.attention_vectors",
+    "cpu.codegen.layer_vectors",
+    "cpu.codegen.sampling_vectors",
+)
+IMPORTED_ON_FIRST_USE = {"cpu", "triton"}  # by `dispatch`, since they need numba and triton
+MAX_FILES = 15
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", [128, 72])
-def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
-    x, residual = normal(3, size, dtype=dtype, seed=0), normal(3, size, dtype=dtype, seed=1)
-    weight = normal(size, dtype=dtype, seed=2)
-    total = (x.float() + residual.float()).to(dtype)
-    with column(name):
-        out = ops.add_rms_norm(x, residual, weight, 1e-5)
-        alone = ops.add_rms_norm(x, None, weight, 1e-5)
-    assert torch.equal(residual, total)
-    for got, source in ((out, total.double()), (alone, x.double())):
-        want = source / torch.sqrt((source * source).mean(-1, keepdim=True) + 1e-5) * weight.double()
-        assert got.dtype == dtype
-        assert relative_error(got, want) < TOLERANCE[dtype]
+class Import(NamedTuple):
+    importer: str
+    target: str
+    is_inside_function: bool
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("size", [128, 20])
-def test_silu_and_mul(name: str, dtype: torch.dtype, size: int) -> None:
-    gate_up = normal(3, 2 * size, dtype=dtype, seed=0) * 8
-    gate_up[0, 0], gate_up[0, 1] = -200.0, 200.0
-    with column(name):
-        out = ops.silu_and_mul(gate_up)
-    gate, up = gate_up.double().chunk(2, dim=-1)
-    assert relative_error(out, gate / (1 + torch.exp(-gate)) * up) < TOLERANCE[dtype]
+@cache
+def modules() -> dict[str, Path]:
+    """Modules by their dotted name below the package; the package itself is ""."""
+    found = {}
+    for path in sorted((KERNELS / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(KERNELS / PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_write_kv_and_copy_pages(name: str, dtype: torch.dtype) -> None:
-    pools = normal(2, 16, 2, 8, dtype=dtype, seed=0)
-    before = pools.clone()
-    k, v = normal(3, 2, 8, dtype=dtype, seed=1), normal(3, 2, 8, dtype=dtype, seed=2)
-    slots = torch.tensor([4, 15, 0])
-    with column(name):
-        ops.write_kv(k, v, pools[0], pools[1], slots)
-        assert torch.equal(pools[0, slots], k)
-        assert torch.equal(pools[1, slots], v)
-        rest = torch.tensor([slot for slot in range(16) if slot not in slots])
-        assert torch.equal(pools[:, rest], before[:, rest])
-        before = pools.clone()
-        ops.copy_pages([pools[0], pools[1]], [0, 1], [1, 3], 4)  # page 1 is read before it is written
-    assert torch.equal(pools[:, 4:8], before[:, 0:4])
-    assert torch.equal(pools[:, 12:16], before[:, 4:8])
-    assert torch.equal(pools[:, 8:12], before[:, 8:12])
+def imports_of(importer: str, source: str) -> Iterator[Import]:
+    """All imports of a module by full dotted name, at any depth."""
+
+    def visit(node: ast.AST, is_inside: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            yield from (Import(importer, alias.name, is_inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{importer}: a relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                is_module = full.removeprefix(f"{PACKAGE}.") in modules()
+                yield Import(importer, full if is_module else str(node.module), is_inside)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, is_inside or isinstance(node, ast.FunctionDef))
+
+    yield from visit(ast.parse(source), False)
+
+
+@cache
+def all_imports() -> tuple[Import, ...]:
+    return tuple(
+        found for name, path in modules().items() for found in imports_of(name, path.read_text(encoding="utf-8"))
+    )
+
+
+def inner(target: str) -> str | None:
+    """The name below the package; None for other libraries."""
+    if target == PACKAGE:
+        return ""
+    return target.removeprefix(f"{PACKAGE}.") if target.startswith(f"{PACKAGE}.") else None
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def inner_room(module: str) -> str:
+    """The folder inside a room, "" for the modules of the room itself."""
+    parts = module.split(".")
+    is_folder = len(parts) > 2 or (KERNELS / PACKAGE / Path(*parts)).is_dir()
+    return parts[1] if len(parts) > 1 and is_folder else ""
+
+
+def upward(found: Import) -> bool:
+    target = inner(found.target)
+    if target is None or room(target) == room(found.importer):
+        return False
+    return LAYERS[room(target)] >= LAYERS[room(found.importer)]
+
+
+def upward_inside(found: Import) -> bool:
+    target, folder = inner(found.target), room(found.importer)
+    if target is None or folder not in INNER_LAYERS or room(target) != folder:
+        return False
+    layers, a, b = INNER_LAYERS[folder], inner_room(found.importer), inner_room(target)
+    return a != b and layers[b] >= layers[a]
+
+
+def leaves_the_library(found: Import) -> bool:
+    return room(found.target).startswith("rtlang") and room(found.target) != PACKAGE
+
+
+def triton_out_of_place(found: Import) -> bool:
+    return room(found.target) == "triton" and room(found.importer) != "triton"
+
+
+def torch_out_of_place(found: Import) -> bool:
+    return found.importer in TORCH_FREE and room(found.target) == "torch"
+
+
+def backend_at_module_level(found: Import) -> bool:
+    target = inner(found.target)
+    is_backend = target is not None and room(target) in IMPORTED_ON_FIRST_USE
+    return is_backend and found.importer in ("dispatch", "ops", "") and not found.is_inside_function
+
+
+RULES = [
+    upward,
+    upward_inside,
+    leaves_the_library,
+    triton_out_of_place,
+    torch_out_of_place,
+    backend_at_module_level,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_no_import_breaks_a_rule(rule: object) -> None:
+    assert callable(rule)
+    assert [found for found in all_imports() if rule(found)] == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "source", "rule"),
+    [
+        ("planning.work_items", "from rtlang_kernels.cpu import attention", upward),
+        ("contract.fused_step", "if TYPE_CHECKING:\n    from rtlang_kernels.ops import sample", upward),
+        ("cpu.attention", "def f():\n    from rtlang_kernels import ops", upward),
+        ("triton.sampling.sampler", "from rtlang_kernels.cpu.sampling import sample", upward),
+        ("cpu.codegen.llvm_bridge", "from rtlang_kernels.cpu.linear import padded", upward_inside),
+        ("triton.sampling.sampler", "from rtlang_kernels.triton.layers.layer_ops import norm_warps", upward_inside),
+        ("triton.primitives.jit", "from rtlang_kernels.triton.aot.table import variants", upward_inside),
+        ("ops", "import rtlang_grammars.spec", leaves_the_library),
+        ("ops", "from rtlang_kernels_bench.output import Output", leaves_the_library),
+        ("cpu.attention", "import triton.language as tl", triton_out_of_place),
+        ("reference.noise", "from torch import Tensor", torch_out_of_place),
+        ("dispatch", "from rtlang_kernels.cpu import attention", backend_at_module_level),
+    ],
+)
+def test_every_rule_can_fail(importer: str, source: str, rule: object) -> None:
+    assert callable(rule)
+    assert any(rule(found) for found in imports_of(importer, source))
+
+
+def test_modules_of_a_room_import_each_other_in_no_cycle() -> None:
+    """Also modules of one folder, which the layers do not order."""
+    arrows: dict[str, set[str]] = {name: set() for name in modules()}
+    for found in all_imports():
+        target = inner(found.target)
+        if target in arrows and target != found.importer:
+            arrows[found.importer].add(str(target))
+    while leaves := {name for name, targets in arrows.items() if not targets}:
+        arrows = {name: targets - leaves for name, targets in arrows.items() if name not in leaves}
+    assert arrows == {}
+
+
+def test_every_module_is_in_a_layer_and_no_folder_is_crowded() -> None:
+    assert {room(name) for name in modules()} == LAYERS.keys()
+    for folder, layers in INNER_LAYERS.items():
+        assert {inner_room(name) for name in modules() if room(name) == folder} == layers.keys()
+    assert set(TORCH_FREE) <= modules().keys()
+    folders = {path.parent for path in modules().values()}
+    assert [folder for folder in folders if len(list(folder.glob("*.py"))) > MAX_FILES] == []
+
+
+def run(program: str) -> str:
+    environment = {"PYTHONPATH": str(KERNELS), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_the_package_imports_no_compiler() -> None:
+    heavy = ["torch", "numpy", "numba", "llvmlite", "triton"]
+    assert run(f"import rtlang_kernels, sys; print([name for name in {heavy} if name in sys.modules])") == "[]"
+    program = f"from rtlang_kernels import sample; import sys; print([n for n in {heavy[2:]} if n in sys.modules])"
+    assert run(program) == "[]"
+
+
+def test_every_exported_name_exists() -> None:
+    names = run(
+        "from rtlang_kernels import *; import rtlang_kernels as k; print(*[getattr(k, n) and n for n in k.__all__])"
+    )
+    import rtlang_kernels
+
+    assert names.split() == rtlang_kernels.__all__ == sorted(rtlang_kernels.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        rtlang_kernels.no_such_name  # noqa: B018

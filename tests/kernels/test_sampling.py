@@ -1,4 +1,4 @@
-"""Sampling: the columns agree bit for bit, draws follow the softmax, masks hold, bad rows stay alone."""
+"""Sampling: backends agree bit for bit, samples follow the softmax, masks hold, invalid rows affect no others."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 from rtlang_kernels import ops
 from rtlang_kernels.cpu import sampling as cpu_sampling
 from rtlang_kernels.reference import noise
-from tests.support.attention_cases import column
+from tests.support.attention_cases import use_backend
 
-COLUMNS = sorted(ops.COLUMNS)
+BACKENDS = sorted(ops.BACKENDS)
 
 
 def options(num_rows: int, **given: Any) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def options(num_rows: int, **given: Any) -> dict[str, Any]:
     return filled | {key: value for key, value in given.items() if key not in base}
 
 
-def draw(name: str, logits: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
-    with column(name):
+def sample_rows(name: str, logits: Tensor, **given: Any) -> tuple[Tensor, Tensor]:
+    with use_backend(name):
         return ops.sample(logits, **options(len(logits), **given))
 
 
@@ -60,7 +60,7 @@ def test_noise_is_gumbel_to_float32_accuracy() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_columns_choose_the_same_tokens(dtype: torch.dtype) -> None:
+def test_backends_sample_the_same_tokens(dtype: torch.dtype) -> None:
     rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
     for vocab_size in (3, 31, 32, 33, 64, 100, 1000, 4099):
         for spread in (0.0, 0.1, 3.0, 20.0):
@@ -79,15 +79,15 @@ def test_columns_choose_the_same_tokens(dtype: torch.dtype) -> None:
                 "bitmask": masks,
                 "mask_rows": rng.integers(-1, 3, 6),
             }
-            tokens, sound = draw("cpu", logits, **given)
-            want, want_sound = draw("reference", logits, **given)
+            tokens, sound = sample_rows("cpu", logits, **given)
+            want, want_sound = sample_rows("reference", logits, **given)
             assert torch.equal(tokens, want)
             assert torch.equal(sound, want_sound)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("is_masked", [False, True], ids=["free", "masked"])
-def test_draws_follow_the_softmax(name: str, is_masked: bool) -> None:
+def test_sampled_tokens_follow_the_softmax(name: str, is_masked: bool) -> None:
     num_draws, vocab_size = 4000, 9
     logits = torch.randn(vocab_size, generator=torch.Generator().manual_seed(1)) * 1.5
     allowed = np.ones((1, vocab_size), np.bool_)
@@ -96,7 +96,7 @@ def test_draws_follow_the_softmax(name: str, is_masked: bool) -> None:
     probabilities = torch.softmax(
         torch.where(torch.from_numpy(allowed[0]), logits / 0.8, -math.inf).double(), dim=0
     ).numpy()
-    tokens, _ = draw(
+    tokens, _ = sample_rows(
         name,
         logits.expand(num_draws, vocab_size),
         temperature=0.8,
@@ -112,40 +112,40 @@ def test_draws_follow_the_softmax(name: str, is_masked: bool) -> None:
     assert chi_square < 26.1  # 0.1 % point at 8 degrees of freedom
 
 
-def test_seeds_and_choices_give_independent_draws() -> None:
+def test_seeds_and_choices_give_independent_samples() -> None:
     logits = torch.zeros(2000, 4)
-    by_seed = draw("cpu", logits, seeds=np.arange(2000))[0].numpy()
-    by_choice = draw("cpu", logits, choices=np.arange(2000))[0].numpy()
+    by_seed = sample_rows("cpu", logits, seeds=np.arange(2000))[0].numpy()
+    by_choice = sample_rows("cpu", logits, choices=np.arange(2000))[0].numpy()
     for tokens in (by_seed, by_choice, by_seed * 4 + by_choice):
         counts = np.bincount(tokens)
         expected = 2000 / len(counts)
         assert float(((counts - expected) ** 2 / expected).sum()) < 37.7  # 0.1 % point at 15 degrees of freedom
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_masks_are_never_violated(name: str) -> None:
     rng = np.random.default_rng(2)
     logits = torch.randn(40, 333, generator=torch.Generator().manual_seed(2)) * 5
     allowed = rng.random((40, 333)) < 0.05
     allowed[:, 7] = True
     for filters in ({}, {"top_k": 5}, {"top_p": 0.5}, {"temperature": 0.0}):
-        tokens, sound = draw(name, logits, bitmask=packed(allowed), mask_rows=np.arange(40), **filters)
+        tokens, sound = sample_rows(name, logits, bitmask=packed(allowed), mask_rows=np.arange(40), **filters)
         assert sound.all()
         assert allowed[np.arange(40), tokens.numpy()].all()
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("top_k", [0, 3])
-def test_bad_rows_are_told_and_stay_alone(name: str, temperature: float, top_k: int) -> None:
+def test_invalid_rows_are_reported_and_do_not_affect_others(name: str, temperature: float, top_k: int) -> None:
     logits = torch.randn(6, 70, generator=torch.Generator().manual_seed(3))
-    clean, _ = draw(name, logits, temperature=temperature, top_k=top_k, seeds=np.arange(6))
+    clean, _ = sample_rows(name, logits, temperature=temperature, top_k=top_k, seeds=np.arange(6))
     bad = logits.clone()
     bad[1, 69] = float("nan")
     bad[2] = float("-inf")
     bad[3, 5] = float("inf")
     masks = packed(np.stack((np.ones(70, np.bool_), np.zeros(70, np.bool_))))
-    tokens, sound = draw(
+    tokens, sound = sample_rows(
         name,
         bad,
         temperature=temperature,
@@ -159,12 +159,12 @@ def test_bad_rows_are_told_and_stay_alone(name: str, temperature: float, top_k: 
     assert tokens[1:5].tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_filters_apply_in_order(name: str) -> None:
     logits = torch.log(torch.tensor([[0.4, 0.3, 0.2, 0.07, 0.03]])).expand(600, 5)
 
     def reached(**given: Any) -> set[int]:
-        return set(draw(name, logits, steps=np.arange(600), **given)[0].tolist())
+        return set(sample_rows(name, logits, steps=np.arange(600), **given)[0].tolist())
 
     assert reached() == {0, 1, 2, 3, 4}
     assert reached(top_k=2) == {0, 1}
@@ -174,22 +174,22 @@ def test_filters_apply_in_order(name: str) -> None:
     assert reached(temperature=0.0) == {0}
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_a_row_does_not_depend_on_its_neighbours(name: str) -> None:
     logits = torch.randn(8, 500, generator=torch.Generator().manual_seed(4))
     seeds = np.arange(8)
-    together = draw(name, logits, seeds=seeds)[0]
+    together = sample_rows(name, logits, seeds=seeds)[0]
     order = np.array([5, 2, 7, 0, 1, 3, 6, 4])
-    assert torch.equal(draw(name, logits[order], seeds=seeds[order])[0], together[order])
-    assert [draw(name, logits[i : i + 1], seeds=seeds[i])[0].item() for i in range(8)] == together.tolist()
+    assert torch.equal(sample_rows(name, logits[order], seeds=seeds[order])[0], together[order])
+    assert [sample_rows(name, logits[i : i + 1], seeds=seeds[i])[0].item() for i in range(8)] == together.tolist()
 
 
-@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("name", BACKENDS)
 def test_logprobs_are_the_log_softmax(name: str) -> None:
     logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(5))
     logits[0, 7] = logits[0, 30] = 9.0
     token_ids = torch.tensor([3, 0, 49, 20])
-    with column(name):
+    with use_backend(name):
         chosen, top_ids, top_values = ops.logprobs(logits, token_ids, 3)
     want = torch.log_softmax(logits.double(), dim=-1)
     torch.testing.assert_close(chosen.double(), want[torch.arange(4), token_ids], atol=1e-5, rtol=0)
@@ -218,6 +218,6 @@ def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="temperature"):
         ops.sample(torch.zeros(2, 4), **(options(2) | {"temperature": [1.0]}))
     with pytest.raises(ValueError, match="bitmask"):
-        draw("cpu", torch.zeros(2, 40), bitmask=np.zeros((1, 1), np.int32), mask_rows=[0, 0])
+        sample_rows("cpu", torch.zeros(2, 40), bitmask=np.zeros((1, 1), np.int32), mask_rows=[0, 0])
     with pytest.raises(ValueError, match="mask_rows"):
-        draw("cpu", torch.zeros(2, 4), bitmask=np.zeros((1, 1), np.int32), mask_rows=[0, 1])
+        sample_rows("cpu", torch.zeros(2, 4), bitmask=np.zeros((1, 1), np.int32), mask_rows=[0, 1])

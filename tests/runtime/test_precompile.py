@@ -82,7 +82,7 @@ def test_what_is_compiled_ahead_is_what_is_used(
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_first_run_says_what_later_ones_say(is_killed: bool, tmp_path: Path) -> None:
-    paths = [str(ROOT / part) for part in ("", "kernels", "grammars")]
+    paths = [str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars")]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "RTLANG_CACHE_DIR": str(tmp_path / "rtlang")}
     command = [sys.executable, "-c", FIRST_RUN.format(paths=paths, is_killed=is_killed)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=500)

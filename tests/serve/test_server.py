@@ -173,7 +173,7 @@ print("ended", flush=True)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_process_in_good_order_and_a_second_one_does_not_wait(number: signal.Signals) -> None:
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "kernels", "grammars"))
+    path = os.pathsep.join(str(ROOT / part) for part in (".", "kernels", "kernels/benchmarks", "grammars"))
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True
     ) as process:

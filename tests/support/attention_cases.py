@@ -1,4 +1,4 @@
-"""Random attention steps over a paged pool, and their answers in float64 by brute force."""
+"""Random attention steps over a paged pool, and their results in float64 by brute force."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rtlang_kernels import ops
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 
 @contextmanager
-def column(name: str) -> Iterator[None]:
-    """Make `ops` choose the named column for CPU tensors."""
+def use_backend(name: str) -> Iterator[None]:
+    """Make `ops` choose the named backend for CPU tensors."""
     before = os.environ.pop("RTLANG_KERNELS", None)
     if name in ("reference", "triton"):
         os.environ["RTLANG_KERNELS"] = name
@@ -58,7 +58,7 @@ class Tree:
 
 
 def random_tree(rng: np.random.Generator, num_rows: int, longest: int, page_size: int, extend: bool) -> Tree:
-    """Rows that share random prefixes; with `extend`, some compute several tokens, even ones that the next row shares."""
+    """Rows that share random prefixes; with `extend`, some compute several tokens, even tokens that the next row shares."""
     seq_lens: list[int] = []
     q_lens: list[int] = []
     shared_lens: list[int] = []
@@ -76,7 +76,7 @@ def random_tree(rng: np.random.Generator, num_rows: int, longest: int, page_size
 
 @dataclass(frozen=True)
 class Step:
-    """Tensors of one step. Slots that no row names hold NaN."""
+    """Tensors of one step. Slots that no row uses hold NaN."""
 
     tree: Tree
     q: Tensor
@@ -85,8 +85,8 @@ class Step:
     plan_args: dict[str, Any]
 
     def plan(self, name: str) -> AttentionPlan:
-        """The step's plan for one column."""
-        with column(name):
+        """The step's plan for one backend."""
+        with use_backend(name):
             return ops.plan_attention(**self.plan_args)
 
 
@@ -137,7 +137,7 @@ def exact(
     soft_cap: float | None = None,
     sinks: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Output and lse in float64, one query head of one token at a time."""
+    """Output and lse in float64, one token at a time."""
     num_tokens, num_heads, _ = step.q.shape
     out = torch.zeros(num_tokens, num_heads, step.v_pool.shape[2], dtype=torch.float64)
     lse = torch.zeros(num_tokens, num_heads, dtype=torch.float64)
@@ -152,20 +152,20 @@ def exact(
             ]
             size = step.tree.page_size
             slots = torch.tensor([int(table[row, p // size]) * size + p % size for p in seen])
-            for head in range(num_heads):
-                keys = step.k_pool[slots, head // group].double()
-                scores = keys @ step.q[token, head].double() * scale
-                if soft_cap is not None:
-                    scores = soft_cap * torch.tanh(scores / soft_cap)
-                if sinks is not None:
-                    scores = torch.cat((scores, sinks[head].double()[None]))
-                weights = torch.softmax(scores, dim=0)[: len(seen)]
-                out[token, head] = weights @ step.v_pool[slots, head // group].double()
-                lse[token, head] = torch.logsumexp(scores, dim=0)
+            kv_heads = torch.arange(num_heads) // group
+            keys, values = (pool[slots].double()[:, kv_heads] for pool in (step.k_pool, step.v_pool))  # [n, Hq, size]
+            scores = (keys * step.q[token].double()).sum(-1).T * scale  # [Hq, n]
+            if soft_cap is not None:
+                scores = soft_cap * torch.tanh(scores / soft_cap)
+            if sinks is not None:
+                scores = torch.cat((scores, sinks.double()[:, None]), dim=1)
+            weights = torch.softmax(scores, dim=1)[:, : len(seen)]
+            out[token] = (weights.T[:, :, None] * values).sum(0)
+            lse[token] = torch.logsumexp(scores, dim=1)
             token += 1
     return out, lse
 
 
 def relative_error(got: Tensor, want: Tensor) -> float:
-    """Frobenius norm of the difference over that of what is wanted."""
+    """Frobenius norm of the difference over that of the expected result."""
     return float((got.double() - want).norm() / want.norm())

@@ -1,6 +1,6 @@
-"""Which kernels a GPU would have compiled for what is launched in triton's interpreter.
+"""The kernels that a GPU would compile for launches in Triton's interpreter.
 
-There is one for each set of types, constants, and facts of numbers and pointers.
+There is one for each set of types, constants, and facts about integers and pointers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import torch
 from triton.runtime.interpreter import GridExecutor
 
-from rtlang_kernels.triton_ops.jit import VARYING
+from rtlang_kernels.triton.primitives.jit import UNSPECIALIZED
 
-ALIGNMENT = 16  # bytes of pointers, or what a number is a multiple of: code is compiled for these and for others
+ALIGNMENT = 16  # of pointers in bytes, and a divisor of integers: triton specializes code on both
 
 
 @contextmanager
 def compiled_kernels() -> Iterator[set[Hashable]]:
-    """While this is open, the kernels that were launched, as triton tells them apart; they run."""
+    """While open, collect the launched kernels as triton distinguishes them; they run."""
     found: set[Hashable] = set()
     launch = GridExecutor.__call__
 
@@ -47,4 +47,4 @@ def _facts(executor: Any, name: str, value: Any) -> Hashable:
     if is_constant or isinstance(value, (bool, float)):
         return value if is_constant else type(value).__name__
     size = "int32" if -(2**31) <= value < 2**31 else "int64"
-    return (size,) if name in VARYING else (size, value == 1, value % ALIGNMENT == 0)
+    return (size,) if name in UNSPECIALIZED else (size, value == 1, value % ALIGNMENT == 0)

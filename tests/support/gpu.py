@@ -1,4 +1,4 @@
-"""Where the tests of the GPU's kernels run: in triton's interpreter on CPU tensors, or natively where RTLANG_TEST_DEVICE=cuda asks."""
+"""Device of the GPU kernel tests: CPU tensors in Triton's interpreter, or a GPU with RTLANG_TEST_DEVICE=cuda."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import torch
 
-from rtlang_kernels import columns
-from rtlang_kernels.columns import Column
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels import dispatch
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.dispatch import Backend
 from tests.support.attention_cases import Step
 
 DEVICE = torch.device(os.environ.get("RTLANG_TEST_DEVICE", "cpu"))
 IS_INTERPRETED = DEVICE.type == "cpu"
-# Of the norm of the difference over that of what is wanted. The interpreter cuts bfloat16 off instead of rounding it.
+# Relative error in the Frobenius norm. The interpreter truncates bfloat16 instead of rounding it.
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2 if IS_INTERPRETED else 4e-3}
 
 
-def triton_column() -> Column:
-    """The column under test."""
-    return columns.triton_column()
+def triton_backend() -> Backend:
+    """The backend under test."""
+    return dispatch.triton_backend()
 
 
 def on_device(step: Step) -> Step:
-    """The same step with its tensors where the kernels run."""
+    """The same step with its tensors on the test device."""
     q, k_pool, v_pool = step.q.to(DEVICE), step.k_pool.to(DEVICE), step.v_pool.to(DEVICE)
     return replace(step, q=q, k_pool=k_pool, v_pool=v_pool, plan_args=step.plan_args | {"device": DEVICE})
 

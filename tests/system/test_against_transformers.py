@@ -16,8 +16,8 @@ from rtlang.contract.errors import AbortedError
 from rtlang.contract.params import SamplingParams
 from rtlang.engine.request import Request
 from rtlang.model.host_runner import HostRunner
+from rtlang_kernels.contract.sampler_settings import checked_settings
 from rtlang_kernels.reference import sampling
-from rtlang_kernels.settings import checked_settings
 from tests.support.engine_driver import EngineDriver
 from tests.support.tiny_models import make_checkpoint
 

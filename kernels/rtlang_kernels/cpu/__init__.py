@@ -1,1 +1,1 @@
-"""Fast CPU implementations."""
+"""The CPU backend: vector kernels compiled with numba and LLVM."""

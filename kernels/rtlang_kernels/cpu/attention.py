@@ -1,9 +1,9 @@
-"""CPU attention: what many query lines share goes to the matrix units, the rest through one compiled pass.
+"""CPU attention: shared prefixes as dense calls on the matrix units, the rest in one compiled pass. Contracts are in `ops.py`.
 
-Per step, `cover` picks rectangles worth a dense call. Per layer, each such call runs torch's flash kernel (which returns the
-log-sum-exp) with all query heads of a KV head packed as query lines, against a strided view of the pool where the pages follow each other,
-else against gathered keys; then the kernel of `attention_kernel` reads the private keys from their pages, merges all parts and writes
-the result. Contracts are in `ops.py`.
+Per step, `shared_prefix_tiling` selects rectangles that are worth a dense call. Per layer, each dense call runs torch's flash kernel (which
+returns the log-sum-exp) with all query heads of a KV head packed as query lines, against a strided view of the pool if the pages are
+consecutive, otherwise against gathered keys. Then `attention_kernel` reads the private keys from their pages, merges all parts and writes
+the result.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 from rtlang_kernels.cpu import attention_kernel as layout_of
-from rtlang_kernels.cpu.attention_kernel import CALL_COLUMNS, CHUNK, attend_kernel, scratch_floats
-from rtlang_kernels.cpu.cover import (
-    assign,
-    clip,
-    first_visible,
-    nodes,
-    worth_a_call,
-)
+from rtlang_kernels.cpu.attention_kernel import CALL_FIELDS, CHUNK, attend_kernel, scratch_floats
 from rtlang_kernels.cpu.threads import run_chunks
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.planning.shared_prefix_tiling import (
+    assign_segments,
+    clip_to_visible,
+    first_visible,
+    is_tile_worthwhile,
+    tree_rectangles,
+)
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
-RUN_TOKENS = 512  # per so many keys of a rectangle, one more run of pages is read in place rather than gathered
-SPLIT_NS = 150_000  # private work below this stays on one thread
+RUN_TOKENS = 512  # keys: a rectangle is gathered if its runs of consecutive pages are shorter on average
+SPLIT_NS = 150_000  # private work below this runs on one thread
 NS_PER_MULTIPLY = 5 / 64  # private work: 5 ns per score at head size 64
 NO_SINKS = np.empty(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class DenseCall:
-    """One rectangle part: tokens [first, last) against `num_keys` keys from `slot` on, or at `slots` if they do not lie in a row."""
+    """One dense call: tokens [first, last) against `num_keys` keys from `slot` on, or at `slots` if they are not consecutive."""
 
     first: int
     last: int
@@ -50,7 +50,7 @@ class DenseCall:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The plan for layers with the same window: dense calls and the arrays the kernel reads."""
+    """The plan for layers with the same window: dense calls and the arrays that the kernel reads."""
 
     dense: list[DenseCall]
     arrays: tuple[NDArray[np.int32], ...]  # token_row, segment_start, segments, partial_start, partial_call
@@ -60,16 +60,16 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """What a plan keeps for this column; variants are made when a layer first asks for them."""
+    """Plan data of this backend. Variants are made when a layer first needs them."""
 
     positions: NDArray[np.int32]
-    nodes: NDArray[np.int32]
+    rectangles: NDArray[np.int32]
     variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
 
 
 def prepare(plan: AttentionPlan) -> None:
-    """Find the step's rectangles; called once per step."""
-    plan.work = Work(plan.token_positions(), nodes(plan))
+    """Find the rectangles of the step. Called once per step."""
+    plan.work = Work(plan.token_positions(), tree_rectangles(plan))
 
 
 def paged_attention(
@@ -93,9 +93,9 @@ def paged_attention(
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name}: the heads of a slot must be contiguous, strides are {pool.stride()}")
+            raise ValueError(f"{name} strides = {pool.stride()}: contiguous heads within a slot are allowed")
     variant = variant_of(plan, sliding_window, chunk_size)
-    parts = []  # keeps the memory of the partial results until they are merged
+    parts = []  # owns the memory of the partial results until they are merged
     for index, call in enumerate(variant.dense):
         part = _dense(q, k_pool, v_pool, call, plan, scale, soft_cap)
         _describe(variant.calls[index], call, *part)
@@ -144,7 +144,7 @@ def paged_attention(
 
 
 def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
-    """The arrays for one kind of layer, made at its first call in a step."""
+    """The arrays for one kind of layer, made at the step's first call."""
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
@@ -152,15 +152,15 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
         if key != (None, None) and not first.any():
             work.variants[key] = variant_of(plan, None, None)
         else:
-            table = clip(plan, work.nodes, first) if first.any() else work.nodes
-            work.variants[key] = _built(plan, table[worth_a_call(plan, table)], work.positions, first)
+            table = clip_to_visible(plan, work.rectangles, first) if first.any() else work.rectangles
+            work.variants[key] = _built(plan, table[is_tile_worthwhile(plan, table)], work.positions, first)
     return work.variants[key]
 
 
 def _built(
     plan: AttentionPlan, table: NDArray[np.int32], positions: NDArray[np.int32], first: NDArray[np.int32]
 ) -> Variant:
-    """Dense calls for the kept rectangles, split where their pages do not follow each other, and what is left to the kernel."""
+    """Make dense calls for the selected rectangles, split at gaps between pages, and assign the rest to the kernel."""
     dense: list[DenseCall] = []
     rows: list[tuple[int, ...]] = []
     for row, row_end, start, stop, is_causal in table.tolist():
@@ -176,13 +176,13 @@ def _built(
             dense.append(DenseCall(*tokens, int(slots[low]), high - low, None, False))
             rows.append((row, row_end, start + low, start + high, 0))
     pieces = np.array(rows, dtype=np.int32).reshape(-1, 5)
-    *arrays, keys_before = assign(pieces, plan.cu_seqlens_q, positions, first)
-    calls = np.zeros((len(dense), CALL_COLUMNS), np.int64)
+    *arrays, keys_before = assign_segments(pieces, plan.cu_seqlens_q, positions, first)
+    calls = np.zeros((len(dense), CALL_FIELDS), np.int64)
     return Variant(dense, tuple(arrays), calls, _chunks(plan, keys_before))
 
 
 def _chunks(plan: AttentionPlan, keys_before: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Token ranges of about equal private work, as many as there are threads, or one where splitting does not pay."""
+    """Token ranges of about equal private work: one per thread, or a single one if splitting costs more than it saves."""
     num_tokens, num_threads = plan.num_tokens, torch.get_num_threads()
     cost_ns = int(keys_before[-1]) * plan.num_q_heads * plan.head_dim * NS_PER_MULTIPLY
     if num_threads == 1 or cost_ns < SPLIT_NS:
@@ -202,7 +202,7 @@ def _dense(
     scale: float,
     soft_cap: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """One dense call: output [num_kv_heads, group, tokens, v_head_dim] and lse [num_kv_heads, group, tokens], any strides."""
+    """Run one dense call: output [num_kv_heads, group, tokens, v_head_dim] and lse [num_kv_heads, group, tokens], any strides."""
     num_kv_heads, group = plan.num_kv_heads, plan.num_q_heads // plan.num_kv_heads
     num_tokens, head_dim = call.last - call.first, plan.head_dim
     k, v = _keys(k_pool, call), _keys(v_pool, call)  # [num_kv_heads, keys, size]
@@ -224,7 +224,7 @@ def _dense(
 
 
 def _keys(pool: Tensor, call: DenseCall) -> Tensor:
-    """[num_kv_heads, keys, size] of one pool: a view where the slots follow each other."""
+    """Keys [num_kv_heads, keys, size] of one pool: a view if the slots are consecutive."""
     if call.slots is not None:
         return pool.index_select(0, call.slots).transpose(0, 1)
     return pool[call.slot : call.slot + call.num_keys].transpose(0, 1)
@@ -233,7 +233,7 @@ def _keys(pool: Tensor, call: DenseCall) -> Tensor:
 def _plain(
     lines: Tensor, k: Tensor, v: Tensor, is_causal: bool, scale: float, soft_cap: float | None
 ) -> tuple[Tensor, Tensor]:
-    """What the flash kernel does not offer (capped scores, values of another size), as plain float32 matrix products."""
+    """Dense call in plain float32 matrix products, for soft caps and value sizes that the flash kernel does not support."""
     scores = (lines.float() @ k[:, None].float().mT) * scale  # [num_kv_heads, group, tokens, keys]
     if soft_cap is not None:
         scores = soft_cap * torch.tanh(scores / soft_cap)
@@ -245,7 +245,7 @@ def _plain(
 
 
 def _describe(row: NDArray[np.int64], call: DenseCall, out: Tensor, lse: Tensor) -> None:
-    """Write a call's line of the kernel's table; strides in bytes."""
+    """Write a call's row of the kernel's table; strides in bytes."""
     item = out.element_size()
     row[layout_of.OUT], row[layout_of.LSE], row[layout_of.FIRST_TOKEN] = out.data_ptr(), lse.data_ptr(), call.first
     row[layout_of.OUT_KV], row[layout_of.OUT_GROUP], row[layout_of.OUT_TOKEN] = (

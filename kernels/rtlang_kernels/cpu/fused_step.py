@@ -1,12 +1,11 @@
 """A forward pass of a Llama-family model over a few tokens, all layers in one compiled call.
 
-Between two calls from Python, the interpreter and the dispatcher of torch run through memory that the weights have just pushed out of
-the caches: with small models and one or few tokens that takes several times as long as the arithmetic. Here nothing runs
-between the layers but the next layer, and each weight is read once, in the order in which it lies, for all tokens together.
+Between two calls from Python, the interpreter and torch's dispatcher read memory that the weights have just evicted from the caches; with
+small models and few tokens that takes several times as long as the arithmetic. Here no other code runs between the layers, and each
+weight is read once, in memory order, for all tokens together.
 
-Every value that the separate operations store is rounded to the element type here too, so that both ways differ in the order of
-sums only. Linear layers are those of `linear`; the other operations are the kernels of `layers` and `attention_kernel` themselves,
-called by their addresses.
+Values are rounded to the element type wherever the separate operations store them, so both ways differ only in the order of sums.
+Linear layers are those of `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
 """
 
 from __future__ import annotations
@@ -21,33 +20,33 @@ from numba.core import types
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import attention_kernel, layers
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape
+from rtlang_kernels.cpu import attention_kernel, layer_ops
 from rtlang_kernels.cpu.attention import NO_SINKS, paged_attention, variant_of
 from rtlang_kernels.cpu.attention_kernel import CHUNK, attend_kernel, scratch_floats
-from rtlang_kernels.cpu.compiled import address_of, invoke, source_digest
-from rtlang_kernels.cpu.host_code import kernel
-from rtlang_kernels.cpu.layers import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
-from rtlang_kernels.cpu.linear import FewRows, linear_kernel, pack_blocks, padded
-from rtlang_kernels.fused import FusedLayer, FusedShape
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.cpu.codegen.llvm_bridge import address_of, invoke, source_digest
+from rtlang_kernels.cpu.layer_ops import gate_kernel, head_weights, line_block, norm_kernel, rope_kernel
+from rtlang_kernels.cpu.linear import SkinnyLinear, linear_kernel, pack_blocks, padded
+from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
 
-# Columns of the int64 table of layers: addresses, and whether heads are normed; the bias of a weight stands in the column after it. The
-# row after the last layer has INPUT_NORM alone.
+# Fields of the int64 table of layers: addresses, and whether heads are normed; a bias follows its weight. The row after the last
+# layer only has INPUT_NORM.
 INPUT_NORM, QKV, QKV_BIAS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
 OUTPUT, OUTPUT_BIAS, POST_NORM, GATE_UP, GATE_UP_BIAS, DOWN, DOWN_BIAS = range(8, 15)
-TABLE_COLUMNS = 15
-# Entries of the int64 vector of buffers: addresses. Lines of as many elements as a row has, but for the float32 lines of WIDE.
+TABLE_FIELDS = 15
+# Entries of the int64 vector of buffers: addresses of lines in the element type, float32 for WIDE.
 RESIDUAL, X, NORMED, PROJECTED, ATTENDED, GATED_UP, GATED, WIDE, COS, SIN, RESULT = range(11)
 NUM_BUFFERS = 11
 # Entries of the int64 vector of sizes: elements of a token, and bytes of one.
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
-# Entries of the int64 vector of machine code, as `_addresses` lists it.
+# Entries of the int64 vector of machine code addresses, see `_addresses`.
 LINEAR_HIDDEN, LINEAR_Q, LINEAR_INNER, NORM, GATE, ROPE, ATTEND = range(7)
 
 
-# Types of the arguments of kernels, as numba has them.
+# numba types of kernel arguments.
 _INT, _FLOAT = types.int64, types.float32
 _INTS, _TABLE = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
 _INTS32, _TABLE32 = types.Array(types.int32, 1, "C"), types.Array(types.int32, 2, "C")
@@ -57,7 +56,7 @@ _ATTENTION = (_TABLE32, _INT, _INTS32, _INTS32, _TABLE32, _INTS32, _INTS32, _TAB
 
 @cache
 def _addresses(shape: FusedShape) -> NDArray[np.int64]:
-    """Machine code of the operations, by the places LINEAR_HIDDEN to ATTEND."""
+    """Machine code addresses of the operations, at the indices LINEAR_HIDDEN to ATTEND."""
     is_bf16 = int(shape.dtype == torch.bfloat16)
     hidden, q, inner = (line_block(size) for size in (shape.hidden_size, shape.q_size, shape.intermediate_size))
     linear, norm = (_INT,) * 8, (*(_INT,) * 6, _FLOAT)
@@ -79,13 +78,13 @@ def _addresses(shape: FusedShape) -> NDArray[np.int64]:
 
 @cache
 def _kernel() -> Callable[..., None]:
-    """The kernel of all shapes.
+    """Compile the kernel, which serves all shapes.
 
     Args of the kernel:
-        table, buffers, sizes, code: int64, see above.  begin, end: stages, see `FusedStep.forward`.
-        attends: whether attention is done in each stage.
-        rotation: a layout of `rope_kernel`; what differs between stages is written here.  layout: likewise of `attend_kernel`.
-        The rest is as in `attend_kernel`.
+        table, buffers, sizes, code: int64, see above.  begin, end: range of stages, see `FusedStep.forward`.
+        computes_attention: whether each stage includes attention.
+        rotation: a layout of `rope_kernel`; fields that differ between stages are written here.  layout: likewise of `attend_kernel`.
+        The other arguments are as in `attend_kernel`.
     """
     digest = source_digest()
 
@@ -96,7 +95,7 @@ def _kernel() -> Callable[..., None]:
         code: Any,
         begin: Any,
         end: Any,
-        attends: Any,
+        computes_attention: Any,
         eps: Any,
         positions: Any,
         slot_mapping: Any,
@@ -115,7 +114,7 @@ def _kernel() -> Callable[..., None]:
         scratch: Any,
         slots: Any,
     ) -> None:
-        if digest < 0:  # never; ties the disk cache to the sources
+        if digest < 0:  # never true; ties the disk cache to the sources
             return
         num, num_layers = len(positions), len(table) - 1
         residual, x, normed, wide = buffers[RESIDUAL], buffers[X], buffers[NORMED], buffers[WIDE]
@@ -124,7 +123,7 @@ def _kernel() -> Callable[..., None]:
         hidden, inner, q_size, kv_size, item = sizes[HIDDEN], sizes[INNER], sizes[Q_SIZE], sizes[KV_SIZE], sizes[ITEM]
         cos, sin = buffers[COS], buffers[SIN]
         for layer in range(begin, end):
-            if layer > 0:  # what follows the attention of the layer before
+            if layer > 0:  # the part of the previous layer after its attention
                 row = table[layer - 1]
                 weight, bias = row[OUTPUT], row[OUTPUT_BIAS]
                 invoke(code[LINEAR_Q], (attended, weight, bias, x, wide, num, q_size, hidden))
@@ -141,14 +140,14 @@ def _kernel() -> Callable[..., None]:
             if layer < num_layers:
                 weight, bias = row[QKV], row[QKV_BIAS]
                 invoke(code[LINEAR_HIDDEN], (normed, weight, bias, projected, wide, num, hidden, q_size + 2 * kv_size))
-                rotation[layers.Q] = projected
-                rotation[layers.K] = projected + q_size * item
-                rotation[layers.V] = projected + (q_size + kv_size) * item
-                rotation[layers.K_POOL], rotation[layers.V_POOL] = row[K_POOL], row[V_POOL]
-                rotation[layers.HAS_Q_NORM] = row[HAS_Q_NORM]
-                rotation[layers.HAS_K_NORM] = row[HAS_K_NORM]
+                rotation[layer_ops.Q] = projected
+                rotation[layer_ops.K] = projected + q_size * item
+                rotation[layer_ops.V] = projected + (q_size + kv_size) * item
+                rotation[layer_ops.K_POOL], rotation[layer_ops.V_POOL] = row[K_POOL], row[V_POOL]
+                rotation[layer_ops.HAS_Q_NORM] = row[HAS_Q_NORM]
+                rotation[layer_ops.HAS_K_NORM] = row[HAS_K_NORM]
                 invoke(code[ROPE], (rotation, positions, slot_mapping, cos, sin, row[HEADS], eps))
-                if attends:
+                if computes_attention:
                     layout[attention_kernel.K], layout[attention_kernel.V] = row[K_POOL], row[V_POOL]
                     invoke(
                         code[ATTEND],
@@ -173,7 +172,7 @@ def _kernel() -> Callable[..., None]:
                     )
 
     compiled: Any = kernel()(fused)
-    # For these types alone: where it calls, nothing checks them.
+    # Only for these types: calls by address are not type-checked.
     stages = (_TABLE, _INTS, _INTS, _INTS, _INT, _INT, types.boolean, _FLOAT, _INTS, _INTS, _INTS, _INTS)
     compiled.compile((*stages, _FLOAT, _FLOATS, *_ATTENTION, _FLOATS, _TABLE))
     compiled.disable_compile()
@@ -181,44 +180,44 @@ def _kernel() -> Callable[..., None]:
 
 
 class CpuFusedStep:
-    """A `fused.FusedStep`. Owns a packed copy of the weights and the memory that a step works in."""
+    """A `FusedStep`. Owns a packed copy of the weights and the working memory of a step."""
 
     max_tokens = 8  # beyond, the matrix units gain more than the calls cost
 
     def __init__(self, shape: FusedShape, weights: Iterable[FusedLayer], norm: Tensor, head: Tensor) -> None:
-        """Pack the weights, layer by layer as they come.
+        """Pack the weights layer by layer, as `weights` yields them.
 
         Args:
-            norm: the last one, [hidden_size].  head: [vocab_size, hidden_size].
+            norm: the final norm, [hidden_size].  head: [vocab_size, hidden_size].
         Raises:
             ValueError: the shape is not supported.
         """
         if not shape.is_supported:
-            raise ValueError(f"{shape}: not supported")
+            raise ValueError(f"shape = {shape}: a shape with is_supported is allowed")
         self._shape, self._run, self._code = shape, _kernel(), _addresses(shape)
-        self.project = FewRows(head, self.max_tokens)
-        self._held = [norm]  # what the tables have the addresses of
+        self.project = SkinnyLinear(head, self.max_tokens)
+        self._owned = [norm]  # tensors whose addresses are in the tables
         rows = [self._row(layer) for layer in weights]
-        self._table = np.zeros((len(rows) + 1, TABLE_COLUMNS), np.int64)
+        self._table = np.zeros((len(rows) + 1, TABLE_FIELDS), np.int64)
         self._table[:-1] = rows
         self._table[-1, INPUT_NORM] = norm.data_ptr()
         self._pools: tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
         sizes = shape.hidden_size, shape.intermediate_size, shape.q_size, shape.num_kv_heads * shape.head_dim
         self._sizes = np.array((*sizes, shape.dtype.itemsize), np.int64)
         self._buffers = np.zeros(NUM_BUFFERS, np.int64)
-        self._line(X, shape.hidden_size)
-        self._line(NORMED, shape.hidden_size)
-        self._line(GATED_UP, 2 * shape.intermediate_size)
-        self._line(GATED, shape.intermediate_size)
-        self._line(WIDE, max(shape.q_size, shape.intermediate_size, shape.hidden_size), torch.float32)
-        self._projected = self._line(PROJECTED, shape.qkv_size)
-        self._attended = self._line(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
+        self._allocate(X, shape.hidden_size)
+        self._allocate(NORMED, shape.hidden_size)
+        self._allocate(GATED_UP, 2 * shape.intermediate_size)
+        self._allocate(GATED, shape.intermediate_size)
+        self._allocate(WIDE, max(shape.q_size, shape.intermediate_size, shape.hidden_size), torch.float32)
+        self._projected = self._allocate(PROJECTED, shape.qkv_size)
+        self._attended = self._allocate(ATTENDED, shape.q_size).view(-1, shape.num_q_heads, shape.head_dim)
         self._lse = torch.zeros((self.max_tokens, shape.num_q_heads), dtype=torch.float32)
         item = shape.dtype.itemsize
-        self._rotation = np.zeros(layers.ROTATION_PLACES, np.int64)
-        for place in (layers.Q_STRIDE, layers.K_STRIDE, layers.V_STRIDE):
+        self._rotation = np.zeros(layer_ops.ROTATION_FIELDS, np.int64)
+        for place in (layer_ops.Q_STRIDE, layer_ops.K_STRIDE, layer_ops.V_STRIDE):
             self._rotation[place] = shape.qkv_size * item
-        self._layout = np.zeros(attention_kernel.LAYOUT_PLACES, np.int64)
+        self._layout = np.zeros(attention_kernel.LAYOUT_FIELDS, np.int64)
         self._layout[attention_kernel.Q] = self._projected.data_ptr()
         self._layout[attention_kernel.Q_STRIDE] = shape.qkv_size * item
         self._layout[attention_kernel.RESULT] = self._attended.data_ptr()
@@ -227,8 +226,8 @@ class CpuFusedStep:
         scratch = np.empty(scratch_floats(shape.num_q_heads, shape.head_dim, shape.head_dim), np.float32)
         self._scratch = scratch, np.empty((2, CHUNK), np.int64)
 
-    def pays(self, num_tokens: int) -> bool:
-        """See `fused.FusedStep`. Measured with one thread and two; of more we assume that they help the operations one by one."""
+    def is_worthwhile(self, num_tokens: int) -> bool:
+        """See `FusedStep`. Measured with one and two threads; with more, the separate operations are assumed to gain."""
         return num_tokens <= (self.max_tokens if torch.get_num_threads() <= 2 else self.max_tokens // 2)
 
     def forward(
@@ -244,16 +243,16 @@ class CpuFusedStep:
         scale: float,
         windows: Sequence[int | None],
     ) -> Tensor:
-        """See `fused.FusedStep`."""
+        """See `FusedStep`."""
         num_tokens = len(residual)
-        self._use(k_pools, v_pools)
+        self._set_pools(k_pools, v_pools)
         result = torch.empty_like(residual)
         buffers = self._buffers
         buffers[RESIDUAL], buffers[RESULT] = residual.data_ptr(), result.data_ptr()
         buffers[COS], buffers[SIN] = cos.data_ptr(), sin.data_ptr()
         variant = variant_of(plan, windows[0], None)
         is_same = all(variant_of(plan, window, None) is variant for window in set(windows))
-        attends = is_same and len(variant.chunks) == 1 and not variant.dense
+        computes_attention = is_same and len(variant.chunks) == 1 and not variant.dense
 
         def run(begin: int, end: int) -> None:
             self._run(
@@ -263,7 +262,7 @@ class CpuFusedStep:
                 self._code,
                 begin,
                 end,
-                attends,
+                computes_attention,
                 np.float32(self._shape.eps),
                 positions.numpy(),
                 slot_mapping.numpy(),
@@ -279,10 +278,10 @@ class CpuFusedStep:
             )
 
         num_layers = len(windows)
-        if attends:
+        if computes_attention:
             run(0, num_layers + 1)
             return result
-        # What many rows share is for the matrix units, and long contexts are for several threads: attention on its own.
+        # Shared prefixes need the matrix units, and long contexts several threads: run attention separately.
         q = self._projected[:num_tokens, : self._shape.q_size].view(num_tokens, -1, self._shape.head_dim)
         out, lse = self._attended[:num_tokens], self._lse[:num_tokens]
         for layer, (k_pool, v_pool, window) in enumerate(zip(k_pools, v_pools, windows, strict=True)):
@@ -291,42 +290,42 @@ class CpuFusedStep:
         run(num_layers, num_layers + 1)
         return result
 
-    def _line(self, place: int, size: int, dtype: torch.dtype | None = None) -> Tensor:
-        """A buffer of lines of so many elements, with its address at `place`."""
+    def _allocate(self, place: int, size: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Allocate a buffer with lines of `size` elements and record its address at index `place`."""
         buffer = torch.zeros((padded(self.max_tokens), size), dtype=dtype or self._shape.dtype)
-        self._buffers[place] = self._kept(buffer)
+        self._buffers[place] = self._own(buffer)
         return buffer
 
-    def _kept(self, tensor: Tensor) -> int:
-        """Hold on to the tensor; its address."""
-        self._held.append(tensor)
+    def _own(self, tensor: Tensor) -> int:
+        """Own the tensor and return its address."""
+        self._owned.append(tensor)
         return tensor.data_ptr()
 
     def _row(self, layer: FusedLayer) -> NDArray[np.int64]:
-        """A row of the table: the addresses of what is packed of a layer."""
-        row, head_dim = np.zeros(TABLE_COLUMNS, np.int64), self._shape.head_dim
+        """Pack one layer and return its table row of addresses."""
+        row, head_dim = np.zeros(TABLE_FIELDS, np.int64), self._shape.head_dim
         for place, (weight, bias) in (
             (QKV, layer.qkv),
             (OUTPUT, layer.output),
             (GATE_UP, layer.gate_up),
             (DOWN, layer.down),
         ):
-            row[place] = self._kept(pack_blocks(weight))
-            row[place + 1] = self._kept(torch.zeros(len(weight), dtype=torch.float32) if bias is None else bias.float())
-        row[INPUT_NORM], row[POST_NORM] = self._kept(layer.input_norm), self._kept(layer.post_norm)
-        row[HEADS] = self._kept(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
+            row[place] = self._own(pack_blocks(weight))
+            row[place + 1] = self._own(torch.zeros(len(weight), dtype=torch.float32) if bias is None else bias.float())
+        row[INPUT_NORM], row[POST_NORM] = self._own(layer.input_norm), self._own(layer.post_norm)
+        row[HEADS] = self._own(head_weights(layer.q_norm, layer.k_norm, head_dim, head_dim))
         row[HAS_Q_NORM], row[HAS_K_NORM] = layer.q_norm is not None, layer.k_norm is not None
         return row
 
-    def _use(self, k_pools: tuple[Tensor, ...], v_pools: tuple[Tensor, ...]) -> None:
-        """Take the addresses of these pools, unless they are those of the step before."""
+    def _set_pools(self, k_pools: tuple[Tensor, ...], v_pools: tuple[Tensor, ...]) -> None:
+        """Record the addresses of these pools, unless they are those of the previous step."""
         if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
             return
         self._table[:-1, K_POOL] = [pool.data_ptr() for pool in k_pools]
         self._table[:-1, V_POOL] = [pool.data_ptr() for pool in v_pools]
         item = self._shape.dtype.itemsize
         k_stride, v_stride = k_pools[0].stride(0) * item, v_pools[0].stride(0) * item
-        self._rotation[layers.K_POOL_STRIDE], self._rotation[layers.V_POOL_STRIDE] = (
+        self._rotation[layer_ops.K_POOL_STRIDE], self._rotation[layer_ops.V_POOL_STRIDE] = (
             k_stride,
             v_stride,
         )

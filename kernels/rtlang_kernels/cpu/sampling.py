@@ -1,9 +1,9 @@
-"""Fast sampling on the CPU: one pass over the logits, and noise only where it can still win.
+"""CPU sampling: one pass over the logits, and noise only for tokens that can still win. Contracts are in `ops.py`.
 
-`_load_row` masks and scales a row and keeps the maximum of every 64 tokens. A token beats the best score so far only if its
-Gumbel variate exceeds a bound, that is, if its random word is small enough; so the Philox words of 64 tokens are compared as integers, and
-the two logarithms are taken for the few that pass. Groups whose maximum cannot win even with the largest variate are skipped. Rows with
-top-k, top-p or min-p sort only candidates over a cut found by a histogram. Tokens equal those of `reference/sampling` bit for bit.
+`_load_row` masks and scales a row and records the maximum of every 64 tokens. A token beats the best score so far only if its
+Gumbel variate exceeds a bound, that is, if its random word is small enough; so the Philox words of 64 tokens are compared as integers,
+and the two logarithms are computed only for the few that pass. Groups whose maximum cannot win even with the largest variate are skipped.
+Rows with top-k, top-p or min-p sort only the candidates above a cut found by a histogram. Tokens equal those of `reference.sampling`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rtlang_kernels.cpu import vector_sampling as vector
-from rtlang_kernels.cpu.compiled import as_bits, from_bits
-from rtlang_kernels.cpu.host_code import kernel
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
+from rtlang_kernels.cpu.codegen import sampling_vectors as vector
+from rtlang_kernels.cpu.codegen.attention_vectors import largest
+from rtlang_kernels.cpu.codegen.llvm_bridge import as_bits, from_bits
+from rtlang_kernels.cpu.codegen.sampling_vectors import BLOCKS, GROUP
 from rtlang_kernels.cpu.threads import run_chunks
-from rtlang_kernels.cpu.vector import largest
-from rtlang_kernels.cpu.vector_sampling import BLOCKS, GROUP
+from rtlang_kernels.host.numba_jit import kernel
 from rtlang_kernels.reference import noise
 from rtlang_kernels.reference.noise import BELOW_ONE, LN_2, LOG1M_SPLIT, SQRT_HALF_BITS, TWO_POW_M32
 from rtlang_kernels.reference.sampling import logprobs as logprobs  # torch is as fast here
-from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
 
-int64: Any = np.int64  # in compiled code, where a scalar has just one type
+int64: Any = np.int64  # compiled code needs one type per scalar
 int32: Any = np.int32
 uint64: Any = np.uint64
 float32: Any = np.float32
@@ -39,7 +39,7 @@ SQRT_HALF = np.int32(SQRT_HALF_BITS)
 MAX_GUMBEL = 22.2  # the largest variate is 22.181
 MAX_WORD = 0xFFFFFFFF
 BUCKETS, BUCKETS_PER_NAT = 1024, np.float32(16.0)
-SPLIT_NS, NS_PER_LOGIT = 150_000, 2.0  # a call is split over threads above so much work
+SPLIT_NS, NS_PER_LOGIT = 150_000, 2.0  # calls with more work are split over threads
 
 
 @kernel(is_exact=True)
@@ -52,7 +52,7 @@ def _log_core(f: Any, exponent: Any) -> Any:
 
 @kernel(is_exact=True)
 def gumbel(word: Any) -> Any:
-    """One Gumbel variate of a 32-bit word (int64), as `noise.gumbel` has it."""
+    """One Gumbel variate of a 32-bit word (int64), as in `noise.gumbel`."""
     w = min(float32(word | int64(1)) * TWO_POW_M32, BELOW_ONE)
     if w < LOG1M_SPLIT:
         inner = -_log_core(-w, ZERO)
@@ -67,7 +67,7 @@ def gumbel(word: Any) -> Any:
 
 @kernel(is_exact=True)
 def _load_row(logits: Any, is_bf16: Any, words: Any, factor: Any, size: Any, scaled: Any, peaks: Any) -> Any:
-    """Fill `scaled` (float32, whole groups) and `peaks` (one per group); returns (whether a logit is NaN, the group of the maximum)."""
+    """Fill `scaled` (float32, whole groups) and `peaks` (one per group). Returns whether a logit is NaN, and the group of the maximum."""
     item = 2 if is_bf16 else 4
     target = int64(scaled.ctypes.data)
     flags = int32(0)
@@ -103,8 +103,8 @@ def _load_row(logits: Any, is_bf16: Any, words: Any, factor: Any, size: Any, sca
 
 
 @kernel(is_exact=True)
-def _draw_group(key: Any, step: Any, group: Any, scaled: Any, peak: Any, best: Any, token: Any, words: Any) -> Any:
-    """The better of (best, token) and what the tokens of a group reach."""
+def _sample_group(key: Any, step: Any, group: Any, scaled: Any, peak: Any, best: Any, token: Any, words: Any) -> Any:
+    """Return the better of (best, token) and the best token of a group."""
     if peak == LOWEST or peak + MAX_GUMBEL < best:
         return best, token
     # only variates over best - peak can win; -log(-log(1 - w)) > d needs w < exp(-d), and rounding is far below the margin
@@ -122,7 +122,7 @@ def _draw_group(key: Any, step: Any, group: Any, scaled: Any, peak: Any, best: A
 
 
 @kernel(is_exact=True)
-def _draw_rows(
+def _sample_rows(
     logits: Any,
     stride: Any,
     is_bf16: Any,
@@ -139,7 +139,7 @@ def _draw_rows(
     peaks: Any,
     random: Any,
 ) -> None:
-    """Draw for the named rows without filters; a factor of 0 takes the maximum."""
+    """Sample rows without filters; a factor of 0 means greedy."""
     unmasked = np.empty(0, np.int32)
     for row in rows:
         words = bitmask[mask_rows[row]] if mask_rows[row] >= 0 else unmasked
@@ -156,16 +156,16 @@ def _draw_rows(
                 token += 1
             token_ids[row] = token
             continue
-        best, token = _draw_group(keys[row], steps[row], top, scaled, peaks[top], LOWEST, int64(size), random)
+        best, token = _sample_group(keys[row], steps[row], top, scaled, peaks[top], LOWEST, int64(size), random)
         for group in range(len(peaks)):
             if group != top:
-                best, token = _draw_group(keys[row], steps[row], group, scaled, peaks[group], best, token, random)
+                best, token = _sample_group(keys[row], steps[row], group, scaled, peaks[group], best, token, random)
         token_ids[row] = token
 
 
 @kernel(is_exact=True)
 def _candidates(scaled: Any, size: Any, top: Any, top_k: Any, top_p: Any, weights: Any, keys: Any) -> Any:
-    """Sort keys of the tokens that top-k or top-p may keep: uint64 that ascend with falling score, then with the id.
+    """Sort keys of the tokens that may pass top-k or top-p: uint64 that ascend with falling score, then with the id.
 
     Fills `weights` with exp(scaled - top). Returns the number of keys and the sum of weights by ascending id (float64).
     """
@@ -206,7 +206,7 @@ def _candidates(scaled: Any, size: Any, top: Any, top_k: Any, top_p: Any, weight
 
 
 @kernel(is_exact=True)
-def _draw_kept(
+def _sample_retained(
     ids: Any,
     scaled: Any,
     weights: Any,
@@ -215,12 +215,12 @@ def _draw_kept(
     min_p: Any,
     key: Any,
     step: Any,
-    kept: Any,
+    retained: Any,
     peaks: Any,
     random: Any,
 ) -> Any:
-    """Apply top-p to tokens in falling order and min-p to each, and draw among those that stay, which `kept` receives."""
-    kept[:] = LOWEST
+    """Apply top-p to tokens of falling weight and min-p to each, and sample among the retained ones, which are written to `retained`."""
+    retained[:] = LOWEST
     peaks[:] = LOWEST
     running, top = 0.0, int64(ids[0]) // GROUP
     for i in range(len(ids)):
@@ -230,14 +230,14 @@ def _draw_kept(
         running += float(weights[candidate])
         if weights[candidate] >= min_p:
             group = candidate // GROUP
-            kept[candidate] = scaled[candidate]
+            retained[candidate] = scaled[candidate]
             peaks[group] = max(peaks[group], scaled[candidate])
             if peaks[group] > peaks[top]:
                 top = group
-    best, token = _draw_group(key, step, top, kept, peaks[top], LOWEST, int64(len(scaled)), random)
+    best, token = _sample_group(key, step, top, retained, peaks[top], LOWEST, int64(len(scaled)), random)
     for group in range(len(peaks)):
         if group != top:
-            best, token = _draw_group(key, step, group, kept, peaks[group], best, token, random)
+            best, token = _sample_group(key, step, group, retained, peaks[group], best, token, random)
     return token
 
 
@@ -247,14 +247,14 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
     if logits.stride(1) != 1:
         logits = logits.contiguous()
     token_ids, is_finite = np.zeros(num_rows, np.int64), np.zeros(num_rows, np.bool_)
-    is_drawn = settings.temperature >= GREEDY_TEMPERATURE
-    factors = np.where(is_drawn, ONE / np.where(is_drawn, settings.temperature, ONE), ZERO).astype(np.float32)
-    stirred = np.zeros(num_rows, np.uint64)
-    for row in np.flatnonzero(is_drawn).tolist():
-        stirred[row] = noise.mix_key(int(settings.seeds[row]), int(settings.choices[row]))
-    keys = stirred.view(np.int64)
+    is_sampled = settings.temperature >= GREEDY_TEMPERATURE
+    factors = np.where(is_sampled, ONE / np.where(is_sampled, settings.temperature, ONE), ZERO).astype(np.float32)
+    noise_keys = np.zeros(num_rows, np.uint64)
+    for row in np.flatnonzero(is_sampled).tolist():
+        noise_keys[row] = noise.mix_key(int(settings.seeds[row]), int(settings.choices[row]))
+    keys = noise_keys.view(np.int64)
     bitmask = np.empty((0, 0), np.int32) if settings.bitmask is None else settings.bitmask
-    is_filtered = is_drawn & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
+    is_filtered = is_sampled & ((settings.top_k > 0) | (settings.top_p < 1) | (settings.min_p > 0))
     item = logits.element_size()
     source = (logits.data_ptr(), logits.stride(0) * item, int(item == 2), size)
     rows = np.flatnonzero(~is_filtered)
@@ -275,7 +275,7 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
             )
             for part in np.array_split(rows, min(split, len(rows)))
         ]
-        run_chunks(_draw_rows, chunks)
+        run_chunks(_sample_rows, chunks)
     if is_filtered.any():
         _filtered_rows(source, np.flatnonzero(is_filtered), settings, factors, keys, bitmask, token_ids, is_finite)
     return torch.from_numpy(token_ids), torch.from_numpy(is_finite)
@@ -297,10 +297,10 @@ def _filtered_rows(
     token_ids: NDArray[np.int64],
     is_finite: NDArray[np.bool_],
 ) -> None:
-    """Rows with top-k, top-p or min-p: cut by histogram, sort what is left, draw."""
+    """Sample rows with top-k, top-p or min-p: cut by histogram, sort the candidates, sample."""
     address, stride, is_bf16, size = source
     scaled, peaks, random = _buffers(size)
-    kept, weights, order = np.empty_like(scaled), np.empty_like(scaled), np.empty(size, np.uint64)
+    retained, weights, order = np.empty_like(scaled), np.empty_like(scaled), np.empty(size, np.uint64)
     unmasked = np.empty(0, np.int32)
     for row in rows.tolist():
         mask_row = int(settings.mask_rows[row])
@@ -321,4 +321,6 @@ def _filtered_rows(
         if top_k > 0:
             total = float(np.cumsum(weights[np.sort(ids)], dtype=np.float64)[-1])
         noise_key = keys[row], settings.steps[row]
-        token_ids[row] = _draw_kept(ids, scaled, weights, total, top_p, min_p, *noise_key, kept, peaks, random)
+        token_ids[row] = _sample_retained(
+            ids, scaled, weights, total, top_p, min_p, *noise_key, retained, peaks, random
+        )

@@ -1,7 +1,7 @@
-"""Compiled kernels on several threads: chunks of one call, without spinning.
+"""A thread pool for compiled kernels: chunks of one call on several threads, without spinning.
 
-numba's own parallel loops are not used: their compilation takes several times as long, and their default pool may not be entered by two
-threads at once. Handing a chunk to a sleeping thread costs some 30 us, so callers only split what takes longer than that.
+numba's own parallel loops are not used: their compilation takes several times as long, and two threads must not enter their default pool
+at once. Waking a sleeping thread costs some 30 us, so callers only split calls that take longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_chunks(function: Callable[..., None], chunks: Sequence[tuple[object, ...]]) -> None:
-    """Call function(*chunk) for every chunk, the first in this thread; returns when all are done, raises what any raised."""
+    """Call function(*chunk) for every chunk, the first in this thread. Returns when all are done; re-raises the first exception."""
     if len(chunks) == 1:
         function(*chunks[0])
         return
@@ -32,6 +32,6 @@ def run_chunks(function: Callable[..., None], chunks: Sequence[tuple[object, ...
         function(*chunks[0])
     finally:
         for future in futures:
-            future.exception()  # waits: nobody may still write to the caller's memory
+            future.exception()  # waits: no thread may write to the caller's memory after this
     for future in futures:
         future.result()

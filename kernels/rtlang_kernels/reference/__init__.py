@@ -1,1 +1,1 @@
-"""What each operation means: plain torch in float32, slow and obvious."""
+"""The reference backend: the definition of every operation, in plain torch and numpy, on any device."""

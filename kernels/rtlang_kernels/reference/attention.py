@@ -1,6 +1,6 @@
-"""Paged attention as it is defined: row by row, token by token, in float32.
+"""Reference paged attention: row by row, in float32. Contracts are in `ops.py`.
 
-The contracts are in `ops.py`. Nothing here looks at what rows share; every other column is tested against this.
+Sharing between rows is ignored; every other backend is tested against this one.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 
 def prepare(plan: AttentionPlan) -> None:
-    """The definition needs no preparation."""
+    """Do nothing: the reference needs no preparation."""
 
 
 def paged_attention(

@@ -1,4 +1,4 @@
-"""Writing and copying KV as it is defined. The contracts are in `ops.py`."""
+"""Reference KV writes and page copies. Contracts are in `ops.py`."""
 
 from __future__ import annotations
 

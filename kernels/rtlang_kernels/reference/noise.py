@@ -1,7 +1,7 @@
-"""The noise of sampling, bit for bit: Philox4x32-10 and the two logarithms of a Gumbel variate.
+"""Sampling noise, bit for bit: Philox4x32-10 and the two logarithms of a Gumbel variate.
 
-Every float32 operation below rounds once and none is fused, so numpy, compiled CPU code and a device give the same bits. The
-logarithm is written out for that reason: library versions differ in their last bit.
+Every float32 operation below rounds once and none is fused, so numpy, compiled CPU code and GPU kernels give the same bits. The
+logarithm is written out because library versions differ in their last bit.
 
 Sources: Salmon et al. 2011 (Philox); Gumbel-max trick; Abramowitz & Stegun 4.1 for the series behind the polynomial, fitted by
 least squares on Chebyshev nodes of [sqrt(1/2), sqrt(2)].
@@ -22,7 +22,7 @@ LN_2 = np.float32(0.6931471805599453)
 
 
 def mix_key(seed: int, choice: int) -> int:
-    """64-bit Philox key of a sequence: its seed, stirred with the number of its choice (splitmix64)."""
+    """64-bit Philox key of a sequence: its seed mixed with its choice number (splitmix64)."""
     z = (seed + (choice + 1) * SPLITMIX_GAMMA) & MASK_64
     z = ((z ^ (z >> 30)) * SPLITMIX_M0) & MASK_64
     z = ((z ^ (z >> 27)) * SPLITMIX_M1) & MASK_64
@@ -30,7 +30,7 @@ def mix_key(seed: int, choice: int) -> int:
 
 
 def mix_keys(seeds: NDArray[np.uint64], choices: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """`mix_key` of many sequences: uint64, as long as both."""
+    """`mix_key` of many sequences: uint64, of the same length as both arguments."""
     first, second, third = np.uint64(30), np.uint64(27), np.uint64(31)
     z = seeds + (choices.astype(np.int64) + 1).astype(np.uint64) * np.uint64(SPLITMIX_GAMMA)  # arrays wrap around
     z = (z ^ (z >> first)) * np.uint64(SPLITMIX_M0)
@@ -65,7 +65,7 @@ LOG_COEFFICIENTS = tuple(
 # 2^f on [-1/2, 1/2], relative error 8e-8
 EXP2_COEFFICIENTS = tuple(np.float32(c) for c in (1.0, 0.69314695, 0.24022122, 0.055507426, 0.0096754597, 0.0013266970))
 LOG2_E = np.float32(1.4426950408889634)
-EXP_FLOOR = np.float32(-87.0)  # exp below this is taken as 0
+EXP_FLOOR = np.float32(-87.0)  # exp is 0 below this
 LOG1M_SPLIT = np.float32(0.29289321)  # 1 - sqrt(1/2): up to here log(1 - w) needs no range reduction
 TWO_POW_M32 = np.float32(2.0**-32)
 BELOW_ONE = np.float32(1.0 - 2.0**-24)
@@ -95,7 +95,7 @@ def log(y: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def exp(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Exponential of float32 not above 0, in fixed float32 arithmetic; 0 below -87."""
+    """Exponential of non-positive float32, in fixed float32 arithmetic; 0 below -87."""
     scaled = np.maximum(x, EXP_FLOOR) * LOG2_E
     whole = np.rint(scaled)
     rest = scaled - whole
@@ -109,7 +109,7 @@ def exp(x: NDArray[np.float32]) -> NDArray[np.float32]:
 def gumbel(random: NDArray[np.uint32]) -> NDArray[np.float32]:
     """Gumbel variates -log(-log(1 - w)), w = random / 2^32, of uint32 words; between -2.82 and 22.19.
 
-    The uniform number is kept as w, its distance from 1: the largest variates come from the smallest w, where float32 is finest.
+    The uniform number is represented by w, its distance from 1: the largest variates come from the smallest w, where float32 is finest.
     """
     w = np.minimum((random | np.uint32(1)).astype(np.float32) * TWO_POW_M32, BELOW_ONE)
     f, exponent = _reduced(ONE - w)

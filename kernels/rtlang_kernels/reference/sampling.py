@@ -1,7 +1,7 @@
-"""Sampling as it is defined, in numpy, one row after the other. The contracts are in `ops.py`.
+"""Reference sampling, in numpy, one row after another. Contracts are in `ops.py`.
 
-The order of the filters is: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token.
-All arithmetic that can decide a token is in fixed order and precision, so that other columns can give the same token bit for bit.
+Order of the filters: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token.
+Arithmetic that can decide a token has a fixed order and precision, so that other backends can give the same token bit for bit.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rtlang_kernels.contract.sampler_settings import GREEDY_TEMPERATURE, SamplerSettings
 from rtlang_kernels.reference.noise import exp, gumbel, mix_key, philox
-from rtlang_kernels.settings import GREEDY_TEMPERATURE, SamplerSettings
 
 
 def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
@@ -26,12 +26,12 @@ def sample(logits: Tensor, settings: SamplerSettings) -> tuple[Tensor, Tensor]:
         candidates = np.flatnonzero(allowed & (x > -np.inf))
         is_finite[row] = len(candidates) > 0 and not np.isnan(x).any() and not np.isposinf(x[candidates]).any()
         if is_finite[row]:
-            token_ids[row] = _draw(x, candidates, settings, row)
+            token_ids[row] = _sample_row(x, candidates, settings, row)
     return torch.from_numpy(token_ids).to(logits.device), torch.from_numpy(is_finite).to(logits.device)
 
 
 def allowed_tokens(settings: SamplerSettings, row: int, vocab_size: int) -> NDArray[np.bool_]:
-    """Which tokens the row's mask allows: bool [vocab_size]."""
+    """Tokens that the mask of a row allows: bool [vocab_size]."""
     mask_row = int(settings.mask_rows[row])
     if settings.bitmask is None or mask_row < 0:
         return np.ones(vocab_size, dtype=np.bool_)
@@ -39,23 +39,23 @@ def allowed_tokens(settings: SamplerSettings, row: int, vocab_size: int) -> NDAr
     return np.unpackbits(words.view(np.uint8), bitorder="little")[:vocab_size].astype(np.bool_)
 
 
-def _draw(x: NDArray[np.float32], candidates: NDArray[np.int64], settings: SamplerSettings, row: int) -> int:
-    """The token of one sound row; `candidates` ascend."""
+def _sample_row(x: NDArray[np.float32], candidates: NDArray[np.int64], settings: SamplerSettings, row: int) -> int:
+    """Sample a token for one valid row; `candidates` ascend."""
     temperature = settings.temperature[row]
     if temperature < GREEDY_TEMPERATURE:
         return int(candidates[np.argmax(x[candidates])])
     scaled = x * (np.float32(1.0) / temperature)
-    kept = _filtered(scaled, candidates, settings, row)
+    retained = _filtered(scaled, candidates, settings, row)
     key = mix_key(int(settings.seeds[row]), int(settings.choices[row]))
     words = philox(key, int(settings.steps[row]), (len(x) + 3) // 4).reshape(-1)
-    scores = scaled[kept] + gumbel(words[kept])
-    return int(kept[np.argmax(scores)])  # the lowest id wins a tie
+    scores = scaled[retained] + gumbel(words[retained])
+    return int(retained[np.argmax(scores)])  # the lowest id wins a tie
 
 
 def _filtered(
     scaled: NDArray[np.float32], candidates: NDArray[np.int64], settings: SamplerSettings, row: int
 ) -> NDArray[np.int64]:
-    """The candidates that top-k, top-p and min-p leave, ascending."""
+    """Candidates that pass top-k, top-p and min-p, ascending."""
     top_k, top_p, min_p = int(settings.top_k[row]), settings.top_p[row], settings.min_p[row]
     order = candidates[np.argsort(-scaled[candidates], kind="stable")]  # likeliest first, then the lower id
     if 0 < top_k < len(order):

@@ -16,7 +16,7 @@ from torch import Tensor
 from rtlang.cache.pool import KVPool
 from rtlang.model.batch import Batch
 from rtlang_kernels import ops
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
 
 Window = tuple[int | None, int | None]
 """(sliding window, chunk size) of a layer in tokens; None if not used."""

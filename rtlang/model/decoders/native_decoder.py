@@ -24,7 +24,7 @@ from rtlang.model.decoders.attention import HeadGeometry, StepAttention, Window
 from rtlang.model.decoders.linear import Linear, own_memory
 from rtlang.model.loading.model_config import ModelConfig, RopeConfig
 from rtlang_kernels import ops
-from rtlang_kernels.fused import FusedLayer, FusedShape, FusedStep, Weights
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep, Weights
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class NativeDecoder:
         embedding, head_weight = _ends(config, source)
         norm = own_memory(source.tensor("model.norm.weight", (config.hidden_size,)))
         decoder = cls(config, dtype, embedding, norm, Linear(head_weight))
-        make_fused = ops.column_for(embedding.device, dtype).fused_step
+        make_fused = ops.backend_for(embedding.device, dtype).fused_step
         if make_fused is None or not fused_bytes(config, dtype, embedding.device):
             del head_weight
             decoder._layers = [_load_layer(config, source, layer)[0] for layer in range(config.num_layers)]
@@ -133,13 +133,13 @@ class NativeDecoder:
         cos, sin = self._rotation(int(batch.seq_lens.max()))
         plan = attention.plan(self._geometry)
         residual = self._embedding.index_select(0, attention.input_ids)  # [T, hidden_size]
-        if self._fused is not None and plan.column == "cpu" and self._fused.pays(num_tokens):
+        if self._fused is not None and plan.backend == "cpu" and self._fused.is_worthwhile(num_tokens):
             places = positions, slots, cos, sin, kv.k, kv.v
             states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
             return states if is_plain else states.index_select(0, batch.logit_indices)
         # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
-        column = ops.column_named(plan.column)
+        column = ops.backend_named(plan.backend)
         norm, rotate, attend, gate = (
             column.add_rms_norm,
             column.rope_append,
@@ -148,7 +148,7 @@ class NativeDecoder:
         )
         x = torch.zeros_like(residual)
         # Padding rows of a captured batch are never written; zeros keep their values finite.
-        make_out = residual.new_zeros if plan.column == "triton" else residual.new_empty
+        make_out = residual.new_zeros if plan.backend == "triton" else residual.new_empty
         out = make_out((num_tokens, num_q, head_dim))
         lse = torch.empty((num_tokens, num_q), dtype=torch.float32, device=out.device)
         flat_out = out.view(num_tokens, -1)
@@ -166,9 +166,9 @@ class NativeDecoder:
     def project(self, states: Tensor) -> Tensor:
         """See `Decoder`."""
         fused = self._fused
-        if fused is None or not len(states) or not fused.pays(len(states)):
+        if fused is None or not len(states) or not fused.is_worthwhile(len(states)):
             return self._head(states)
-        is_cpu = ops.column_for(states.device, self.dtype).name == "cpu"  # else the definition is asked for
+        is_cpu = ops.backend_for(states.device, self.dtype).name == "cpu"  # else the definition is asked for
         return fused.project(states) if is_cpu else self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:
@@ -200,7 +200,7 @@ def native_bytes(config: ModelConfig, dtype: torch.dtype) -> int:
 def fused_bytes(config: ModelConfig, dtype: torch.dtype, device: torch.device) -> int:
     """Bytes of the second copy of the weights for fused steps; 0 if there is none."""
     shape = _fused_shape(config, dtype)
-    if ops.column_for(device, dtype).fused_step is None or not shape.is_supported:
+    if ops.backend_for(device, dtype).fused_step is None or not shape.is_supported:
         return 0
     num_bytes = shape.num_bytes(config.num_layers, config.vocab_size)
     return num_bytes if num_bytes <= _LARGEST_FUSED else 0

@@ -19,7 +19,7 @@ from torch import Tensor
 from rtlang.contract.errors import ConfigError
 from rtlang.model import system_resources
 from rtlang.model.gpu import sync_check
-from rtlang_kernels.launch_graph import captured
+from rtlang_kernels.host.cuda_graph import captured
 
 
 class Fetched(Protocol):

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from rtlang.contract.step import Row
 from rtlang.model.batch import Batch
-from rtlang_kernels.plan import AttentionPlan
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.host.transfer import copy_to_device
 
 Int32s = NDArray[np.int32]
 
@@ -115,10 +116,8 @@ def on_device(batch: Batch, sources: Int32s, sampled: Tensor, device: torch.devi
         sources: int32 [num_tokens], index in `sampled` of the token for each placeholder; -1 for known tokens.
         sampled: int64, tokens on the device.
     """
-    from rtlang_kernels.triton_ops.transfer import packed_to
-
     tensors = (batch.input_ids, batch.positions, batch.slot_mapping, batch.logit_indices)
-    ids, positions, slots, indices, there = packed_to(device, [*(tensor.numpy() for tensor in tensors), sources])
+    ids, positions, slots, indices, there = copy_to_device(device, [*(tensor.numpy() for tensor in tensors), sources])
     if (sources >= 0).any():
         ids = resolved(ids, there, sampled)
     return replace(batch, input_ids=ids, positions=positions, slot_mapping=slots, logit_indices=indices)

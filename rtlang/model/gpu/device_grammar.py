@@ -20,6 +20,7 @@ from rtlang.model.gpu.device_sampler import Masks
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Automaton, Walk
 from rtlang_grammars.machine.token_index.token_trie import MAX_TOKEN_BYTES
+from rtlang_kernels.host.transfer import copy_to_device
 
 
 class DeviceGrammars:
@@ -44,12 +45,12 @@ class DeviceGrammars:
         Args:
             vocab_size: width of the logits.
         """
-        from rtlang_kernels.triton_ops.automaton import AutomatonStore, Place
+        from rtlang_kernels.triton.grammar.automaton_store import AutomatonStore, Place
 
         nothing, nowhere = np.zeros(1, dtype=np.int64), np.full((1, 1), -1, dtype=np.int32)
         ends = np.zeros(-(-vocab_size // 32), dtype=np.int32)
         device = self._accelerator.device
-        store = AutomatonStore(device, vocab_size, nothing[:0].astype(np.uint8), nothing, ends, 1, kept_bytes=0)
+        store = AutomatonStore(device, vocab_size, nothing[:0].astype(np.uint8), nothing, ends, 1, cache_bytes=0)
         store.add(np.zeros(256, np.uint8), nowhere, np.zeros((1, 2), np.int32), np.zeros(1, np.bool_))
         store.put([0], [Place(0, 0, (), False)])
         store.build_masks([0])
@@ -69,8 +70,7 @@ class DeviceGrammars:
             walks: by row; None if the host makes the mask.
             bitmask: masks made by the host, indexed by `Row.mask_row`.
         """
-        from rtlang_kernels.triton_ops.automaton import Place
-        from rtlang_kernels.triton_ops.transfer import packed_to
+        from rtlang_kernels.triton.grammar.automaton_store import Place
 
         before, self._slot_of = self._slot_of, {}
         slots = [
@@ -98,7 +98,7 @@ class DeviceGrammars:
         if given:
             assert bitmask is not None
             where, lines = zip(*given, strict=True)
-            there, content = packed_to(self._accelerator.device, [np.array(where), bitmask[list(lines)]])
+            there, content = copy_to_device(self._accelerator.device, [np.array(where), bitmask[list(lines)]])
             self._store.masks.index_copy_(0, there, content)
         return Masks(self._store.masks, np.array(slots, dtype=np.int32))
 
@@ -128,7 +128,7 @@ class DeviceGrammars:
         return number
 
     def _make_store(self) -> None:
-        from rtlang_kernels.triton_ops.automaton import DEPTH_RESERVE, MAX_DEPTH, AutomatonStore
+        from rtlang_kernels.triton.grammar.automaton_store import DEPTH_RESERVE, MAX_DEPTH, AutomatonStore
 
         vocabulary = self._make_vocabulary()
         silent = vocabulary.silent_ids

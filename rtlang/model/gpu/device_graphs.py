@@ -81,7 +81,7 @@ def _heads(geometry: HeadGeometry) -> Heads:
 
 def _plan(decoder: Decoder, kv: PagedKV, size: int, max_len: int) -> JointPlan:
     """One reusable plan per head geometry; plans do not depend on v_head_dim."""
-    from rtlang_kernels.triton_ops.decode_plan import DecodePlan
+    from rtlang_kernels.triton.attention.decode_plan import DecodePlan
 
     pages = -(-max_len // kv.page_size)
     windows_of: dict[Heads, list[Window]] = {}

@@ -37,6 +37,7 @@ from rtlang.model.loading.model_config import ModelConfig
 from rtlang.model.text.tokenizer import Tokenizer
 from rtlang_grammars import Vocabulary
 from rtlang_grammars.machine.export import Walk
+from rtlang_kernels.host.transfer import copy_to_device
 
 logger = logging.getLogger(__name__)
 
@@ -291,10 +292,8 @@ class DeviceRunner:
         """Masks made by the host, uploaded."""
         if all(row.mask_row is None for row in rows):
             return None
-        from rtlang_kernels.triton_ops.transfer import packed_to
-
         assert bitmask is not None
-        (table,) = packed_to(self.accelerator.device, [bitmask])
+        (table,) = copy_to_device(self.accelerator.device, [bitmask])
         return Masks(table, np.array([-1 if row.mask_row is None else row.mask_row for row in rows], dtype=np.int32))
 
     def _vocabulary(self) -> Vocabulary:

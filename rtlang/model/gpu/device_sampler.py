@@ -19,7 +19,8 @@ from rtlang.contract.step import Row
 from rtlang.model.gpu.accelerator import Accelerator, Fetched
 from rtlang.model.sampler import Sample, changes_logits
 from rtlang_kernels import ops
-from rtlang_kernels.settings import checked_settings
+from rtlang_kernels.contract.sampler_settings import checked_settings
+from rtlang_kernels.host.transfer import copy_to_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,7 @@ def launch_sampling(
     Args:
         logits: [len(rows), vocab_size] on the device; not modified.
     """
-    from rtlang_kernels.triton_ops import sampling
-    from rtlang_kernels.triton_ops.transfer import packed_to
+    from rtlang_kernels.triton.sampling import sampler
 
     params = [row.params for row in rows]
     settings = checked_settings(
@@ -85,18 +85,18 @@ def launch_sampling(
     )
     if masks is not None:
         settings = replace(settings, mask_rows=masks.rows)
-    staged = sampling.stage(settings, logits.device)
+    staged = sampler.stage(settings, logits.device)
     if masks is not None:
         staged = replace(staged, has_mask=True, bitmask=masks.table)
     changed = [index for index, row in enumerate(rows) if changes_logits(row)]
     sampled_from = _changed_logits(logits, rows, changed) if changed else logits
-    token_ids, is_finite = sampling.draw(sampled_from, staged)
+    token_ids, is_finite = sampler.sample_staged(sampled_from, staged)
     results = [token_ids, is_finite]
     reported = tuple((index, item.logprobs) for index, item in enumerate(params) if item.logprobs is not None)
     if reported:
         part, chosen = logits, token_ids
         if len(reported) < len(rows):
-            (where,) = packed_to(logits.device, [np.array([index for index, _ in reported], dtype=np.int64)])
+            (where,) = copy_to_device(logits.device, [np.array([index for index, _ in reported], dtype=np.int64)])
             part, chosen = logits.index_select(0, where), token_ids.index_select(0, where)
         widest = min(max(count for _, count in reported), logits.shape[1])
         results += ops.logprobs(part, chosen, widest)
@@ -107,9 +107,7 @@ def launch_logprobs(
     accelerator: Accelerator, logits: Tensor, token_ids: Sequence[int], num_top: Sequence[int]
 ) -> Fetched:
     """Enqueue computing the log-probability of token_ids[i] under logits[i]; `read_logprobs` reads the fetched result."""
-    from rtlang_kernels.triton_ops.transfer import packed_to
-
-    (there,) = packed_to(logits.device, [np.array(token_ids, dtype=np.int64)])
+    (there,) = copy_to_device(logits.device, [np.array(token_ids, dtype=np.int64)])
     return accelerator.fetch(ops.logprobs(logits, there, min(max(num_top), logits.shape[1])))
 
 
@@ -133,8 +131,7 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
 
     Each of the three takes one copy of small arrays and one launch, regardless of the number of rows.
     """
-    from rtlang_kernels.triton_ops.logits import Penalties, penalize_rows
-    from rtlang_kernels.triton_ops.transfer import packed_to
+    from rtlang_kernels.triton.sampling.logits import Penalties, penalize_rows
 
     changed = logits.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     width = changed.shape[1]
@@ -151,9 +148,9 @@ def _changed_logits(logits: Tensor, rows: Sequence[Row], indices: list[int]) -> 
     flat = changed.view(-1)
     if biases:
         places, values = zip(*biases, strict=True)
-        there, amounts = packed_to(logits.device, (np.array(places, dtype=np.int64), np.array(values, np.float32)))
+        there, amounts = copy_to_device(logits.device, (np.array(places, dtype=np.int64), np.array(values, np.float32)))
         flat.index_add_(0, there, amounts)
     if banned:
-        (there,) = packed_to(logits.device, [np.array(banned, dtype=np.int64)])
+        (there,) = copy_to_device(logits.device, [np.array(banned, dtype=np.int64)])
         flat.index_fill_(0, there, -torch.inf)
     return changed

@@ -23,8 +23,10 @@ from rtlang.model.gpu.accelerator import InterpretedAccelerator
 from rtlang.model.gpu.device_runner import DeviceRunner
 from rtlang.model.gpu.device_sampler import _changed_logits
 from rtlang.model.host_runner import HostRunner
-from rtlang_kernels import automaton_checks
-from rtlang_kernels.triton_ops import attention, automaton, sampling
+from rtlang_kernels.triton.attention import paged_attention
+from rtlang_kernels.triton.grammar import automaton_store
+from rtlang_kernels.triton.sampling import sampler
+from rtlang_kernels_bench import automaton_checks
 from tests.support import gpu
 from tests.support.compiled_kernels import compiled_kernels
 from tests.support.model_steps import run_step
@@ -148,7 +150,7 @@ def test_every_class_of_tiles_is_compiled_at_load(
     launched: set[tuple[int, bool]] = set()
     kinds: list[tuple[bool, int]] = []
     merged: list[int] = []
-    schedule, draw = attention.schedule, sampling.draw
+    schedule, draw = paged_attention.schedule, sampler.sample_staged
 
     def scheduled(*args: Any, **given: Any) -> Any:
         found = schedule(*args, **given)
@@ -156,16 +158,18 @@ def test_every_class_of_tiles_is_compiled_at_load(
         merged.append(len(found.merge_tokens))
         return found
 
-    def drawn(logits: torch.Tensor, staged: sampling.StagedSettings) -> Any:
+    def drawn(logits: torch.Tensor, staged: sampler.StagedSettings) -> Any:
         kinds.append((staged.has_mask, staged.num_filtered))
         return draw(logits, staged)
 
     followed: list[str] = []
     for name in ("build_masks", "advance"):
-        monkeypatch.setattr(automaton.AutomatonStore, name, counted(followed, getattr(automaton.AutomatonStore, name)))
+        monkeypatch.setattr(
+            automaton_store.AutomatonStore, name, counted(followed, getattr(automaton_store.AutomatonStore, name))
+        )
     monkeypatch.setattr(InterpretedAccelerator, "compiles", True)
-    monkeypatch.setattr(attention, "schedule", scheduled)
-    monkeypatch.setattr(sampling, "draw", drawn)
+    monkeypatch.setattr(paged_attention, "schedule", scheduled)
+    monkeypatch.setattr(sampler, "sample_staged", drawn)
     runner = loaded(checkpoint)
     assert {index for index, _ in launched} == {0, 1, 2}
     assert {has_mask for has_mask, _ in kinds} == {True, False}

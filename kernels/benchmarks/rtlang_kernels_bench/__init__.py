@@ -1,0 +1,1 @@
+"""Benchmarks and on-device checks of rtlang_kernels."""

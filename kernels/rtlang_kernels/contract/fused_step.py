@@ -1,0 +1,114 @@
+"""Contract of the fused step: a forward pass over a few tokens as one operation.
+
+Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer
+all layers as one call. The result differs from that of the separate operations only in the order of sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+
+BLOCK = 32  # number of outputs of a linear layer that are computed together
+
+
+@dataclass(frozen=True, slots=True)
+class FusedShape:
+    """Sizes of a Llama-family model with identical layers. `dtype` is that of weights and activations, `eps` that of the RMS norms."""
+
+    dtype: torch.dtype
+    hidden_size: int
+    intermediate_size: int
+    num_q_heads: int
+    num_kv_heads: int
+    head_dim: int
+    eps: float
+
+    @property
+    def q_size(self) -> int:
+        """Number of query elements of a token."""
+        return self.num_q_heads * self.head_dim
+
+    @property
+    def qkv_size(self) -> int:
+        """Number of query, key and value elements of a token."""
+        return (self.num_q_heads + 2 * self.num_kv_heads) * self.head_dim
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether the sizes allow a fused step: whole blocks of outputs, even numbers of inputs, even head sizes."""
+        outputs = (self.hidden_size, self.qkv_size, 2 * self.intermediate_size)
+        inputs = (self.q_size, self.intermediate_size)
+        are_whole = all(size % BLOCK == 0 for size in outputs) and all(size % 2 == 0 for size in inputs)
+        have_heads = self.head_dim % 2 == 0 and self.num_q_heads % self.num_kv_heads == 0
+        return are_whole and have_heads and self.dtype in (torch.float32, torch.bfloat16)
+
+    def num_bytes(self, num_layers: int, vocab_size: int) -> int:
+        """Bytes of the copy that a fused step makes of the linear weights and the output head."""
+        layer = self.hidden_size * (self.qkv_size + self.q_size + 3 * self.intermediate_size)
+        return (num_layers * layer + vocab_size * self.hidden_size) * self.dtype.itemsize
+
+
+Weights = tuple[Tensor, Tensor | None]
+"""A linear layer: weight [out, in], and bias [out] or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedLayer:
+    """Weights of one layer, in the dtype of the shape; q, k, v share one linear layer, and so do gate and up.
+
+    Norm weights are [hidden_size], except `q_norm` and `k_norm`: [head_dim] or None.
+    """
+
+    input_norm: Tensor
+    qkv: Weights
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Weights
+    post_norm: Tensor
+    gate_up: Weights
+    down: Weights
+
+
+class FusedStep(Protocol):
+    """All layers of one model. One call at a time; results are those of one thread, whatever the number of threads."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Largest number of tokens of one step."""
+
+    def is_worthwhile(self, num_tokens: int) -> bool:
+        """Whether a step of this many tokens is supported and expected to be no slower than the separate operations."""
+
+    def forward(
+        self,
+        residual: Tensor,
+        positions: Tensor,
+        slot_mapping: Tensor,
+        cos: Tensor,
+        sin: Tensor,
+        k_pools: tuple[Tensor, ...],
+        v_pools: tuple[Tensor, ...],
+        plan: AttentionPlan,
+        scale: float,
+        windows: Sequence[int | None],
+    ) -> Tensor:
+        """Run all layers of one step and write its keys and values. Returns [T, hidden_size] after the final norm.
+
+        Args (tensors contiguous):
+            residual: [T, hidden_size], the embeddings of 1 to `max_tokens` tokens; written.
+            positions, slot_mapping: int64 [T].
+            cos, sin: float32 [any, head_dim // 2].
+            k_pools, v_pools: one per layer, [num_slots, num_kv_heads, head_dim].
+            plan: of this step, from the same backend.
+            scale: factor of the scores.  windows: sliding window of each layer, None for none.
+        """
+
+    def project(self, states: Tensor) -> Tensor:
+        """Logits [M, vocab_size] of 1 to `max_tokens` rows that `forward` returned."""

@@ -1,0 +1,1 @@
+"""LLVM code generation for the CPU kernels: scalar intrinsics and vector steps."""

@@ -1,0 +1,155 @@
+"""Vector code of the layer operations: rotation, RMS norm and gated activation over short lines.
+
+The last arguments are compile-time constants, as in `attention_vectors`. Lines stay in memory order, since they are combined with
+float32 tables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.extending import intrinsic
+
+from rtlang_kernels.cpu.codegen.llvm_bridge import INT32
+from rtlang_kernels.cpu.codegen.vector_builder import (
+    INT64,
+    Lanes,
+    constant,
+    exp2,
+    literal_values,
+    multiply_add,
+    reduce_to,
+    splat,
+    typed_intrinsic,
+)
+
+LOG2_E = 1.4426950216293335  # a float32
+
+
+def _sum(builder: Any, vectors: list[Any]) -> Any:
+    """Emit the sum of all elements."""
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = builder.fadd(total, vector)
+    return builder.extract_element(reduce_to(builder, [total], 1), INT32(0))
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def square_sum(typing_context: Any, line: Any, is_bf16: Any, size: Any) -> Any:
+    """square_sum(line, is_bf16, size): sum of the squares of a stored line."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1])
+
+    def emit(builder: Any, line: Any) -> Any:
+        return _sum(builder, [builder.fmul(vector, vector) for vector in lanes.load(builder, line)])
+
+    return typed_intrinsic(types.float32, (types.int64, is_bf16, size), 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def add_into(typing_context: Any, target: Any, line: Any, is_bf16: Any, size: Any) -> Any:
+    """add_into(target, line, is_bf16, size): stored line target += line, rounded."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1])
+
+    def emit(builder: Any, target: Any, line: Any) -> None:
+        pairs = zip(lanes.load(builder, target), lanes.load(builder, line), strict=True)
+        lanes.store(builder, [builder.fadd(a, b) for a, b in pairs], target)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, is_bf16, size), 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def weighted(typing_context: Any, line: Any, weight: Any, factor: Any, target: Any, is_bf16: Any, size: Any) -> Any:
+    """weighted(line, weight, factor, target, is_bf16, size): stored line target := line * factor * weight (stored line)."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1])
+
+    def emit(builder: Any, line: Any, weight: Any, factor: Any, target: Any) -> None:
+        factors = splat(builder, factor, lanes.width)
+        pairs = zip(lanes.load(builder, line), lanes.load(builder, weight), strict=True)
+        lanes.store(builder, [builder.fmul(builder.fmul(a, factors), b) for a, b in pairs], target)
+
+    arguments = (types.int64, types.int64, types.float32, types.int64, is_bf16, size)
+    return typed_intrinsic(types.void, arguments, 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def gated(typing_context: Any, gate: Any, up: Any, target: Any, is_bf16: Any, size: Any) -> Any:
+    """gated(gate, up, target, is_bf16, size): stored line target := gate / (1 + exp(-gate)) * up."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1])
+
+    def emit(builder: Any, gate: Any, up: Any, target: Any) -> None:
+        one, slope = constant(1.0, lanes.width), constant(-LOG2_E, lanes.width)
+        result = []
+        for a, b in zip(lanes.load(builder, gate), lanes.load(builder, up), strict=True):
+            power = exp2(builder, builder.fmul(a, slope))
+            result.append(builder.fmul(builder.fdiv(a, builder.fadd(one, power)), b))
+        lanes.store(builder, result, target)
+
+    return typed_intrinsic(types.void, (types.int64, types.int64, types.int64, is_bf16, size), 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def rotated(
+    typing_context: Any, line: Any, target: Any, cos: Any, sin: Any, weight: Any, factor: Any, is_bf16: Any, half: Any
+) -> Any:
+    """rotated(line, target, cos, sin, weight, factor, is_bf16, half): rotate 2 * half elements, first half against second.
+
+    The stored line is first multiplied by `factor` and the float32 line `weight`; cos and sin are float32 lines of `half`.
+    """
+    constants = literal_values(is_bf16, half)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
+    item = 2 if constants[0] else 4
+
+    def emit(builder: Any, line: Any, target: Any, cos: Any, sin: Any, weight: Any, factor: Any) -> None:
+        factors = splat(builder, factor, lanes.width)
+
+        def scaled(offset: int) -> list[Any]:
+            values = lanes.load(builder, builder.add(line, INT64(offset * item)))
+            weights = lanes.load_float(builder, builder.add(weight, INT64(offset * 4)))
+            return [builder.fmul(builder.fmul(a, factors), b) for a, b in zip(values, weights, strict=True)]
+
+        table = zip(
+            scaled(0), scaled(lanes.size), lanes.load_float(builder, cos), lanes.load_float(builder, sin), strict=True
+        )
+        first, second = [], []
+        for a, b, c, s in table:
+            first.append(builder.fsub(builder.fmul(a, c), builder.fmul(b, s)))
+            second.append(multiply_add(builder, b, c, builder.fmul(a, s)))
+        lanes.store(builder, first, target)
+        lanes.store(builder, second, builder.add(target, INT64(lanes.size * item)))
+
+    arguments = (types.int64, types.int64, types.int64, types.int64, types.int64, types.float32, is_bf16, half)
+    return typed_intrinsic(types.void, arguments, 2, emit)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def copied(typing_context: Any, line: Any, target: Any, weight: Any, factor: Any, is_bf16: Any, size: Any) -> Any:
+    """copied(line, target, weight, factor, is_bf16, size): stored line target := line * factor * weight (float32 line)."""
+    constants = literal_values(is_bf16, size)
+    if constants is None:
+        return None
+    lanes = Lanes(bool(constants[0]), constants[1], is_ordered=True)
+
+    def emit(builder: Any, line: Any, target: Any, weight: Any, factor: Any) -> None:
+        if lanes.size == 0:
+            return
+        factors = splat(builder, factor, lanes.width)
+        pairs = zip(lanes.load(builder, line), lanes.load_float(builder, weight), strict=True)
+        lanes.store(builder, [builder.fmul(builder.fmul(a, factors), b) for a, b in pairs], target)
+
+    arguments = (types.int64, types.int64, types.int64, types.float32, is_bf16, size)
+    return typed_intrinsic(types.void, arguments, 2, emit)

@@ -1,0 +1,210 @@
+"""CPU layer operations, one compiled pass each: a call costs about as much as one torch operator. Contracts are in `ops.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rtlang_kernels.cpu.codegen import layer_vectors as vector
+from rtlang_kernels.cpu.codegen.llvm_bridge import source_digest
+from rtlang_kernels.host.numba_jit import kernel
+from rtlang_kernels.reference import layer_ops as reference
+
+ONE, ZERO = np.float32(1.0), np.float32(0.0)
+
+# Fields of the int64 layout of a rotation: addresses, strides in bytes between tokens or slots, and whether heads are normed.
+Q, Q_STRIDE, K, K_STRIDE, V, V_STRIDE, K_POOL, K_POOL_STRIDE, V_POOL, V_POOL_STRIDE, HAS_Q_NORM, HAS_K_NORM = range(12)
+ROTATION_FIELDS = 12
+
+
+@cache
+def rope_kernel(
+    is_bf16: int, num_q_heads: int, num_kv_heads: int, head_dim: int, v_head_dim: int, half: int
+) -> Callable[..., None]:
+    """Compile the rotation for one element type (is_bf16 0 or 1) and geometry.
+
+    Args of the kernel:
+        layout: see above.  positions, slots: int64 [num_tokens].  eps: float32.
+        cos, sin: addresses of float32 [any, half].  weights: address of the result of `head_weights`.
+    """
+    digest = source_digest()
+    item = 2 if is_bf16 else 4
+    rest = head_dim - 2 * half
+
+    @kernel()
+    def rope(layout: Any, positions: Any, slots: Any, cos: Any, sin: Any, weights: Any, eps: Any) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        for token in range(len(positions)):
+            angle = 4 * positions[token] * half
+            for h in range(num_q_heads + num_kv_heads):
+                if h < num_q_heads:
+                    line = layout[Q] + token * layout[Q_STRIDE] + h * head_dim * item
+                    target, weight, is_normed = line, weights, layout[HAS_Q_NORM]
+                else:
+                    kv = h - num_q_heads
+                    line = layout[K] + token * layout[K_STRIDE] + kv * head_dim * item
+                    target = layout[K_POOL] + slots[token] * layout[K_POOL_STRIDE] + kv * head_dim * item
+                    weight, is_normed = weights + 4 * head_dim, layout[HAS_K_NORM]
+                factor = ONE
+                if is_normed:
+                    mean = vector.square_sum(line, is_bf16, head_dim) / np.float32(head_dim)
+                    factor = ONE / np.sqrt(mean + eps)
+                vector.rotated(line, target, cos + angle, sin + angle, weight, factor, is_bf16, half)
+                if rest:
+                    skip = 2 * half
+                    vector.copied(line + skip * item, target + skip * item, weight + 4 * skip, factor, is_bf16, rest)
+            for kv in range(num_kv_heads):
+                line = layout[V] + token * layout[V_STRIDE] + kv * v_head_dim * item
+                target = layout[V_POOL] + slots[token] * layout[V_POOL_STRIDE] + kv * v_head_dim * item
+                vector.copied(line, target, weights + 8 * head_dim, ONE, is_bf16, v_head_dim)
+
+    return rope
+
+
+@cache
+def _ones(size: int) -> Tensor:
+    return torch.ones(size, dtype=torch.float32)
+
+
+def head_weights(q_norm: Tensor | None, k_norm: Tensor | None, head_dim: int, v_head_dim: int) -> Tensor:
+    """Factors of rotated heads: float32 [2 * head_dim + v_head_dim], ones without a norm."""
+    ones = _ones(2 * head_dim + v_head_dim)
+    if q_norm is None and k_norm is None:
+        return ones
+    parts = [ones[:head_dim] if norm is None else norm.detach().float() for norm in (q_norm, k_norm)]
+    return torch.cat([*parts, ones[:v_head_dim]])
+
+
+def rope_append(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    positions: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    slot_mapping: Tensor,
+    q_norm: Tensor | None,
+    k_norm: Tensor | None,
+    eps: float,
+) -> None:
+    """See `ops.rope_append`."""
+    head_dim, v_head_dim, half = q.shape[2], v.shape[2], cos.shape[1]
+    is_packed = all(x.stride()[1:] == (x.shape[2], 1) for x in (q, k, v, k_pool, v_pool))
+    has_tables = cos.dtype == sin.dtype == torch.float32 and cos.is_contiguous() and sin.is_contiguous()
+    is_uniform = all(x.dtype == q.dtype for x in (k, v, k_pool, v_pool))
+    if not (is_packed and has_tables and is_uniform):
+        reference.rope_append(q, k, v, cos, sin, positions, k_pool, v_pool, slot_mapping, q_norm, k_norm, eps)
+        return
+    item = q.element_size()
+    layout = np.array(
+        (
+            q.data_ptr(),
+            q.stride(0) * item,
+            k.data_ptr(),
+            k.stride(0) * item,
+            v.data_ptr(),
+            v.stride(0) * item,
+            k_pool.data_ptr(),
+            k_pool.stride(0) * item,
+            v_pool.data_ptr(),
+            v_pool.stride(0) * item,
+            q_norm is not None,
+            k_norm is not None,
+        ),
+        dtype=np.int64,
+    )
+    weights = head_weights(q_norm, k_norm, head_dim, v_head_dim)
+    run = rope_kernel(int(q.dtype == torch.bfloat16), q.shape[1], k.shape[1], head_dim, v_head_dim, half)
+    run(
+        layout,
+        positions.numpy(),
+        slot_mapping.numpy(),
+        cos.data_ptr(),
+        sin.data_ptr(),
+        weights.data_ptr(),
+        np.float32(eps),
+    )
+
+
+def line_block(size: int) -> int:
+    """Number of elements per vector step of a long line."""
+    return next(block for block in (64, 32, 16, 8, 4, 2, 1) if size % block == 0)
+
+
+@cache
+def norm_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """Compile the RMS norm for one element type and `line_block`. Its x, residual (0 for none), weight and out are addresses."""
+    digest = source_digest()
+    step = block * (2 if is_bf16 else 4)
+
+    @kernel()
+    def norm(x: Any, residual: Any, weight: Any, out: Any, num_tokens: Any, size: Any, eps: Any) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        num_blocks = size // block
+        for token in range(num_tokens):
+            skip = token * num_blocks * step
+            source = x + skip
+            total = ZERO
+            if residual != 0:
+                source = residual + skip
+                for i in range(num_blocks):
+                    vector.add_into(source + i * step, x + skip + i * step, is_bf16, block)
+            for i in range(num_blocks):
+                total += vector.square_sum(source + i * step, is_bf16, block)
+            factor = ONE / np.sqrt(total / np.float32(size) + eps)
+            for i in range(num_blocks):
+                vector.weighted(source + i * step, weight + i * step, factor, out + skip + i * step, is_bf16, block)
+
+    return norm
+
+
+def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float) -> Tensor:
+    """See `ops.add_rms_norm`."""
+    if residual is not None and not (residual.is_contiguous() and residual.dtype == x.dtype):
+        return reference.add_rms_norm(x, residual, weight, eps)
+    x, weight = x.contiguous(), weight.to(x.dtype).contiguous()
+    out = torch.empty_like(x)
+    num_tokens, size = x.shape
+    run = norm_kernel(int(x.dtype == torch.bfloat16), line_block(size))
+    address = 0 if residual is None else residual.data_ptr()
+    run(x.data_ptr(), address, weight.data_ptr(), out.data_ptr(), num_tokens, size, np.float32(eps))
+    return out
+
+
+@cache
+def gate_kernel(is_bf16: int, block: int) -> Callable[..., None]:
+    """Compile the gated activation for one element type and `line_block` of half a row. Its source and out are addresses."""
+    digest = source_digest()
+    step = block * (2 if is_bf16 else 4)
+
+    @kernel()
+    def gate(source: Any, out: Any, num_tokens: Any, size: Any) -> None:
+        if digest < 0:  # never true; ties the disk cache to the sources
+            return
+        num_blocks = size // block
+        for token in range(num_tokens):
+            line = source + 2 * token * num_blocks * step
+            target = out + token * num_blocks * step
+            for i in range(num_blocks):
+                vector.gated(line + i * step, line + (num_blocks + i) * step, target + i * step, is_bf16, block)
+
+    return gate
+
+
+def silu_and_mul(gate_up: Tensor) -> Tensor:
+    """See `ops.silu_and_mul`."""
+    gate_up = gate_up.contiguous()
+    num_tokens, size = gate_up.shape[0], gate_up.shape[1] // 2
+    out = torch.empty((num_tokens, size), dtype=gate_up.dtype)
+    run = gate_kernel(int(gate_up.dtype == torch.bfloat16), line_block(size))
+    run(gate_up.data_ptr(), out.data_ptr(), num_tokens, size)
+    return out

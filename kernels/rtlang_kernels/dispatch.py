@@ -1,0 +1,131 @@
+"""Selection of the backend that runs the operations.
+
+`reference` defines the operations and runs on any device, `cpu` is fast on a CPU, `triton` runs on a GPU. The device of the tensors
+selects the backend. `RTLANG_KERNELS=reference`, read at every call, forces the reference; `RTLANG_KERNELS=triton` forces the GPU kernels,
+which run on CPU tensors in Triton's interpreter. `cpu` and `triton` are loaded on first use, since they import a compiler (numba,
+triton) that may not be installed. A new device needs one more entry here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, FusedStep
+from rtlang_kernels.contract.sampler_settings import SamplerSettings
+from rtlang_kernels.reference import attention as reference_attention
+from rtlang_kernels.reference import kv_cache as reference_kv_cache
+from rtlang_kernels.reference import layer_ops as reference_layers
+from rtlang_kernels.reference import sampling as reference_sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One implementation of every operation; signatures as in the reference backend.
+
+    `fused_step` is None or covers only supported shapes: see `rtlang_kernels.contract.fused_step`.
+    """
+
+    name: str
+    prepare: Callable[[AttentionPlan], None]
+    paged_attention: Callable[..., None]
+    merge_states: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    write_kv: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
+    copy_pages: Callable[[Sequence[Tensor], Sequence[int], Sequence[int], int], None]
+    rope_append: Callable[..., None]
+    add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
+    silu_and_mul: Callable[[Tensor], Tensor]
+    sample: Callable[[Tensor, SamplerSettings], tuple[Tensor, Tensor]]
+    logprobs: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor]]
+    apply_token_mask: Callable[[Tensor, NDArray[np.int32], NDArray[np.int32]], None]
+    apply_penalties: Callable[[Tensor, NDArray[np.int64], NDArray[np.int64], float, float, float], None]
+    fused_step: Callable[[FusedShape, Iterable[FusedLayer], Tensor, Tensor], FusedStep] | None = None
+
+
+REFERENCE = Backend(
+    "reference",
+    reference_attention.prepare,
+    reference_attention.paged_attention,
+    reference_attention.merge_states,
+    reference_kv_cache.write_kv,
+    reference_kv_cache.copy_pages,
+    reference_layers.rope_append,
+    reference_layers.add_rms_norm,
+    reference_layers.silu_and_mul,
+    reference_sampling.sample,
+    reference_sampling.logprobs,
+    reference_sampling.apply_token_mask,
+    reference_sampling.apply_penalties,
+)
+BACKENDS = ("reference", "cpu")
+"""Names of the backends that need no GPU."""
+
+
+@cache
+def cpu_backend() -> Backend:
+    """Return the CPU backend; imports numba."""
+    from rtlang_kernels.cpu import attention, fused_step, layer_ops, sampling
+
+    return Backend(
+        "cpu",
+        attention.prepare,
+        attention.paged_attention,
+        reference_attention.merge_states,
+        reference_kv_cache.write_kv,
+        reference_kv_cache.copy_pages,
+        layer_ops.rope_append,
+        layer_ops.add_rms_norm,
+        layer_ops.silu_and_mul,
+        sampling.sample,
+        reference_sampling.logprobs,
+        reference_sampling.apply_token_mask,
+        reference_sampling.apply_penalties,
+        fused_step.CpuFusedStep,
+    )
+
+
+@cache
+def triton_backend() -> Backend:
+    """Return the GPU backend; imports triton."""
+    from rtlang_kernels.triton.attention import paged_attention
+    from rtlang_kernels.triton.layers import kv_cache, layer_ops
+    from rtlang_kernels.triton.sampling import logits, sampler
+
+    return Backend(
+        "triton",
+        paged_attention.prepare,
+        paged_attention.paged_attention,
+        paged_attention.merge_states,
+        kv_cache.write_kv,
+        kv_cache.copy_pages,
+        layer_ops.rope_append,
+        layer_ops.add_rms_norm,
+        layer_ops.silu_and_mul,
+        sampler.sample,
+        logits.logprobs,
+        logits.apply_token_mask,
+        logits.apply_penalties,
+    )
+
+
+def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
+    """Select the backend for tensors of this device and dtype; the reference if no faster one supports them."""
+    forced = os.environ.get("RTLANG_KERNELS")
+    if forced == "reference":
+        return REFERENCE
+    if (device.type == "cuda" or forced == "triton") and dtype in (torch.float32, torch.bfloat16, torch.float16):
+        return triton_backend()
+    return cpu_backend() if device.type == "cpu" and dtype in (torch.float32, torch.bfloat16) else REFERENCE
+
+
+def backend_named(name: str) -> Backend:
+    """Return the backend of this name: one of BACKENDS, or "triton"."""
+    return REFERENCE if name == "reference" else cpu_backend() if name == "cpu" else triton_backend()

@@ -1,0 +1,87 @@
+"""Tile sizes of GPU attention, as a table by processor and rectangle class.
+
+There is no tuning at run time: kernels are compiled for the entries below and nothing else, and a test compiles every entry ahead of
+time and fails on a register spill or on too much shared memory (`triton.aot`). A program holds BLOCK_M query lines (tokens x
+heads of one KV head) and iterates over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since
+lines beyond the existing ones are computed in vain; wide ones re-read their keys once per tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+SM_80, SM_90, GFX942 = "sm_80", "sm_90", "gfx942"
+LINES = (16, 64, 128)  # largest number of query lines of an item, by rectangle class
+LARGEST_GROUP = LINES[-1]  # query heads per KV head: those of one token must fit one tile
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Shape of one program: query lines, keys per iteration, warps, and depth of the load pipeline."""
+
+    block_m: int
+    block_n: int
+    num_warps: int
+    num_stages: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProperties:
+    """Properties of a processor that planning needs."""
+
+    arch: str
+    num_multiprocessors: int
+    l2_bytes: int
+
+
+@cache
+def gpu_properties(device: torch.device) -> GpuProperties:
+    """Properties of a device. A CPU (interpreted kernels) counts as a small GPU, so that small cases are split too."""
+    if device.type != "cuda":
+        return GpuProperties(SM_90, 4, 1 << 20)
+    properties = torch.cuda.get_device_properties(device)
+    if torch.version.hip is not None:
+        arch = GFX942
+    else:
+        # From 12 on, a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
+        arch = SM_90 if 9 <= properties.major < 12 else SM_80
+    return GpuProperties(arch, properties.multi_processor_count, properties.L2_cache_size)
+
+
+def power_of_two(size: int) -> int:
+    """Round up to a power of two, at least 1."""
+    return 1 << max(0, size - 1).bit_length()
+
+
+def split_dim(size: int) -> tuple[int, int]:
+    """A head dimension as one or two powers of two of at least 16, the second 0 if one is enough: 80 is 64 + 16, not 128."""
+    low = max(16, 1 << size.bit_length() - 1)
+    rest = max(0, size - low)
+    return low, 0 if rest == 0 else max(16, 1 << (rest - 1).bit_length())
+
+
+def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int) -> Tile:
+    """Tile for rectangles of a class (an index of LINES). The bytes of one key with its value limit the keys of a pipeline stage.
+
+    If the registers cannot hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
+    """
+    key_bytes = (sum(split_dim(head_dim)) + sum(split_dim(v_head_dim))) * item_bytes
+    is_wide, is_widest = key_bytes > 512, key_bytes > 1024
+    most = 16 if item_bytes == 4 or (is_wide and arch == SM_80) else 64 if is_wide and arch == GFX942 else 128
+    if is_widest:
+        most = 16
+    block_m = min(LINES[lines_class], most)
+    num_warps = 8 if block_m == 128 or (block_m == 64 and is_wide) or is_widest else 4
+    block_n = 32 if is_wide or (arch == SM_80 and (key_bytes > 256 or block_m > 16)) else 64
+    if is_widest and (item_bytes == 4 or arch == GFX942):
+        block_n = 16
+    num_stages = 3 if not is_wide and (arch == SM_90 or (arch == SM_80 and block_m < 128)) else 2
+    return Tile(block_m, block_n, num_warps, num_stages)
+
+
+def float32_precision(arch: str) -> str:
+    """Precision mode of float32 products: native matrix units, or three TF32 products (relative error 1e-6)."""
+    return "ieee" if arch == GFX942 else "tf32x3"

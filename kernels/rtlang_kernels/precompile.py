@@ -1,0 +1,69 @@
+"""Compile the CPU kernels before the first step needs them. numba writes the code to its disk cache, for this and later processes.
+
+Compiling takes seconds and holds the interpreter lock. A program that has other work in the meantime, such as loading a model, calls
+`start_background_compile`, which compiles in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import torch
+
+from rtlang_kernels import ops
+from rtlang_kernels.cpu.attention import variant_of
+
+
+def compile_ahead() -> None:
+    """Compile the code that every model needs: planning of attention, and sampling.
+
+    Kernels that depend on the head geometry are compiled by the first step of a model.
+    """
+    row, ends = np.zeros((1, 1), dtype=np.int32), np.array([0, 1], dtype=np.int32)
+    plan = ops.plan_attention(
+        page_table=row,
+        seq_lens=ends[1:],
+        cu_seqlens_q=ends,
+        shared_lens=row[0],
+        page_size=16,
+        num_q_heads=1,
+        num_kv_heads=1,
+        head_dim=32,
+        dtype=torch.float32,
+    )
+    variant_of(plan, None, None)
+    ops.sample(
+        torch.zeros((1, 32)),
+        temperature=[1.0],
+        top_k=[0],
+        top_p=[1.0],
+        min_p=[0.0],
+        seeds=[0],
+        choices=[0],
+        steps=[0],
+        bitmask=np.full((1, 1), -1, dtype=np.int32),
+        mask_rows=row[0],
+    )
+
+
+def start_background_compile() -> subprocess.Popen[bytes]:
+    """Run `compile_ahead` in a new process and return the process without waiting for it.
+
+    The process needs no supervision: if it fails, the first step compiles the kernels.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", "from rtlang_kernels.precompile import compile_ahead; compile_ahead()"],
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        env=environment,
+        start_new_session=True,  # an interrupt from the terminal must not end it
+    )

@@ -1,0 +1,1 @@
+"""Ahead-of-time compilation of every kernel configuration, without a GPU."""

@@ -1,0 +1,266 @@
+"""A reusable plan of pure decoding at fixed device addresses, so that captured graphs can be replayed.
+
+In pure decoding every row has one token. While the rows stay the same, the next step differs only in one more key per row: the last
+item of each row grows by one key, and nothing else is planned again (`grow`). `set` plans from scratch, when rows arrive, leave
+or fork, and when tails have grown so much that splits are no longer of about equal cost. Launches are sized for a capacity; kernels
+read the counts of the step from the device.
+
+Invariant: a plan that `grow` accepts equals the one that `set` would make, except for the positions of splits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.host.transfer import FixedBuffer
+from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
+from rtlang_kernels.planning.tile_sizes import LINES, gpu_properties
+from rtlang_kernels.planning.work_items import (
+    FULL_HI,
+    HEADER_WORDS,
+    ITEM_FIELDS,
+    NUM_TOKENS,
+    P1,
+    PROGRAMS_PER_MULTIPROCESSOR,
+    SPLIT_STEP,
+    TOKEN,
+    Schedule,
+    schedule,
+)
+from rtlang_kernels.triton.attention.paged_attention import Variant, Work
+from rtlang_kernels.triton.primitives.jit import check_device
+
+Int32s = NDArray[np.int32]
+Window = tuple[int | None, int | None]
+"""Sliding window and chunk size of a layer, as `ops.paged_attention` takes them."""
+
+MAX_GROWTH = SPLIT_STEP  # keys that tails grow by before rows are split again
+SLACK_PAGES = MAX_GROWTH  # spare entries per row of the page table
+_NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
+
+
+class DecodePlan:
+    """Work of up to `num_rows` rows of one token each. Owned by one thread.
+
+    Attributes:
+        plans: for the layers; all refer to the same device arrays, whatever the step, and differ in their launches. Each serves
+            the steps of those before it and more: rows without sharing and without splits, so that nothing is merged; tiles of the
+            class that holds one row; any step.
+        fitting: index of the first plan that serves the step.
+        input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
+        sources: int32 [num_rows] on the host, likewise; for callers that compute input ids on the device. Surplus rows hold -1.
+        num_sets, num_grown: number of steps planned from scratch, and of steps that were not.
+    """
+
+    def __init__(
+        self,
+        num_rows: int,
+        table_words: int,
+        spare_page: int,
+        *,
+        page_size: int,
+        num_q_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        windows: Sequence[Window] = ((None, None),),
+    ) -> None:
+        """Lay out the device arrays.
+
+        Args:
+            table_words: capacity of the page table, in entries over all rows.
+            spare_page: a page that no row uses; surplus rows write to it.
+            windows: of all layers.
+        """
+        check_device(device)
+        self.num_rows, self.page_size, self._spare_page = num_rows, page_size, spare_page
+        self._gpu = gpu_properties(device)
+        self._windows = tuple(dict.fromkeys(windows))
+        wanted = PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
+        group = num_q_heads // num_kv_heads
+        lines = num_rows * group  # upper bound of the lines that share a key: wider classes stay empty
+        self._own_class = bisect_left(LINES, group)  # class of tiles that hold one row
+        sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
+        sizes[self._own_class] = 2 * num_rows + wanted
+        self.class_sizes = tuple(
+            size if narrower < lines else 0 for size, narrower in zip(sizes, (0, *LINES[:-1]), strict=True)
+        )
+        # One partial row per token and enclosing rectangle, up to eight, and per further split one for each token of the widest tile.
+        self.num_partials = 8 * num_rows + wanted * min(num_rows, max(1, LINES[-1] // group))
+        own, alone = [0] * len(LINES), [0] * len(LINES)
+        own[self._own_class], alone[self._own_class] = self.class_sizes[self._own_class], num_rows
+        launches = [(tuple(alone), 0, 0), (tuple(own), self.num_partials, num_rows)]
+        if self.class_sizes != tuple(own):
+            launches.append((self.class_sizes, self.num_partials, num_rows))
+        fields: dict[str, tuple[Any, tuple[int, ...]]] = {
+            "input_ids": (np.int64, (num_rows,)),
+            "positions": (np.int64, (num_rows,)),
+            "slots": (np.int64, (num_rows,)),
+            "sources": (np.int32, (num_rows,)),
+            "places": (np.int32, (num_rows,)),
+        }
+        num_items = sum(self.class_sizes)
+        for index in range(len(self._windows)):
+            shapes = ((HEADER_WORDS,), (num_items, ITEM_FIELDS), (num_rows,), (num_rows,), (num_rows + 1,))
+            for name, shape in zip(_NAMES, (*shapes, (self.num_partials,)), strict=True):
+                fields[f"{name}{index}"] = (np.int32, shape)
+        fields["page_table"] = (np.int32, (table_words,))
+        self._buffer = FixedBuffer(device, fields)
+        self.input_ids: NDArray[np.int64] = self._buffer.host["input_ids"]
+        self.sources: Int32s = self._buffer.host["sources"]
+        self._rows = 0
+        self._width = 0
+        self._table: Int32s = np.zeros((0, 0), np.int32)
+        self._growth = 0
+        self._tails: list[NDArray[np.intp]] = []
+        self._can_grow = False
+        self.num_sets = self.num_grown = 0
+        self.fitting = 0
+        there = self._buffer.there
+        plans = []
+        for counts in launches:
+            work = Work(np.zeros(num_rows, np.int32), np.zeros((0, 5), np.int32), is_fixed=True)
+            for index, window in enumerate(self._windows):
+                header, items, first, *merge = (there[f"{name}{index}"] for name in _NAMES)
+                table = there["page_table"].view(1, -1)
+                work.variants[window] = Variant(*counts, header, items, table, there["places"], first, *merge)
+            arrays = np.ones(num_rows, np.int32), np.arange(num_rows + 1, dtype=np.int32), np.zeros(num_rows, np.int32)
+            heads = num_q_heads, num_kv_heads, head_dim
+            nowhere = np.zeros((num_rows, 0), np.int32)
+            plans.append(AttentionPlan(nowhere, *arrays, page_size, *heads, dtype, device, "triton", work))
+        self.plans = tuple(plans)
+
+    @property
+    def plan(self) -> AttentionPlan:
+        """The plan that serves any step."""
+        return self.plans[-1]
+
+    def on_device(self, name: str) -> Tensor:
+        """Array that layers read: "input_ids", "positions", "slots" (int64) or "sources" (int32), [num_rows] on the device."""
+        return self._buffer.there[name]
+
+    def set(self, page_table: Int32s, seq_lens: Int32s, shared_lens: Int32s) -> bool:
+        """Plan a step from scratch. Returns False, and leaves the plan unusable, if the step exceeds the capacity.
+
+        Args:
+            page_table: int32 [rows, pages], copied.
+            seq_lens: int32 [rows], each including its one new token.
+            shared_lens: int32 [rows], as in `ops.plan_attention`.
+        """
+        rows, pages = page_table.shape
+        self._rows, self._can_grow = 0, False
+        room = len(self._buffer.host["page_table"])
+        if not 0 < rows <= self.num_rows or rows * pages > room:
+            return False
+        self._width = min(pages + SLACK_PAGES, room // rows)
+        self._table = self._buffer.host["page_table"][: rows * self._width].reshape(rows, self._width)
+        self._table[:, :pages] = page_table
+        self._table[:, pages:] = 0
+        whole = self.plan
+        plan = AttentionPlan(
+            self._table,
+            np.ascontiguousarray(seq_lens, np.int32),
+            np.arange(rows + 1, dtype=np.int32),
+            np.ascontiguousarray(shared_lens, np.int32),
+            self.page_size,
+            whole.num_q_heads,
+            whole.num_kv_heads,
+            whole.head_dim,
+            whole.dtype,
+            whole.device,
+            whole.backend,
+        )
+        places = plan.token_positions()
+        table = tree_rectangles(plan)
+        self._tails = []
+        self.fitting = 0
+        can_grow = True
+        for index, window in enumerate(self._windows):
+            first = first_visible(places, *window)
+            cut = schedule(plan, table, first, self._gpu)
+            if not self._put(index, cut, first):
+                return False
+            items = cut.items
+            is_tail = items[:, P1] == places[items[:, TOKEN]] + 1
+            tails = np.flatnonzero(is_tail & (items[:, NUM_TOKENS] == 1))
+            # a window also moves its lower end; a last key shared by rows cannot grow for one row
+            can_grow &= len(tails) == rows and not first.any()
+            self._tails.append(tails)
+        host = self._buffer.host
+        host["places"][:rows], host["places"][rows:] = places, 0
+        host["positions"][:] = host["places"]
+        self.input_ids[rows:], self.sources[rows:] = 0, -1
+        self._rows, self._can_grow, self._growth = rows, can_grow, 0
+        self.num_sets += 1
+        self._write_slots()
+        return True
+
+    def grow(self, rows: NDArray[np.intp], columns: NDArray[np.intp], page_ids: Int32s) -> bool:
+        """Plan the next step of the same rows, with one more key each. Returns False if it must be planned from scratch.
+
+        Args:
+            rows, columns, page_ids: entries of the page table that are new or have changed.
+        """
+        if not self._can_grow or self._growth >= MAX_GROWTH:
+            return False
+        if len(columns) and int(columns.max()) >= self._width:
+            return False
+        host, count = self._buffer.host, self._rows
+        places = host["places"][:count]
+        for window in self._windows:
+            if window != (None, None) and first_visible(places + np.int32(1), *window).any():
+                self._can_grow = False
+                return False
+        self._table[rows, columns] = page_ids
+        places += 1
+        host["positions"][:count] += 1
+        for index, tails in enumerate(self._tails):
+            items = host[f"items{index}"]
+            items[tails, P1] += 1
+            items[tails, FULL_HI] += 1
+        self._growth += 1
+        self.num_grown += 1
+        self._write_slots()
+        return True
+
+    def upload(self) -> None:
+        """Copy the step to the device, after `set` or `grow` returned True and input ids were written. Does not wait."""
+        self._buffer.upload(self._rows * self._width)
+
+    def _write_slots(self) -> None:
+        host, count = self._buffer.host, self._rows
+        places, slots = host["places"][:count], host["slots"]
+        pages = self._table[np.arange(count), places // self.page_size]
+        slots[:count] = pages.astype(np.int64) * self.page_size + places % self.page_size
+        slots[count:] = self._spare_page * self.page_size + np.arange(self.num_rows - count) % self.page_size
+
+    def _put(self, index: int, cut: Schedule, first: Int32s) -> bool:
+        sizes = cut.class_sizes
+        if any(size > most for size, most in zip(sizes, self.class_sizes, strict=True)):
+            return False
+        if cut.num_partials > self.num_partials:
+            return False
+        is_shared = any(size for number, size in enumerate(sizes) if number != self._own_class)
+        self.fitting = max(self.fitting, len(self.plans) - 1 if is_shared else int(cut.num_partials > 0))
+        host = self._buffer.host
+        host[f"header{index}"][:] = cut.header(self._width)
+        merged = len(cut.merge_tokens)
+        parts = {
+            "items": cut.items,
+            "first": first,
+            "merge_tokens": cut.merge_tokens,
+            "merge_start": cut.merge_start[: merged + 1],
+            "merge_rows": cut.merge_rows,
+        }
+        for name, part in parts.items():
+            host[f"{name}{index}"][: len(part)] = part
+        return True

@@ -1,0 +1,226 @@
+"""GPU attention: one buffer with the arrays of the step, one launch per rectangle class, one merge. Contracts are in `ops.py`.
+
+Kernel inputs other than tensors (items, page table, positions, merge lists) are packed into one int32 buffer and copied once; all layers
+with the same window share it. Kernels read counts from the buffer, so a captured graph may serve steps with fewer items than its grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rtlang_kernels.contract.attention_plan import AttentionPlan
+from rtlang_kernels.host.transfer import copy_to_device
+from rtlang_kernels.planning.shared_prefix_tiling import first_visible, tree_rectangles
+from rtlang_kernels.planning.tile_sizes import LINES, attention_tile, float32_precision, gpu_properties, split_dim
+from rtlang_kernels.planning.work_items import schedule
+from rtlang_kernels.triton.attention.merge_kernel import merge_parts, merge_two
+from rtlang_kernels.triton.attention.rectangle_kernel import rect_attn
+from rtlang_kernels.triton.primitives.jit import check_device, is_interpreting
+
+MERGE_ELEMENTS = 1024  # outputs per merging program
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A schedule on the device, for layers with the same window.
+
+    Attributes:
+        class_sizes: number of items of each class that programs are launched for; at least the number of items.
+        num_partials, num_merged: rows of partial results, tokens to merge; likewise upper bounds.
+        header, items, merge_tokens, merge_start, merge_rows: see `Schedule`.
+        page_table: int32 [num_rows, width]; kernels read the width from the header.
+        positions, first: int32 [num_tokens], position of each token and its first visible key.
+    """
+
+    class_sizes: tuple[int, ...]
+    num_partials: int
+    num_merged: int
+    header: Tensor
+    items: Tensor
+    page_table: Tensor
+    positions: Tensor
+    first: Tensor
+    merge_tokens: Tensor
+    merge_start: Tensor
+    merge_rows: Tensor
+
+
+@dataclass(slots=True)
+class Work:
+    """Plan data of this backend. Variants are made when a layer first needs them, except in a plan with fixed variants."""
+
+    positions: NDArray[np.int32]
+    rectangles: NDArray[np.int32]
+    variants: dict[tuple[int | None, int | None], Variant] = field(default_factory=dict)
+    is_fixed: bool = False
+
+
+def prepare(plan: AttentionPlan) -> None:
+    """Find the rectangles of the step. Called once per step."""
+    check_device(plan.device)
+    plan.work = Work(plan.token_positions(), tree_rectangles(plan))
+
+
+def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
+    """The schedule for one kind of layer, made and copied at its first call in a step.
+
+    Raises:
+        ValueError: the plan has fixed variants, none of them for such layers.
+    """
+    work: Work = plan.work
+    key = (sliding_window, chunk_size)
+    if key not in work.variants:
+        if work.is_fixed:
+            raise ValueError(f"(sliding_window, chunk_size) = {key}: this plan allows {list(work.variants)}")
+        first = first_visible(work.positions, sliding_window, chunk_size)
+        if key != (None, None) and not first.any():
+            work.variants[key] = variant_of(plan, None, None)
+        else:
+            cut = schedule(plan, work.rectangles, first, gpu_properties(plan.device))
+            arrays = (
+                cut.header(plan.page_table.shape[1]),
+                cut.items,
+                plan.page_table,
+                work.positions,
+                first,
+                cut.merge_tokens,
+                cut.merge_start,
+                cut.merge_rows,
+            )
+            counts = cut.class_sizes, cut.num_partials, len(cut.merge_tokens)
+            work.variants[key] = Variant(*counts, *copy_to_device(plan.device, arrays))
+    return work.variants[key]
+
+
+def paged_attention(
+    q: Tensor,
+    k_pool: Tensor,
+    v_pool: Tensor,
+    plan: AttentionPlan,
+    scale: float,
+    sliding_window: int | None,
+    chunk_size: int | None,
+    soft_cap: float | None,
+    sinks: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+) -> None:
+    """See `ops.paged_attention_with_lse`; writes `out` and `lse`."""
+    if plan.num_tokens == 0:
+        return
+    head_dim, v_head_dim, num_kv_heads = plan.head_dim, v_pool.shape[2], plan.num_kv_heads
+    if q.stride()[1:] != (head_dim, 1):
+        q = q.contiguous()
+    for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
+        if pool.stride()[1:] != (pool.shape[2], 1):
+            raise ValueError(f"{name} strides = {pool.stride()}: contiguous heads within a slot are allowed")
+    variant = variant_of(plan, sliding_window, chunk_size)
+    num_q_heads = plan.num_q_heads
+    is_float8 = k_pool.dtype == torch.float8_e4m3fn
+    if is_float8:
+        k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
+    partial_out = torch.empty((variant.num_partials, num_q_heads, v_head_dim), dtype=torch.float32, device=q.device)
+    partial_lse = torch.empty((variant.num_partials, num_q_heads), dtype=torch.float32, device=q.device)
+    arch = gpu_properties(plan.device).arch
+    (d_lo, d_hi), (v_lo, v_hi) = split_dim(head_dim), split_dim(v_head_dim)
+    for lines_class, num_items in enumerate(variant.class_sizes):
+        if num_items == 0:
+            continue
+        tile = attention_tile(arch, lines_class, head_dim, v_head_dim, q.element_size())
+        parts = LINES[lines_class] // tile.block_m
+        rect_attn[(num_items * num_kv_heads * parts,)](
+            q,
+            k_pool,
+            v_pool,
+            out,
+            lse,
+            partial_out,
+            partial_lse,
+            lse if sinks is None else sinks,
+            variant.items,
+            variant.header,
+            variant.page_table,
+            variant.positions,
+            variant.first,
+            q.stride(0),
+            k_pool.stride(0),
+            v_pool.stride(0),
+            float(scale),
+            float(soft_cap or 1.0),
+            LINES_CLASS=lines_class,
+            PARTS=parts,
+            NUM_KV_HEADS=num_kv_heads,
+            GROUP=num_q_heads // num_kv_heads,
+            HEAD_DIM=head_dim,
+            V_HEAD_DIM=v_head_dim,
+            D_LO=d_lo,
+            D_HI=d_hi,
+            V_LO=v_lo,
+            V_HI=v_hi,
+            PAGE_SIZE=plan.page_size,
+            BLOCK_M=tile.block_m,
+            BLOCK_N=tile.block_n,
+            NUM_STAGES=tile.num_stages,
+            HAS_WINDOW=(sliding_window, chunk_size) != (None, None),
+            HAS_SOFT_CAP=soft_cap is not None,
+            HAS_SINKS=sinks is not None,
+            UPCAST=is_interpreting() and q.dtype == torch.bfloat16,
+            PRECISION=float32_precision(arch),
+            KV_FLOAT8=is_float8,
+            num_warps=tile.num_warps,
+            enable_fp_fusion=True,
+        )
+    if variant.num_merged:
+        block_v, block_h = merge_block(num_q_heads, v_head_dim)
+        merge_parts[(variant.num_merged, -(-num_q_heads // block_h))](
+            partial_out,
+            partial_lse,
+            lse if sinks is None else sinks,
+            variant.header,
+            variant.merge_tokens,
+            variant.merge_start,
+            variant.merge_rows,
+            out,
+            lse,
+            NUM_Q_HEADS=num_q_heads,
+            V_HEAD_DIM=v_head_dim,
+            BLOCK_H=block_h,
+            BLOCK_V=block_v,
+            HAS_SINKS=sinks is not None,
+            num_warps=4,
+            enable_fp_fusion=True,
+        )
+
+
+def merge_block(num_heads: int, v_head_dim: int) -> tuple[int, int]:
+    """Number of elements and heads of one merging program, powers of two."""
+    block_v = 1 << (v_head_dim - 1).bit_length()
+    return block_v, min(max(1, MERGE_ELEMENTS // block_v), 1 << (num_heads - 1).bit_length())
+
+
+def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> tuple[Tensor, Tensor]:
+    """See `ops.merge_states`."""
+    check_device(out_a.device)
+    out, lse = torch.empty_like(out_a, memory_format=torch.contiguous_format), torch.empty_like(lse_a)
+    num_states = lse_a.numel()
+    block_v, block_h = merge_block(num_states, out_a.shape[-1])
+    merge_two[(-(-num_states // block_h),)](
+        out_a.contiguous(),
+        lse_a.contiguous(),
+        out_b.contiguous(),
+        lse_b.contiguous(),
+        out,
+        lse,
+        num_states,
+        V_HEAD_DIM=out_a.shape[-1],
+        BLOCK_H=block_h,
+        BLOCK_V=block_v,
+        num_warps=4,
+        enable_fp_fusion=True,
+    )
+    return out, lse

@@ -1,0 +1,1 @@
+"""Pushdown automata on the device: token masks and state transitions."""

@@ -1,0 +1,1 @@
+"""Norms, gated activations, rotary embedding, and writes to the KV pool."""

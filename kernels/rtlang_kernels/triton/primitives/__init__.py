@@ -1,0 +1,1 @@
+"""The jit decorator and device functions that several kernels share."""

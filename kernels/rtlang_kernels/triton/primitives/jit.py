@@ -1,0 +1,37 @@
+"""The typed wrapper of triton's untyped decorator, and checks of where kernels can run.
+
+With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU tensors in Python: slowly, and exactly enough for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import torch
+import triton
+from triton import knobs
+
+# Integers that change between steps or requests. By default triton recompiles a kernel, during serving, for an integer that is 1 or
+# becomes a multiple of 16.
+UNSPECIALIZED = frozenset({"num_rows", "num_tokens", "num_states", "num_top", "num_words", "num_chunks", "num_entries"})
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """`triton.jit` without specialization on UNSPECIALIZED. The result is launched as kernel[grid](...), or called from other kernels."""
+    names = [name for name in signature(function).parameters if name in UNSPECIALIZED]
+    return triton.jit(function, do_not_specialize=names)
+
+
+def is_interpreting() -> bool:
+    """Whether kernels run in triton's interpreter."""
+    return bool(knobs.runtime.interpret)
+
+
+def check_device(device: torch.device) -> None:
+    """Raise ValueError unless kernels can run on tensors of this device."""
+    if device.type != "cuda" and not (device.type == "cpu" and is_interpreting()):
+        raise ValueError(
+            f"device = {device}: the triton backend allows cuda, and cpu with TRITON_INTERPRET=1 set before triton is imported"
+        )

@@ -1,0 +1,1 @@
+"""Sampling, filters, log-probabilities, penalties and token masks."""

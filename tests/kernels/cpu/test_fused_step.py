@@ -1,0 +1,251 @@
+"""The fused step against float64: ragged steps over shared pages, with every option of a layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rtlang_kernels.contract.fused_step import FusedLayer, FusedShape, Weights
+from rtlang_kernels.cpu import attention, layer_ops
+from rtlang_kernels.cpu.fused_step import CpuFusedStep
+from rtlang_kernels.dispatch import BACKENDS, backend_named
+from rtlang_kernels.planning import shared_prefix_tiling
+from tests.support.attention_cases import Step, Tree, exact, make_step, relative_error
+
+HIDDEN, INNER, NUM_LAYERS, LONGEST, EPS = 64, 96, 3, 64, 1e-5
+TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2e-2}
+TREES = {
+    "one token": Tree([37], [1], [0], 8),
+    "first token": Tree([1], [1], [0], 8),
+    "four rows": Tree([37, 40, 9, 1], [1, 1, 1, 1], [0, 32, 8, 0], 8),
+    "ragged": Tree([20, 23, 5], [3, 1, 4], [0, 16, 0], 8),
+}
+
+
+class Model:
+    """Random weights, and the same forward pass in float64, one operation at a time."""
+
+    def __init__(
+        self, dtype: torch.dtype, num_kv_heads: int, group: int, head_dim: int, has_bias: bool, has_qk_norm: bool
+    ) -> None:
+        self.shape = FusedShape(dtype, HIDDEN, INNER, num_kv_heads * group, num_kv_heads, head_dim, EPS)
+        self._generator = torch.Generator().manual_seed(head_dim)
+        shape = self.shape
+
+        def linear(num_outputs: int, num_inputs: int) -> Weights:
+            bias = self.random(num_outputs) if has_bias else None
+            return (self.random(num_outputs, num_inputs) * num_inputs**-0.5).to(dtype), bias
+
+        self.layers = [
+            FusedLayer(
+                input_norm=self.random(HIDDEN),
+                qkv=linear(shape.qkv_size, HIDDEN),
+                q_norm=self.random(head_dim) if has_qk_norm else None,
+                k_norm=self.random(head_dim) if has_qk_norm else None,
+                output=linear(HIDDEN, shape.q_size),
+                post_norm=self.random(HIDDEN),
+                gate_up=linear(2 * INNER, HIDDEN),
+                down=linear(HIDDEN, INNER),
+            )
+            for _ in range(NUM_LAYERS)
+        ]
+        self.norm, self.head = self.random(HIDDEN), self.random(131, HIDDEN)
+        angles = torch.arange(LONGEST)[:, None] * 0.1 ** (torch.arange(head_dim // 2) / head_dim)
+        self.cos, self.sin = angles.cos(), angles.sin()
+
+    def random(self, *shape: int) -> Tensor:
+        """Random numbers in the model's type."""
+        return torch.randn(shape, generator=self._generator).to(self.shape.dtype)
+
+    def exact(
+        self, residual: Tensor, step: Step, positions: Tensor, slots: Tensor, windows: list[int | None]
+    ) -> Tensor:
+        """The normed states in float64; the pools of the step are left as they are."""
+        shape, x = self.shape, residual.double()
+        for layer, window in zip(self.layers, windows, strict=True):
+            projected = _linear(_normed(x, layer.input_norm), layer.qkv).view(len(x), -1, shape.head_dim)
+            sizes = [shape.num_q_heads, shape.num_kv_heads, shape.num_kv_heads]
+            q, k, v = projected.split_with_sizes(sizes, 1)
+            k_pool, v_pool = step.k_pool.double(), step.v_pool.double()
+            k_pool[slots], v_pool[slots] = self._rotated(k, layer.k_norm, positions), v
+            moved = replace(step, q=self._rotated(q, layer.q_norm, positions), k_pool=k_pool, v_pool=v_pool)
+            attended, _ = exact(moved, scale=shape.head_dim**-0.5, sliding_window=window)
+            x = x + _linear(attended.view(len(x), -1), layer.output)
+            gate, up = _linear(_normed(x, layer.post_norm), layer.gate_up).chunk(2, dim=1)
+            x = x + _linear(functional.silu(gate) * up, layer.down)
+        return _normed(x, self.norm)
+
+    def _rotated(self, heads: Tensor, norm: Tensor | None, positions: Tensor) -> Tensor:
+        heads = heads if norm is None else _normed(heads, norm)
+        a, b = heads.chunk(2, dim=2)
+        c, s = self.cos[positions, None].double(), self.sin[positions, None].double()
+        return torch.cat((a * c - b * s, b * c + a * s), dim=2)
+
+
+def _normed(x: Tensor, weight: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPS) * weight.double()
+
+
+def _linear(x: Tensor, weights: Weights) -> Tensor:
+    weight, bias = weights
+    return functional.linear(x, weight.double(), None if bias is None else bias.double())
+
+
+def places(step: Step) -> tuple[Tensor, Tensor]:
+    """Position and slot of every token of a step."""
+    positions, slots, size = [], [], step.tree.page_size
+    for row, (length, q_len) in enumerate(zip(step.tree.seq_lens, step.tree.q_lens, strict=True)):
+        for position in range(length - q_len, length):
+            positions.append(position)
+            slots.append(int(step.plan_args["page_table"][row, position // size]) * size + position % size)
+    return torch.tensor(positions), torch.tensor(slots)
+
+
+def check(model: Model, tree: Tree, windows: list[int | None]) -> None:
+    """Compare the fused step with float64; runs it twice with one object, on separate pools."""
+    shape = model.shape
+    fused = CpuFusedStep(shape, model.layers, model.norm, model.head)
+    heads = {"num_kv_heads": shape.num_kv_heads, "group": shape.num_q_heads // shape.num_kv_heads}
+    for seed in range(2):
+        step = make_step(tree, head_dim=shape.head_dim, dtype=shape.dtype, seed=seed, **heads)
+        positions, slots = places(step)
+        residual = model.random(len(positions), HIDDEN)
+        want = model.exact(residual, step, positions, slots, windows)
+        k_pools = tuple(step.k_pool.clone() for _ in windows)
+        v_pools = tuple(step.v_pool.clone() for _ in windows)
+        scale = shape.head_dim**-0.5
+        got = fused.forward(
+            residual, positions, slots, model.cos, model.sin, k_pools, v_pools, step.plan("cpu"), scale, windows
+        )
+        assert got.dtype == shape.dtype
+        assert relative_error(got, want) < TOLERANCE[shape.dtype]
+        others = torch.ones(len(step.k_pool), dtype=torch.bool)
+        others[slots] = False
+        for pool, before in [*((p, step.k_pool) for p in k_pools), *((p, step.v_pool) for p in v_pools)]:
+            assert torch.equal(pool[others].nan_to_num(), before[others].nan_to_num())
+            assert not bool((pool[slots] == before[slots]).all())
+        logits = fused.project(got)
+        assert relative_error(logits, got.double() @ model.head.double().T) < TOLERANCE[shape.dtype]
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_kv_heads": 2, "group": 2, "head_dim": 16, "has_bias": False, "has_qk_norm": False},
+        {"num_kv_heads": 1, "group": 4, "head_dim": 32, "has_bias": True, "has_qk_norm": True},
+    ],
+    ids=["plain", "biases and norms"],
+)
+def test_every_step_agrees_with_float64(options: dict[str, Any], tree: Tree, dtype: torch.dtype) -> None:
+    check(Model(dtype, **options), tree, [None] * NUM_LAYERS)
+
+
+@pytest.mark.parametrize("keeps_all", [False, True], ids=["cut rule", "every node"])
+@pytest.mark.parametrize("windows", [[10] * 3, [None, 10, None], [60, None, 61]], ids=str)
+def test_windows_of_layers_and_dense_calls(
+    windows: list[int | None], keeps_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if keeps_all:  # every rectangle becomes a dense call: attention runs between calls of the kernel
+        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_WORK", 0)
+        monkeypatch.setattr(shared_prefix_tiling, "MIN_CALL_LINES", 0)
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    for tree in (TREES["four rows"], TREES["ragged"]):
+        check(model, tree, windows)
+
+
+def test_attention_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "SPLIT_NS", 0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+        check(model, TREES["four rows"], [None] * NUM_LAYERS)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_step_of_max_tokens() -> None:
+    model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    check(
+        model,
+        Tree([30 + row for row in range(CpuFusedStep.max_tokens)], [1] * CpuFusedStep.max_tokens, [0] * 8, 8),
+        [None] * 3,
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": 72},
+        {"intermediate_size": 100},
+        {"head_dim": 17},
+        {"head_dim": 8, "num_q_heads": 3, "num_kv_heads": 2},
+        {"num_q_heads": 2, "num_kv_heads": 4},
+        {"dtype": torch.float16},
+    ],
+    ids=str,
+)
+def test_unsupported_shapes(change: dict[str, Any]) -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    assert model.shape.is_supported
+    shape = replace(model.shape, **change)
+    assert not shape.is_supported
+    with pytest.raises(ValueError, match="is_supported is allowed"):
+        CpuFusedStep(shape, model.layers, model.norm, model.head)
+
+
+def test_one_backend_offers_the_fused_step() -> None:
+    assert [backend_named(name).fused_step is not None for name in BACKENDS] == [name == "cpu" for name in BACKENDS]
+
+
+def test_num_bytes_counts_the_packed_weights() -> None:
+    model = Model(torch.bfloat16, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    linear = [weight for layer in model.layers for weight, _ in (layer.qkv, layer.output, layer.gate_up, layer.down)]
+    assert model.shape.num_bytes(NUM_LAYERS, 131) == sum(weight.nbytes for weight in (*linear, model.head))
+
+
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
+def test_the_default_dtype_of_torch_has_no_effect(default: torch.dtype) -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    layer_ops._ones.cache_clear()
+    torch.set_default_dtype(default)
+    try:
+        check(model, TREES["ragged"], [None] * NUM_LAYERS)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(("threads", "most"), [(1, 8), (2, 8), (3, 4)])
+def test_it_is_worthwhile_for_fewer_tokens_with_more_threads(threads: int, most: int) -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert [fused.is_worthwhile(tokens) for tokens in (1, most, most + 1)] == [True, True, False]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_earlier_steps_leave_no_state() -> None:
+    model = Model(torch.float32, num_kv_heads=2, group=2, head_dim=16, has_bias=False, has_qk_norm=False)
+    fused = CpuFusedStep(model.shape, model.layers, model.norm, model.head)
+    results = []
+    for tree in (TREES["one token"], TREES["four rows"], TREES["one token"]):
+        step = make_step(tree, num_kv_heads=2, group=2, head_dim=16)
+        positions, slots = places(step)
+        pools = [tuple(pool.clone() for _ in range(NUM_LAYERS)) for pool in (step.k_pool, step.v_pool)]
+        residual = torch.from_numpy(np.random.default_rng(0).standard_normal((len(positions), HIDDEN), np.float32))
+        windows = [None] * NUM_LAYERS
+        results.append(
+            fused.forward(residual, positions, slots, model.cos, model.sin, *pools, step.plan("cpu"), 0.25, windows)
+        )
+    assert torch.equal(results[0], results[2])

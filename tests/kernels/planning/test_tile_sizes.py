@@ -1,0 +1,31 @@
+"""The table of tiles covers every head size, with powers of two and little waste."""
+
+from __future__ import annotations
+
+import torch
+
+from rtlang_kernels.planning import tile_sizes
+
+
+def test_a_head_size_is_one_or_two_powers_of_two() -> None:
+    for size in range(1, 513):
+        low, high = tile_sizes.split_dim(size)
+        assert low >= 16
+        assert low & (low - 1) == 0
+        assert high == 0 or (high >= 16 and high & (high - 1) == 0 and high <= low)
+        assert size <= low + high < 2 * max(size, 16)
+
+
+def test_common_head_sizes_need_no_padding() -> None:
+    assert [tile_sizes.split_dim(size) for size in (64, 80, 96, 128, 192, 256)] == [
+        (64, 0),
+        (64, 16),
+        (64, 32),
+        (128, 0),
+        (128, 64),
+        (256, 0),
+    ]
+
+
+def test_an_interpreted_device_is_small() -> None:
+    assert tile_sizes.gpu_properties(torch.device("cpu")).num_multiprocessors < 16

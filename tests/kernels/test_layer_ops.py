@@ -1,0 +1,114 @@
+"""The fused layer operations and the KV writes: every backend against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from rtlang_kernels import ops
+from tests.support.attention_cases import relative_error, use_backend
+
+BACKENDS = sorted(ops.BACKENDS)
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 4e-3}
+DTYPES = [torch.float32, torch.bfloat16]
+
+
+def normal(*shape: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("is_normed", [False, True], ids=["plain", "normed"])
+@pytest.mark.parametrize(("head_dim", "half"), [(64, 32), (80, 40), (16, 4)])
+def test_rope_append(name: str, dtype: torch.dtype, is_normed: bool, head_dim: int, half: int) -> None:
+    num_tokens, num_q_heads, num_kv_heads, eps = 5, 4, 2, 1e-6
+    fused = normal(num_tokens, 8, head_dim, dtype=dtype, seed=0)
+    original = fused.double()
+    angles = torch.rand(50, half, generator=torch.Generator().manual_seed(1)) * 6
+    cos, sin = angles.cos(), angles.sin()
+    positions, slots = torch.tensor([3, 0, 49, 7, 8]), torch.tensor([9, 2, 0, 11, 5])
+    pools = torch.full((2, 12, num_kv_heads, head_dim), float("nan"), dtype=dtype)
+    weights = normal(2, head_dim, dtype=dtype, seed=2) if is_normed else None
+    with use_backend(name):
+        ops.rope_append(
+            fused[:, :4],
+            fused[:, 4:6],
+            fused[:, 6:],
+            cos,
+            sin,
+            positions,
+            pools[0],
+            pools[1],
+            slots,
+            q_norm=None if weights is None else weights[0],
+            k_norm=None if weights is None else weights[1],
+            eps=eps,
+        )
+
+    def wanted(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        if weight is not None:
+            x = x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * weight.double()
+        turned = x.clone()
+        for token, position in enumerate(positions.tolist()):
+            c, s = cos[position].double(), sin[position].double()
+            turned[token, :, :half] = x[token, :, :half] * c - x[token, :, half : 2 * half] * s
+            turned[token, :, half : 2 * half] = x[token, :, half : 2 * half] * c + x[token, :, :half] * s
+        return turned
+
+    assert num_q_heads + 2 * num_kv_heads == fused.shape[1]
+    q_weight, k_weight = (None, None) if weights is None else (weights[0], weights[1])
+    assert relative_error(fused[:, :4], wanted(original[:, :4], q_weight)) < TOLERANCE[dtype]
+    assert relative_error(pools[0, slots], wanted(original[:, 4:6], k_weight)) < TOLERANCE[dtype]
+    assert torch.equal(pools[1, slots].double(), original[:, 6:])
+    untouched = torch.tensor([slot for slot in range(12) if slot not in slots])
+    assert torch.isnan(pools[:, untouched]).all()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [128, 72])
+def test_add_rms_norm(name: str, dtype: torch.dtype, size: int) -> None:
+    x, residual = normal(3, size, dtype=dtype, seed=0), normal(3, size, dtype=dtype, seed=1)
+    weight = normal(size, dtype=dtype, seed=2)
+    total = (x.float() + residual.float()).to(dtype)
+    with use_backend(name):
+        out = ops.add_rms_norm(x, residual, weight, 1e-5)
+        alone = ops.add_rms_norm(x, None, weight, 1e-5)
+    assert torch.equal(residual, total)
+    for got, source in ((out, total.double()), (alone, x.double())):
+        want = source / torch.sqrt((source * source).mean(-1, keepdim=True) + 1e-5) * weight.double()
+        assert got.dtype == dtype
+        assert relative_error(got, want) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [128, 20])
+def test_silu_and_mul(name: str, dtype: torch.dtype, size: int) -> None:
+    gate_up = normal(3, 2 * size, dtype=dtype, seed=0) * 8
+    gate_up[0, 0], gate_up[0, 1] = -200.0, 200.0
+    with use_backend(name):
+        out = ops.silu_and_mul(gate_up)
+    gate, up = gate_up.double().chunk(2, dim=-1)
+    assert relative_error(out, gate / (1 + torch.exp(-gate)) * up) < TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_write_kv_and_copy_pages(name: str, dtype: torch.dtype) -> None:
+    pools = normal(2, 16, 2, 8, dtype=dtype, seed=0)
+    before = pools.clone()
+    k, v = normal(3, 2, 8, dtype=dtype, seed=1), normal(3, 2, 8, dtype=dtype, seed=2)
+    slots = torch.tensor([4, 15, 0])
+    with use_backend(name):
+        ops.write_kv(k, v, pools[0], pools[1], slots)
+        assert torch.equal(pools[0, slots], k)
+        assert torch.equal(pools[1, slots], v)
+        rest = torch.tensor([slot for slot in range(16) if slot not in slots])
+        assert torch.equal(pools[:, rest], before[:, rest])
+        before = pools.clone()
+        ops.copy_pages([pools[0], pools[1]], [0, 1], [1, 3], 4)  # page 1 is read before it is written
+    assert torch.equal(pools[:, 4:8], before[:, 0:4])
+    assert torch.equal(pools[:, 12:16], before[:, 4:8])
+    assert torch.equal(pools[:, 8:12], before[:, 8:12])

@@ -1,0 +1,64 @@
+"""Precompiled code is not compiled again by the first step of a model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rtlang_kernels.precompile import start_background_compile
+
+ROOT = Path(__file__).parents[2]
+RECORD = """
+import sys
+sys.path[:0] = {paths}
+from numba.core import event
+with event.install_recorder("numba:compile") as recorder:
+    exec({code!r})
+print(*{{each.data["dispatcher"].py_func.__name__ for _, each in recorder.buffer}})
+"""
+AHEAD = "from rtlang_kernels.precompile import compile_ahead; compile_ahead()"
+FIRST_STEPS = """
+import rtlang as rt
+from rtlang.engine import ahead
+ahead.begin = lambda config: None
+
+@rt.program
+def drawn(s):
+    s += "Once there was a "
+    s += rt.gen("text", max_tokens=3, temperature=1.0)
+
+with rt.Runtime(dtype={dtype!r}) as runtime:
+    drawn.run(runtime=runtime)
+"""
+
+
+def compiled_by(code: str, folder: Path) -> set[str]:
+    """Names of the functions that a fresh process compiles in `code`, with `folder` as the disk cache."""
+    paths = [str(ROOT / part) for part in ("", "kernels", "kernels/benchmarks", "grammars")]
+    command = [sys.executable, "-c", RECORD.format(paths=paths, code=code)]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return set(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_a_first_step_finds_the_precompiled_code(tmp_path: Path) -> None:
+    ahead = compiled_by(AHEAD, tmp_path)
+    assert {"_tree_rectangles", "assign_segments", "_sample_rows"} <= ahead
+    assert compiled_by(AHEAD, tmp_path) == set()
+    for dtype in ("float32", "bfloat16"):
+        first = compiled_by(FIRST_STEPS.format(dtype=dtype), tmp_path)
+        assert "attend" in first
+        assert not first & {"_tree_rectangles", "assign_segments", "_sample_rows"}
+
+
+@pytest.mark.slow
+def test_a_background_process_compiles_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert start_background_compile().wait(300) == 0
+    assert compiled_by(AHEAD, tmp_path) == set()

@@ -1,0 +1,123 @@
+"""Every kernel configuration compiles for every target, without register spills and within its shared memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rtlang_kernels.planning.tile_sizes import GFX942, LINES, SM_80, SM_90, attention_tile
+from rtlang_kernels.triton.aot import __main__, table
+
+ROOT = Path(__file__).parents[4]
+TARGETS = [SM_80, SM_90, GFX942]
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Environment of a process that compiles: not interpreting, with a fresh cache."""
+    kept = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    return kept | {"PYTHONPATH": str(ROOT / "kernels"), "TRITON_CACHE_DIR": str(cache)}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """Reports per target; the targets are compiled in parallel."""
+    folder = tmp_path_factory.mktemp("aot")
+    running = {}
+    for target in TARGETS:
+        command = [sys.executable, "-m", "rtlang_kernels.triton.aot", "--target", target]
+        running[target] = subprocess.Popen(
+            [*command, "--json", str(folder / f"{target}.json")],
+            env=environment(folder / target),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    printed = {target: process.communicate()[0] for target, process in running.items()}
+    for target, process in running.items():
+        assert process.returncode in (0, 1), f"{target}: {printed[target]}"
+    return {target: json.loads((folder / f"{target}.json").read_text()) for target in TARGETS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_variant_fits(reports: dict[str, list[dict[str, Any]]], target: str) -> None:
+    assert [report["name"] for report in reports[target]] == [variant.name for variant in table.variants(target)]
+    assert [report for report in reports[target] if not report["fits"]] == []
+    assert [report for report in reports[target] if report["spill_bytes"] != 0] == []
+    assert all(report["registers"] > 0 for report in reports[target])
+    assert all(report["flushed"] == 0 for report in reports[target])
+
+
+def test_exact_kernels_and_codes_of_float8_keep_subnormal_numbers() -> None:
+    """Flush patterns are set for exact noise and weights, and for conversions to and from float8."""
+    kept = {
+        variant.name.split()[0]: variant.flush_pattern for variant in table.variants(SM_90) if variant.flush_pattern
+    }
+    exact = ("sample_finish", "sample_filtered", "filter_histogram", "filter_choose", "penalize", "copy_lines")
+    assert [kept.get(name) for name in exact] == [table.ANY_FLUSH] * len(exact)
+    float8 = [variant for variant in table.variants(SM_90) if "kv8" in variant.name]
+    assert {variant.flush_pattern for variant in float8} == {table.ARITHMETIC_FLUSH}
+    assert len(float8) == 4
+    pattern = re.compile(table.ARITHMETIC_FLUSH)
+    assert pattern.search("mul.ftz.f32 %f1, %f2, %f3;")
+    assert pattern.search("cvt.rn.ftz.f16.f32 %h1, %f1;")
+    assert not pattern.search("ex2.approx.ftz.f32 %f1, %f2; mul.rn.f16 %h1, %h2, %h3;")
+    assert re.search(table.ANY_FLUSH, "fma.rn.ftz.f32 %f1, %f2, %f3, %f4;")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "instruction"), [(SM_80, "mma"), (SM_90, "wgmma"), (GFX942, "mfma")], ids=[*TARGETS]
+)
+def test_wide_tiles_use_the_matrix_units(
+    reports: dict[str, list[dict[str, Any]]], target: str, instruction: str
+) -> None:
+    (report,) = (report for report in reports[target] if report["name"].startswith("rect_attn bf16 D128 G4 128:"))
+    assert f"{instruction} " in f"{report['matrix']} "
+    if target != GFX942:
+        assert "cp.async" in report["matrix"]  # loads overlap with matrix products
+
+
+TOO_LITTLE_SHARED = "compiler.SHARED_LIMIT['sm_90'] = 16"
+TOO_FEW_REGISTERS = """
+def starved(arch):
+    return [dataclasses.replace(v, options=v.options | {"maxnreg": 24}) for v in table.variants(arch)]
+__main__.variants = starved"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [TOO_LITTLE_SHARED, TOO_FEW_REGISTERS], ids=["shared", "spill"])
+def test_a_variant_that_does_not_fit_is_reported(tmp_path: Path, change: str) -> None:
+    program = f"import dataclasses, sys\nfrom rtlang_kernels.triton.aot import __main__, compiler, table\n{change}\n"
+    program += "sys.exit(__main__.main(['--target', 'sm_90', '--only', 'sample_finish fp32 1000']))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "DOES NOT FIT" in done.stdout
+
+
+def test_an_interpreting_process_cannot_compile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert __main__.main(["--target", SM_90]) == 2
+    assert "TRITON_INTERPRET" in capsys.readouterr().err
+
+
+def test_every_tile_divides_the_lines_of_its_class() -> None:
+    for target in TARGETS:
+        for lines_class, lines in enumerate(LINES):
+            for head_dim in (16, 64, 80, 96, 128, 192, 256, 512):
+                for item_bytes in (2, 4):
+                    tile = attention_tile(target, lines_class, head_dim, head_dim, item_bytes)
+                    assert lines % tile.block_m == 0
+                    assert tile.block_m >= 16
+                    assert tile.block_n >= 16

@@ -1,7 +1,0 @@
-"""These tests need triton, which some platforms do not have; a GPU they do not need."""
-
-from __future__ import annotations
-
-from importlib.util import find_spec
-
-collect_ignore_glob = [] if find_spec("triton") else ["test_*.py"]
