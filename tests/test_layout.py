@@ -230,6 +230,7 @@ def test_every_test_file_mirrors_a_source_file() -> None:
     known |= {
         ROOT / "tests" / "test_layers.py",
         ROOT / "tests" / "test_layout.py",
+        ROOT / "tests" / "test_packaging.py",
         ROOT / "tests" / "kernels" / "test_layers.py",
         ROOT / "tests" / "kernels" / "test_package.py",
     }
@@ -289,6 +290,7 @@ def test_a_built_wheel_carries_every_file_of_the_packages(tmp_path: Path) -> Non
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 10_000_000
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     kept = {path.relative_to(package.parent).as_posix() for package in PACKAGES for path in files_of(package)}
     assert carried == kept

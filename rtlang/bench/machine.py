@@ -17,7 +17,6 @@ PACKAGES = (
     "safetensors",
     "numba",
     "numpy",
-    "llguidance",
     "outlines",
     "starlette",
     "uvicorn",

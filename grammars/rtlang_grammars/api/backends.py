@@ -6,6 +6,8 @@ when its backend is created.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from rtlang_grammars.adapters.llguidance_backend import LLGuidanceBackend
 from rtlang_grammars.adapters.outlines_backend import OutlinesBackend
 from rtlang_grammars.adapters.xgrammar_backend import XGrammarBackend
@@ -17,6 +19,14 @@ from rtlang_grammars.storage.grammar_store import GrammarStore
 
 BACKENDS = ("rtlang", "llguidance", "xgrammar", "outlines")
 """The library's own backend, which is the default, and adapters. Each adapter needs the extra of its name."""
+
+_LIBRARIES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "outlines": "outlines_core"}
+
+
+def missing_library(name: str) -> str | None:
+    """The library that the backend called `name` requires and that is not installed; None if nothing is missing."""
+    library = _LIBRARIES.get(name)
+    return library if library is not None and find_spec(library) is None else None
 
 
 def create_backend(

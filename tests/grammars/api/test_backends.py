@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang_grammars.api.backends import BACKENDS, create_backend
+from rtlang_grammars.api import backends
+from rtlang_grammars.api.backends import BACKENDS, create_backend, missing_library
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
@@ -21,6 +22,13 @@ def test_every_backend_compiles_and_matches(name: str) -> None:
     assert matcher.accept_token(spell(vocabulary, "7")[0])
     assert matcher.is_accepting
     assert not matcher.accept_token(spell(vocabulary, "x")[0])
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    assert missing_library("xgrammar") == "xgrammar"
+    assert missing_library("outlines") == "outlines_core"
+    assert missing_library("rtlang") is None
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
