@@ -259,12 +259,12 @@ class SafetensorsSource:
         for name in left:
             if is_beside_a_weight(name):
                 raise ModelLoadError(
-                    str(self._directory), f"tensor {name} has no place: config.json does not say how to use it"
+                    str(self._directory), f"tensor {name} is unexpected: config.json does not describe its use"
                 )
             if name.startswith(layers):
                 raise ModelLoadError(
                     str(self._directory),
-                    f"tensor {name} has no place in a {config.model_type} model; decoder='transformers' may know it",
+                    f"tensor {name} is unexpected in a {config.model_type} model; decoder='transformers' may support it",
                 )
         if left:
             logger.warning("%d tensors of %s are not used, %s among them", len(left), self._directory, left[0])

@@ -152,7 +152,7 @@ def test_tensors_that_are_missing_misshapen_or_unknown_are_named(tmp_path: Path)
     with pytest.raises(ModelLoadError, match=r"do not contain tensor model\.layers\.1\.mlp\.up_proj\.weight"):
         load(path)
     edit_tensors(path, **{name: torch.zeros(96, 64), "model__layers__0__self_attn__q_proj__bias": torch.ones(64)})
-    with pytest.raises(ModelLoadError, match=r"layers\.0\.self_attn\.q_proj\.bias has no place"):
+    with pytest.raises(ModelLoadError, match=r"layers\.0\.self_attn\.q_proj\.bias is unexpected"):
         load(path)
 
 
