@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rtlang.metrics import PREFIX, Metrics
+from rtlang.contract.metrics import PREFIX, Metrics
 
 import rtlang as rt
 from rtlang.__main__ import app

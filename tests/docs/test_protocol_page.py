@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rtlang.errors import ERRORS_BY_CODE, OverloadError, rebuild
-from rtlang.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
-from rtlang.params import SamplingParams
-from rtlang.serve.encoding import DecodeLimits, Encoding
-from rtlang.serve.messages import AttachStream, ExtendNodes
-from rtlang.serve.wire import error_from_wire, error_to_wire, event_from_wire, event_to_wire
+from rtlang.contract.errors import ERRORS_BY_CODE, OverloadError, rebuild
+from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
+from rtlang.contract.params import SamplingParams
+from rtlang.protocol.serialization import DecodeLimits, Encoding
+from rtlang.protocol.messages import AttachStream, ExtendNodes
+from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire
 
 from rtlang.serve.connection import CloseCode, Connection, ConnectionFacts, Submit
 

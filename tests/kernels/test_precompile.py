@@ -20,11 +20,11 @@ with event.install_recorder("numba:compile") as recorder:
     exec({code!r})
 print(*{{each.data["dispatcher"].py_func.__name__ for _, each in recorder.buffer}})
 """
-AHEAD = "from rtlang_kernels.precompile import compile_ahead; compile_ahead()"
+PRECOMPILE = "from rtlang_kernels.precompile import compile_ahead; compile_ahead()"
 FIRST_STEPS = """
 import rtlang as rt
-from rtlang.engine import ahead
-ahead.begin = lambda config: None
+from rtlang.runtime import precompile
+precompile.start_background_compile = lambda config: None
 
 @rt.program
 def drawn(s):
@@ -48,9 +48,9 @@ def compiled_by(code: str, folder: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_a_first_step_finds_the_precompiled_code(tmp_path: Path) -> None:
-    ahead = compiled_by(AHEAD, tmp_path)
+    ahead = compiled_by(PRECOMPILE, tmp_path)
     assert {"_tree_rectangles", "assign_segments", "_sample_rows"} <= ahead
-    assert compiled_by(AHEAD, tmp_path) == set()
+    assert compiled_by(PRECOMPILE, tmp_path) == set()
     for dtype in ("float32", "bfloat16"):
         first = compiled_by(FIRST_STEPS.format(dtype=dtype), tmp_path)
         assert "attend" in first
@@ -61,4 +61,4 @@ def test_a_first_step_finds_the_precompiled_code(tmp_path: Path) -> None:
 def test_a_background_process_compiles_the_same_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert start_background_compile().wait(300) == 0
-    assert compiled_by(AHEAD, tmp_path) == set()
+    assert compiled_by(PRECOMPILE, tmp_path) == set()

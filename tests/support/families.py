@@ -118,7 +118,7 @@ class Family:
 
 
 _OWN_ATTENTION = "its attention cannot be replaced"
-_STATES = "layers of kind 'linear_attention' are not attention over all keys, a window or a chunk"
+_STATES = "layers of type 'linear_attention' are not full, sliding-window or chunked attention"
 _NO_POSITIONS = "its forward method does not accept position_ids and logits_to_keep"
 
 FAMILIES: tuple[Family, ...] = (
@@ -306,7 +306,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("GPT", "openai-gpt", refusal=_OWN_ATTENTION),
     Family("XGLM", "xglm", {"d_model": 64, "num_layers": 2, "attention_heads": 4}, refusal=_OWN_ATTENTION),
     Family("Phi-3.5-MoE", "phimoe", refusal="its rotary embedding depends on the longest sequence of the batch"),
-    Family("BERT and other encoders", "bert", refusal="over our pages its logits differ from the stock model's"),
+    Family("BERT and other encoders", "bert", refusal="with paged attention its logits differ from the stock model's"),
     Family("Mamba", "mamba", {"state_size": 8}, refusal=_STATES),
     Family("Falcon Mamba", "falcon_mamba", {"state_size": 8}, refusal=_STATES),
     Family("RWKV", "rwkv", refusal=_NO_POSITIONS),
@@ -315,7 +315,7 @@ FAMILIES: tuple[Family, ...] = (
         "Llama 4 (text)",
         "llama4_text",
         {"head_dim": 16},
-        refusal="its chunked attention counts positions in its own way",
+        refusal="its chunked attention numbers positions differently",
     ),
     Family(
         "Qwen3-Next",
@@ -345,7 +345,7 @@ FAMILIES: tuple[Family, ...] = (
         "Falcon H1",
         "falcon_h1",
         {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_state": 8},
-        refusal="its layers keep a state that pages cannot hold",
+        refusal="its layers keep a recurrent state, which KV pages cannot hold",
     ),
     Family(
         "Granite 4 (hybrid)",
@@ -363,7 +363,7 @@ FAMILIES: tuple[Family, ...] = (
         "LFM2",
         "lfm2",
         {"layer_types": ["conv", "full_attention"]},
-        refusal="layers of kind 'conv' are not attention over all keys, a window or a chunk",
+        refusal="layers of type 'conv' are not full, sliding-window or chunked attention",
     ),
     Family(
         "MiniMax",

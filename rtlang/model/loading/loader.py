@@ -317,7 +317,7 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized:
         is_int8 = kind == "I8" and name + SCALE_SUFFIX in scales
         if name.endswith(".weight") and not kind.startswith(("F", "BF")) and not is_int8:
             raise ModelLoadError(
-                str(directory), f"tensor {name} holds {kind}, floats and int8 with scales are supported{ADVICE}"
+                str(directory), f"tensor {name} is {kind}; floats and int8 with scales are supported{ADVICE}"
             )
     return sum(count for name, (_, _, count) in found.items() if name not in scales) * dtype.itemsize
 

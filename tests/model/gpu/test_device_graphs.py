@@ -92,5 +92,5 @@ def test_a_model_that_reads_values_back_is_computed_without_graphs_and_this_is_s
         runner = checked("llama", tmp_path)
     assert (runner.num_replayed, runner.num_eager > 0) == (0, True)
     (message,) = told(caplog)
-    assert message.startswith("steps of decoding are launched one by one")
+    assert message.startswith("decoding steps are launched kernel by kernel")
     assert "aten::_local_scalar_dense (test_device_graphs.py:" in message

@@ -142,8 +142,8 @@ def test_refusals_say_what_a_hub_said_or_that_there_is_none(hub: Hub, tmp_path: 
         fetch(tmp_path, "team/tiny", hub.url, is_offline=True),
         fetch(tmp_path, "team/tiny", "http://127.0.0.1:9"),
     ):
-        assert "no model hub can be reached" in text
-        assert "give its directory" in text
+        assert "no model hub is reachable" in text
+        assert "pass its directory" in text
 
 
 def test_a_hub_that_never_answers_or_cannot_be_asked_is_not_waited_for(tmp_path: Path) -> None:

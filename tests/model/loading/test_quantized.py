@@ -204,7 +204,7 @@ def test_int8_without_a_quantization_is_refused(config: dict[str, Any], decoder:
     content = json.loads((path / "config.json").read_text())
     del content["quantization_config"]
     (path / "config.json").write_text(json.dumps({**content, **config}))
-    with pytest.raises(ModelLoadError, match=r"_proj\.weight is .*(int8|I8).* where config.json has"):
+    with pytest.raises(ModelLoadError, match=r"_proj\.weight is .*(int8|I8).*where config.json has"):
         load_runner(path, decoder)
 
 
