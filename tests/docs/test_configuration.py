@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rtlang.contract.metrics import PREFIX, Metrics
 
 import rtlang as rt
 from rtlang.__main__ import app
+from rtlang.contract.metrics import PREFIX, Metrics
 from tests.support.config_table import PAGE, page_with_tables
 
 DOCS = Path(__file__).parents[2] / "docs"

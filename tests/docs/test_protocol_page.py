@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rtlang.contract.errors import ERRORS_BY_CODE, OverloadError, rebuild
 from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
-from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.protocol.messages import AttachStream, ExtendNodes
 from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire
-
+from rtlang.protocol.messages import AttachStream, ExtendNodes
+from rtlang.protocol.serialization import DecodeLimits, Encoding
 from rtlang.serve.connection import CloseCode, Connection, ConnectionFacts, Submit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol-v1.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from tiny_model.corpus.corpus_data import TEXTS, lines_of
 from tiny_model.corpus.phrases import Phrases
 from tiny_model.corpus.words import Draw
 
-NUM_DOCUMENTS = 20_000
+NUM_DOCUMENTS = 8_000
 
 
 class Recorder(Draw):
@@ -41,7 +41,7 @@ class Recorder(Draw):
 
 @pytest.fixture(scope="module")
 def documents() -> str:
-    """Twenty thousand training documents, each between two zero bytes."""
+    """Eight thousand training documents, each between two zero bytes."""
     drawn = islice(corpus_module.documents(123), NUM_DOCUMENTS)
     return "\0".join("".join(piece.text + "\n" for piece in document) for document in drawn)
 

@@ -101,7 +101,7 @@ def test_what_could_not_be_measured_or_written_is_refused_at_once(
     for wrong, code, reason in (
         (["--json", str(tmp_path)], 2, "no file can be there"),
         (["--json", str(tmp_path / "nowhere" / "x.json")], 2, "no file can be there"),
-        (["--checkpoint", str(tmp_path / "nowhere")], 1, "there is no such directory"),
+        (["--checkpoint", str(tmp_path / "nowhere")], 1, "no such directory"),
         (["--dtype", "int9"], 1, "dtype = 'int9'"),
     ):
         with pytest.raises(SystemExit) as ended:

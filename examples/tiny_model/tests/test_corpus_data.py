@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from held_words import HELD_WORDS
 from spoken import some_ways
-from tiny_model.corpus.classes_of_text import FAMILIES
-from tiny_model.corpus.corpus_data import TEXTS, blocks_of, lines_of
-from tiny_model.corpus.documents import (
+from tiny_model.corpus import (
     extras,
     extras_more,
     instructions,
@@ -19,6 +17,8 @@ from tiny_model.corpus.documents import (
     tasks_chat,
     tasks_tools,
 )
+from tiny_model.corpus.classes_of_text import FAMILIES
+from tiny_model.corpus.corpus_data import TEXTS, blocks_of, lines_of
 from tiny_model.corpus.kinds import Kind
 from tiny_model.corpus.tasks_extraction import PROSE
 from tiny_model.corpus.words import Draw
