@@ -1,7 +1,7 @@
-"""Every setting of a runtime and of a server, with its one default.
+"""Settings of runtimes and servers, with their defaults.
 
-Field metadata holds the help text; the command line is made from it. Settings are frozen, checked on creation, and passed down
-explicitly: nothing is read from the environment here.
+The metadata of each field holds its help text, from which the command line is generated. Settings are immutable, checked on creation and
+passed down explicitly; this module does not read the environment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rtlang.contract.errors import ConfigError
 
 EMBEDDED_MODEL = "rtlang:tiny"
 MAX_SECONDS = 1e6
-"""Of any setting in seconds: the clocks of a machine cannot wait for every number."""
+"""Maximum of every setting in seconds: longer timeouts overflow the clocks of some platforms."""
 
 
 def _setting(default: Any, help_text: str) -> Any:
@@ -27,48 +27,50 @@ class RuntimeConfig:
 
     model: str = _setting(
         EMBEDDED_MODEL,
-        "directory of a safetensors checkpoint, owner/name on a model hub, or rtlang:tiny in the package",
+        "directory of a safetensors checkpoint, owner/name on a model hub, or rtlang:tiny, which is part of the package",
     )
-    device: str = _setting(
-        "cpu", "cpu, cuda (one GPU), or interpreter (the GPU's way on the CPU, slow; for tests of it)"
-    )
+    device: str = _setting("cpu", "cpu, cuda (one GPU), or interpreter (runs the GPU code on the CPU; slow, for tests)")
     dtype: str = _setting(
         "auto",
-        "auto, float32, bfloat16 or (GPU only) float16: how weights and KV are held; auto is what suits the device",
+        "type of weights and KV: auto (chosen for the device), float32, bfloat16 or, on a GPU, float16",
     )
-    kv_dtype: str = _setting("auto", "auto (as dtype) or, on a GPU, float8: how KV is held")
+    kv_dtype: str = _setting("auto", "type of the KV cache: auto (same as dtype) or, on a GPU, float8")
     decoder: str = _setting(
         "auto",
-        "auto, native (our own decoder for Llama-family models) or transformers (the model's code in transformers)",
+        "implementation of the model: auto, native (Llama family) or transformers (the model code in transformers)",
     )
-    weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights from the config alone")
+    weights: str = _setting("safetensors", "safetensors, or dummy for seeded random weights that need only the config")
     weights_seed: int = _setting(0, "seed of dummy weights")
-    num_threads: int | None = _setting(None, "CPU threads of the forward pass; default: the cores this process may use")
-    max_model_len: int | None = _setting(None, "longest sequence in tokens; default: what the checkpoint says")
+    num_threads: int | None = _setting(
+        None, "CPU threads of the forward pass; default: all cores available to the process"
+    )
+    max_model_len: int | None = _setting(
+        None, "maximum length of a sequence in tokens; default: that of the checkpoint"
+    )
     page_size: int = _setting(16, "tokens per KV page")
     num_pages: int | None = _setting(None, "pages in the KV pool; default: from cache_bytes")
     cache_bytes: int | None = _setting(
         None,
-        "bytes for the KV pool; default: an eighth of memory, at most 2 GiB, and on a GPU 85% of what weights leave",
+        "size of the KV pool in bytes; default: an eighth of memory, at most 2 GiB; on a GPU 85% of the memory left by the weights",
     )
-    prefix_sharing: bool = _setting(True, "keep and share KV of common prefixes")
+    prefix_sharing: bool = _setting(True, "share the KV of common prefixes and retain it for later requests")
     policy: str = _setting("program", "order of waiting requests: program, fcfs, longest_prefix or priority")
-    max_rows: int = _setting(64, "most requests computed in one step")
-    max_step_tokens: int = _setting(1024, "token budget of one step; longer prompts are computed in chunks")
+    max_rows: int = _setting(64, "maximum number of requests in one step")
+    max_step_tokens: int = _setting(1024, "maximum number of tokens in one step; longer prompts are computed in chunks")
     max_waiting: int = _setting(
         20_000,
-        "most requests of accepted nodes that have not ended (n of a generation, choices of a select); more are refused",
+        "maximum number of unfinished requests (n per generation, one per choice of a select); more are rejected",
     )
     grammar_backend: str = _setting(
-        "rtlang", "what holds text to constraints: rtlang (own engine), llguidance, xgrammar or outlines"
+        "rtlang", "engine that enforces constraints: rtlang, llguidance, xgrammar or outlines"
     )
     grammar_threads: int = _setting(1, "threads that compile constraints and fill masks")
-    grammar_cache_bytes: int = _setting(256 << 20, "bytes of compiled constraints kept")
+    grammar_cache_bytes: int = _setting(256 << 20, "maximum size of the compiled constraints in memory, in bytes")
     grammar_cache_dir: str | None = _setting(
-        None, "directory where constraints that took long to compile are kept for later processes; default: none is"
+        None, "directory that stores slow-to-compile constraints for later processes; default: no directory"
     )
-    grammar_cache_dir_bytes: int = _setting(256 << 20, "bytes of files in grammar_cache_dir")
-    grammar_timeout_s: float = _setting(10.0, "longest wait for one constraint to compile")
+    grammar_cache_dir_bytes: int = _setting(256 << 20, "maximum size of the files in grammar_cache_dir, in bytes")
+    grammar_timeout_s: float = _setting(10.0, "maximum time to compile one constraint, in seconds")
 
     def __post_init__(self) -> None:
         _one_of(self, "device", "cpu", "cuda", "interpreter")
@@ -76,7 +78,7 @@ class RuntimeConfig:
         _one_of(self, "kv_dtype", "auto", "float8")
         for name, value in (("dtype", "float16"), ("kv_dtype", "float8")):
             if self.device == "cpu" and getattr(self, name) == value:
-                raise ConfigError(name, value, "it needs device cuda")
+                raise ConfigError(name, value, "requires device cuda or interpreter")
         _one_of(self, "decoder", "auto", "native", "transformers")
         _one_of(self, "weights", "safetensors", "dummy")
         _one_of(self, "policy", "program", "fcfs", "longest_prefix", "priority")
@@ -97,7 +99,7 @@ class RuntimeConfig:
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
             raise ConfigError("grammar_cache_dir", folder, "the path of a directory is allowed")
         if folder is not None and self.grammar_backend != "rtlang":
-            raise ConfigError("grammar_cache_dir", folder, "it needs grammar_backend rtlang")
+            raise ConfigError("grammar_cache_dir", folder, "requires grammar_backend rtlang")
         _seconds(self, "grammar_timeout_s")
 
 
@@ -105,23 +107,26 @@ class RuntimeConfig:
 class ServeConfig:
     """Settings and limits of a server."""
 
-    host: str = _setting("127.0.0.1", "address to listen on; other than loopback needs api_key or allow_public")
-    port: int = _setting(8420, "port to listen on; 0 takes a free one")
-    api_key: str | None = _setting(None, "key that clients must present")
-    allow_public: bool = _setting(False, "listen beyond loopback without a key")
-    allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, besides loopback ones")
-    max_connections: int = _setting(1024, "WebSocket connections at a time")
-    max_streams: int = _setting(256, "streams open at a time on one connection")
-    max_frame_bytes: int = _setting(1 << 20, "largest message from a client")
-    hello_timeout_s: float = _setting(5.0, "time for the first frame of a connection")
-    slow_timeout_s: float = _setting(10.0, "a connection that accepts no bytes for so long is closed")
+    host: str = _setting(
+        "127.0.0.1", "address to listen on; addresses other than loopback require api_key or allow_public"
+    )
+    port: int = _setting(8420, "port to listen on; 0 chooses a free port")
+    api_key: str | None = _setting(None, "key that clients must send")
+    allow_public: bool = _setting(False, "allow a non-loopback address without a key")
+    allowed_origins: tuple[str, ...] = _setting((), "browser origins that may connect, in addition to loopback origins")
+    max_connections: int = _setting(1024, "maximum number of open WebSocket connections")
+    max_streams: int = _setting(256, "maximum number of open streams per connection")
+    max_frame_bytes: int = _setting(1 << 20, "maximum size of a message from a client, in bytes")
+    hello_timeout_s: float = _setting(5.0, "maximum time until the first frame of a connection, in seconds")
+    slow_timeout_s: float = _setting(10.0, "time after which a connection that reads no output is closed, in seconds")
     send_buffer_bytes: int = _setting(
-        16 << 20, "bytes held for one connection, besides its largest message, before it counts as slow"
+        16 << 20, "output buffered for one connection, beyond its largest message, before it counts as slow, in bytes"
     )
     resume_buffer_bytes: int = _setting(
-        64 << 20, "memory for what clients that come back are told again, of all streams; a sixteenth of it for one"
+        64 << 20,
+        "memory for replaying events to clients that reconnect, in bytes; one stream may use a sixteenth of it",
     )
-    drain_timeout_s: float = _setting(30.0, "time for running requests to end on shutdown")
+    drain_timeout_s: float = _setting(30.0, "maximum time for running requests to finish on shutdown, in seconds")
 
     def __post_init__(self) -> None:
         _at_least(self, 0, "port")
@@ -132,9 +137,9 @@ class ServeConfig:
         )
         _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
         if self.api_key is not None and not self.api_key.strip():
-            raise ConfigError("api_key", self.api_key, "a key that is not empty is allowed, or None for no key")
+            raise ConfigError("api_key", self.api_key, "a non-empty key or None is allowed")
         if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
-            raise ConfigError("host", self.host, "listening beyond loopback needs api_key or allow_public")
+            raise ConfigError("host", self.host, "addresses other than loopback require api_key or allow_public")
 
 
 def setting_help(config: type) -> dict[str, str]:

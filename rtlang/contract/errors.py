@@ -1,9 +1,8 @@
-"""Every error rtlang raises on purpose, in one tree.
+"""The exceptions of rtlang.
 
-What a user can get wrong, and what can fail while serving, ends in one of these classes. Each keeps its
-facts as attributes, so that a program can act on them, and has a stable `code` under which it crosses the
-wire; `rebuild` turns a code and its facts back into the same class at the far end. This module imports nothing
-but the standard library.
+Mistakes of users and failures while serving raise one of these classes. Each stores its facts as attributes, so that programs can act on
+them, and has a stable `code` that identifies it on the wire; `rebuild` recreates the exception from its code and facts. This module
+imports the standard library only.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ _REPR.maxlist = _REPR.maxtuple = _REPR.maxset = _REPR.maxfrozenset = _REPR.maxdi
 
 
 def _shown(value: object) -> str:
-    """A value as a message shows it: whole where it is short, the beginning of what is large or deep."""
+    """The repr of a value for a message; large or deep values are abbreviated."""
     return _REPR.repr(value)
 
 
 class RtlangError(Exception):
-    """Root of the tree. `code` is stable and public; `facts` are plain data."""
+    """Base class of all errors. `code` is stable and public; `facts` are plain data."""
 
     code: ClassVar[str] = "internal"
 
@@ -32,7 +31,7 @@ class RtlangError(Exception):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The error's attributes besides its message, as plain data."""
+        """The attributes of the error without its message, as plain data."""
         return {name: value for name, value in vars(self).items() if name != "message"}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -40,11 +39,11 @@ class RtlangError(Exception):
             self.code,
             self.message,
             self.facts,
-        )  # else copying and pickling call __init__ with the message
+        )  # by default, copying and pickling call __init__ with the message
 
 
 class ConfigError(RtlangError):
-    """A setting is wrong, or cannot be met on this machine. Names the field, its value and what is allowed."""
+    """A setting is invalid, or this machine does not support it. Names the field, its value and the allowed values."""
 
     code = "config"
 
@@ -56,7 +55,7 @@ class ConfigError(RtlangError):
 
 
 class ModelLoadError(RtlangError):
-    """A model directory cannot be loaded; says which part is missing or unsupported."""
+    """A model cannot be loaded; names the missing or unsupported part."""
 
     code = "model_load"
 
@@ -66,13 +65,13 @@ class ModelLoadError(RtlangError):
 
 
 class ProgramError(RtlangError):
-    """The program itself is wrong."""
+    """A program is invalid."""
 
     code = "program"
 
 
 class ParameterError(ProgramError):
-    """A generation option is wrong. Names the option, what was given and what is allowed."""
+    """An option of a generation or a run is invalid. Names the option, its value and the allowed values."""
 
     code = "parameter"
 
@@ -84,7 +83,7 @@ class ParameterError(ProgramError):
 
 
 class TraceError(ProgramError):
-    """The program body used the recording surface in a way that has no meaning; names the line."""
+    """The body of a program cannot be recorded; names the line."""
 
     code = "trace"
 
@@ -105,13 +104,13 @@ class GraphError(ProgramError):
 
 
 class RequestError(RtlangError):
-    """One request failed; its neighbours did not."""
+    """One request failed, without effect on other requests."""
 
     code = "request"
 
 
 class ConstraintError(RequestError):
-    """A constraint cannot be compiled or met. `location` is a JSON pointer or `line:column` where one is known."""
+    """A constraint cannot be compiled or satisfied. `location` is a JSON pointer or `line:column`, if known."""
 
     code = "constraint"
 
@@ -126,13 +125,15 @@ class BudgetError(ConstraintError):
     code = "budget"
 
     def __init__(self, max_tokens: int, needed: int | None) -> None:
-        need = f"at least {needed} are needed" if needed is not None else "no completion that short was found"
+        need = (
+            f"at least {needed} tokens are needed" if needed is not None else "no completion of that length was found"
+        )
         super().__init__(f"max_tokens = {max_tokens} is too small for the constraint: {need}")
         self.max_tokens, self.needed = max_tokens, needed
 
 
 class InvalidValueError(RequestError):
-    """A generated value fails a keyword that masks cannot enforce, after `num_attempts` generations. Keeps the last text."""
+    """A generated value violates a keyword that masks cannot enforce, in each of `num_attempts` attempts. Stores the last text."""
 
     code = "invalid_value"
 
@@ -143,7 +144,7 @@ class InvalidValueError(RequestError):
 
 
 class ValueParseError(RequestError):
-    """Generated text does not read as the declared type. Keeps the text."""
+    """Generated text cannot be parsed as the declared type. Stores the text."""
 
     code = "value"
 
@@ -153,18 +154,19 @@ class ValueParseError(RequestError):
 
 
 class ContextLengthError(RequestError):
-    """The prompt leaves no room for the tokens asked for.
+    """The prompt and the requested tokens exceed the context length of the model.
 
     Attributes:
-        max_tokens: asked for; 0 where the prompt alone is too long and was not read to its end: it has num_prompt_tokens at least.
+        max_tokens: the requested number of tokens; 0 if the prompt alone is too long. `num_prompt_tokens` is a lower
+            bound then, since the end of the prompt was not tokenized.
     """
 
     code = "context_length"
 
     def __init__(self, num_prompt_tokens: int, max_tokens: int, max_model_len: int) -> None:
-        asked = f"{num_prompt_tokens} tokens and {max_tokens} were asked for"
-        has = asked if max_tokens else f"at least {num_prompt_tokens} tokens"
-        super().__init__(f"prompt has {has}; the model takes {max_model_len}")
+        requested = f"{num_prompt_tokens} tokens and max_tokens = {max_tokens}"
+        has = requested if max_tokens else f"at least {num_prompt_tokens} tokens"
+        super().__init__(f"the prompt has {has}; the context length is {max_model_len}")
         self.num_prompt_tokens, self.max_tokens, self.max_model_len = (
             num_prompt_tokens,
             max_tokens,
@@ -173,7 +175,7 @@ class ContextLengthError(RequestError):
 
 
 class CapacityError(RequestError):
-    """A single request needs more KV pages than the whole pool has."""
+    """A request needs more KV pages than the pool has."""
 
     code = "capacity"
 
@@ -183,7 +185,7 @@ class CapacityError(RequestError):
 
 
 class DeadlineError(RequestError):
-    """The deadline passed before the request or the graph was done."""
+    """The deadline passed before the request or graph finished."""
 
     code = "deadline"
 
@@ -195,7 +197,7 @@ class AbortedError(RequestError):
 
 
 class DependencyError(RequestError):
-    """A node was not run because a node it needs failed. `cause_code` is the code of that failure."""
+    """A node did not run because a node that it depends on failed with the code `cause_code`."""
 
     code = "dependency"
 
@@ -205,19 +207,19 @@ class DependencyError(RequestError):
 
 
 class NumericsError(RequestError):
-    """The model produced logits that are not finite for this request."""
+    """The model computed non-finite logits for this request."""
 
     code = "numerics"
 
 
 class SlowConsumerError(RequestError):
-    """The client did not take its output in time."""
+    """The client did not read its output in time."""
 
     code = "slow_consumer"
 
 
 class OverloadError(RtlangError):
-    """The queue is full. `retry_after_s` says when to come back."""
+    """The queue is full. Retry after `retry_after_s` seconds."""
 
     code = "overload"
 
@@ -227,7 +229,7 @@ class OverloadError(RtlangError):
 
 
 class ProtocolError(RtlangError):
-    """The peer broke the wire protocol. `close_code` is the WebSocket close code that follows, if any does."""
+    """The peer violated the wire protocol. `close_code` is the WebSocket close code that follows, if any."""
 
     code = "protocol"
 
@@ -237,13 +239,13 @@ class ProtocolError(RtlangError):
 
 
 class ConnectionLostError(RtlangError):
-    """The connection to a remote runtime could not be made, or broke."""
+    """The connection to a remote runtime failed or was lost."""
 
     code = "connection"
 
 
 class GoneError(ConnectionLostError):
-    """A stream that was to be read on after its connection broke is no longer there. `param` names the field that says so."""
+    """A stream cannot be resumed because the server no longer has it. `param` names the offending field of the message."""
 
     code = "gone"
 
@@ -253,7 +255,7 @@ class GoneError(ConnectionLostError):
 
 
 class EngineDeadError(RtlangError):
-    """The engine thread stopped; carries the cause."""
+    """The engine has stopped; the message contains the cause."""
 
     code = "engine_dead"
 
@@ -266,7 +268,7 @@ ERRORS_BY_CODE: dict[str, type[RtlangError]] = {cls.code: cls for cls in _subcla
 
 
 def rebuild(code: str, message: str, facts: dict[str, Any] | None = None) -> RtlangError:
-    """The error that `code`, `message` and `facts` describe; an unknown code gives the root class."""
+    """Recreate an error from its code, message and facts; an unknown code gives the base class."""
     cls = ERRORS_BY_CODE.get(code, RtlangError)
     error = cls.__new__(cls)
     Exception.__init__(error, message)

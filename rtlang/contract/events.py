@@ -1,7 +1,7 @@
-"""What a running graph tells whoever submitted it: the contract with clients.
+"""Events of a running graph.
 
-Events of one graph arrive in order, from one thread. Every node ends in exactly one `NodeFinished` or `NodeFailed`, and every
-accepted graph in exactly one `GraphFinished` or `GraphFailed`, after which nothing follows.
+The events of one graph arrive in order, on one thread. Every node ends with exactly one `NodeFinished` or `NodeFailed`, and every
+accepted graph with exactly one `GraphFinished` or `GraphFailed`, which is its last event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rtlang.contract.params import FinishReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """Natural log-probability of a token, before temperature and filters, and of the likeliest tokens beside it."""
+    """Natural log-probability of a token, before temperature and filters, and of the most likely tokens (`top`)."""
 
     token_id: int
     logprob: float
@@ -23,7 +23,7 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds since the node could start: until its first step, its first token, and its end."""
+    """Seconds from the time the node was ready until its first step, its first token and its end."""
 
     queued_s: float = 0.0
     first_token_s: float = 0.0
@@ -32,9 +32,12 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One finished text of a node. `token_ids` are those of `text` (stop tokens and stop strings are not in it).
+    """One finished text of a node.
 
-    `stop_match` is the stop string, pattern or token id that ended it, if one did.
+    Attributes:
+        text: the text without stop tokens and stop strings.
+        token_ids: the tokens of `text`.
+        stop_match: the stop string, pattern or token id that ended the generation, if any.
     """
 
     text: str
@@ -46,7 +49,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More text of choice `choice` of a node; whole characters only."""
+    """A piece of text of one choice of a node; never splits a character."""
 
     graph_id: int
     node_id: int
@@ -57,10 +60,12 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class NodeFinished:
-    """A generate or select node is done.
+    """A generate or select node has finished.
 
-    `completions` has `n` entries (one for a select). For a select, `scores` holds for every choice, in order, the number its
-    method compared and `probabilities` the softmax of the summed log-probabilities.
+    Attributes:
+        completions: `n` entries; one for a select.
+        scores: for a select, the score of each choice by its method, in order.
+        probabilities: for a select, the softmax of the summed log-probabilities of the choices.
     """
 
     graph_id: int
@@ -76,7 +81,7 @@ class NodeFinished:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed:
-    """A node ended in an error, its own or (DependencyError) that of a node it needs."""
+    """A node failed, by an error of its own or, with DependencyError, of a node that it depends on."""
 
     graph_id: int
     node_id: int
@@ -86,9 +91,10 @@ class NodeFailed:
 
 @dataclass(frozen=True, slots=True)
 class GraphFinished:
-    """All nodes have ended (some perhaps in errors).
+    """All nodes have ended; some may have failed.
 
-    `values` maps each name to its text; to a list of texts where the node had n > 1 or several nodes share the name, in node order.
+    Attributes:
+        values: the text of each name, or a list of texts, in node order, if n > 1 or several nodes share the name.
     """
 
     graph_id: int
@@ -99,7 +105,7 @@ class GraphFinished:
 
 @dataclass(frozen=True, slots=True)
 class GraphFailed:
-    """The graph as a whole ended: cancelled, past its deadline, or its engine died. Unfinished nodes will not report."""
+    """The graph ended early: it was cancelled, its deadline passed or its engine died. Unfinished nodes send no events."""
 
     graph_id: int
     error: RtlangError

@@ -1,8 +1,8 @@
-"""Request graphs: what a program asks for, as plain data.
+"""Request graphs: the calls of a program as plain data.
 
-A node says which sequence it continues (`parent`); two nodes with one parent are a fork. Text nodes append text, generate and
-select nodes append what the model makes, and a `Ref` inside text stands for the text of an earlier node. A graph crosses the wire
-as MessagePack or JSON, and everything about it is validated once, with the node and the field named in the error.
+Each node continues the sequence of its `parent`; two nodes with the same parent form a fork. Text nodes append text, generate and select
+nodes append output of the model, and a `Ref` within text stands for the text of an earlier node. Graphs are serialized as MessagePack or
+JSON and validated once; errors name the node and the field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROLES = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The text of an earlier generate or select node; of its choice `choice` where it has several."""
+    """The text of an earlier generate or select node, or of one of its choices."""
 
     node_id: int
     choice: int = 0
@@ -33,21 +33,21 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """The text of an input, given when the graph is submitted."""
+    """The text of an input, passed when the graph is submitted."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RoleStart:
-    """A chat message of `role` begins; the text comes from the model's chat template."""
+    """Start of a chat message of `role`, rendered by the chat template of the model."""
 
     role: str
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEnd:
-    """The open chat message ends."""
+    """End of the open chat message."""
 
 
 Part = str | Ref | Arg | RoleStart | RoleEnd
@@ -55,7 +55,7 @@ Part = str | Ref | Arg | RoleStart | RoleEnd
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Append text to the sequence of `parent` (None: an empty sequence)."""
+    """Append text to the sequence of `parent`, or to an empty sequence if it is None."""
 
     node_id: int
     parent: int | None
@@ -64,7 +64,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Generate from the sequence of `parent`. With params.n > 1 the node has no children: the texts are side branches."""
+    """Generate from the sequence of `parent`. With params.n > 1 the texts are side branches and the node has no children."""
 
     node_id: int
     parent: int | None
@@ -75,7 +75,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Append the one of `choices` that the model finds likeliest, by `method`."""
+    """Append the most likely of `choices`, as scored by `method`."""
 
     node_id: int
     parent: int | None
@@ -89,23 +89,27 @@ Node = Text | Generate | Select
 
 @dataclass(frozen=True, slots=True)
 class RequestGraph:
-    """Nodes in an order where parents and references come first, and the names of the inputs they use."""
+    """Nodes in topological order (parents and references first), and the names of their inputs."""
 
     nodes: tuple[Node, ...] = ()
     inputs: tuple[str, ...] = ()
 
     def validate(self, known: Mapping[int, Node] | None = None) -> None:
-        """Check every rule of the format; `known` holds the nodes of a running graph that these extend.
+        """Check all rules of the format.
+
+        Args:
+            known: the nodes of the running graph that these nodes extend, by id.
+
 
         Raises:
             GraphError: names the node and the field.
         """
         seen: dict[int, Node] = dict(known or {})
         if len(seen) + len(self.nodes) > MAX_NODES:
-            raise GraphError(None, "nodes", f"at most {MAX_NODES} nodes are allowed")
+            raise GraphError(None, "nodes", f"at most {MAX_NODES} nodes are allowed, not {len(seen) + len(self.nodes)}")
         for name in self.inputs:
             if not isinstance(name, str) or not name:
-                raise GraphError(None, "inputs", f"names are non-empty strings, not {name!r}")
+                raise GraphError(None, "inputs", f"non-empty strings are allowed, not {name!r}")
         last_id = max(seen, default=-1)
         for node in self.nodes:
             _check_node(node, seen, last_id, self.inputs)
@@ -113,11 +117,11 @@ class RequestGraph:
             last_id = node.node_id
 
     def to_plain(self) -> dict[str, Any]:
-        """Maps, lists and scalars only."""
+        """The graph as maps, lists and scalars."""
         return {"nodes": [_node_to_plain(node) for node in self.nodes], "inputs": list(self.inputs)}
 
     def to_msgpack(self) -> bytes:
-        """The plain form in MessagePack."""
+        """The plain form, encoded as MessagePack."""
         return bytes(msgpack.packb(self.to_plain()))
 
     @classmethod
@@ -128,7 +132,7 @@ class RequestGraph:
             GraphError: names the node and the field.
         """
         if not isinstance(plain, dict):
-            raise GraphError(None, "graph", "a map is allowed")
+            raise GraphError(None, "graph", f"a map is allowed, not {type(plain).__name__}")
         nodes = _list(plain.get("nodes", []), None, "nodes")
         inputs = _list(plain.get("inputs", []), None, "inputs")
         return cls(tuple(nodes_from_plain(nodes)), tuple(inputs))
@@ -162,7 +166,7 @@ def nodes_to_plain(nodes: Sequence[Node]) -> list[dict[str, Any]]:
 
 
 def choices_of(node: Node) -> int:
-    """How many texts a node has: n of a generate node, 1 of a select, 0 of text."""
+    """Number of texts of a node: n for a generate node, 1 for a select, 0 for text."""
     match node:
         case Generate():
             return node.params.n
@@ -173,7 +177,7 @@ def choices_of(node: Node) -> int:
 
 
 def num_requests(node: Node) -> int:
-    """How many requests the engine makes of a node: n of a generate node, one or two for each choice of a select, 0 of text."""
+    """Number of engine requests of a node: n for a generate node, one or two per choice for a select, 0 for text."""
     match node:
         case Generate():
             return node.params.n
@@ -184,7 +188,7 @@ def num_requests(node: Node) -> int:
 
 
 def dependencies(node: Node) -> set[int]:
-    """Ids of the nodes whose text must be there before this one can start."""
+    """Ids of the nodes that must finish before this node can start."""
     needed = set() if node.parent is None else {node.parent}
     if isinstance(node, Text):
         needed.update(part.node_id for part in node.parts if isinstance(part, Ref))
@@ -196,26 +200,30 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
     if isinstance(node_id, bool) or not isinstance(node_id, int) or not 0 <= node_id < 1 << 53:
         raise GraphError(None, "node_id", f"non-negative integers are allowed, not {node_id!r}")
     if node_id <= last_id:
-        raise GraphError(node_id, "node_id", f"ids must rise; the one before was {last_id}")
+        raise GraphError(node_id, "node_id", f"{node_id} follows {last_id}; ids must increase")
     if node.parent is not None:
         parent = seen.get(node.parent)
         if parent is None:
             raise GraphError(node_id, "parent", f"no earlier node has the id {node.parent!r}")
         if choices_of(parent) > 1:
-            raise GraphError(node_id, "parent", f"node {node.parent} has several texts (n > 1) and cannot be continued")
+            raise GraphError(node_id, "parent", f"node {node.parent} has n > 1 texts and cannot be continued")
     match node:
         case Text():
             _check_parts(node, seen, inputs)
         case Generate():
             _check_name(node_id, node.name)
             if not isinstance(node.params, SamplingParams):
-                raise GraphError(node_id, "params", "sampling parameters are allowed")
+                raise GraphError(node_id, "params", f"SamplingParams are allowed, not {type(node.params).__name__}")
             if node.constraint is not None and not isinstance(node.constraint, Constraint):
-                raise GraphError(node_id, "constraint", "a constraint or none is allowed")
+                raise GraphError(
+                    node_id, "constraint", f"a Constraint or None is allowed, not {type(node.constraint).__name__}"
+                )
         case Select():
             _check_name(node_id, node.name)
             if not node.choices or len(node.choices) > MAX_SELECT_CHOICES:
-                raise GraphError(node_id, "choices", f"1 to {MAX_SELECT_CHOICES} choices are allowed")
+                raise GraphError(
+                    node_id, "choices", f"1 to {MAX_SELECT_CHOICES} choices are allowed, not {len(node.choices)}"
+                )
             if not all(isinstance(choice, str) and choice for choice in node.choices):
                 raise GraphError(node_id, "choices", "non-empty strings are allowed")
             if len(set(node.choices)) != len(node.choices):
@@ -224,7 +232,7 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
 
 def _check_name(node_id: int, name: object) -> None:
     if name is not None and (not isinstance(name, str) or not name or len(name) > 256):
-        raise GraphError(node_id, "name", "none or a string of 1 to 256 characters is allowed")
+        raise GraphError(node_id, "name", f"a string of 1 to 256 characters or none is allowed, not {name!r:.80}")
 
 
 def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) -> None:
@@ -237,26 +245,38 @@ def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) ->
                     part.encode()
                 except UnicodeEncodeError:
                     raise GraphError(
-                        node.node_id, "parts", "text holds a lone surrogate, which no encoding has"
+                        node.node_id, "parts", "text contains a lone surrogate, which cannot be encoded"
                     ) from None
             case Ref():
                 target = seen.get(part.node_id)
                 if target is None or isinstance(target, Text):
-                    raise GraphError(node.node_id, "parts", f"no earlier node {part.node_id!r} has a text to refer to")
+                    raise GraphError(
+                        node.node_id, "parts", f"ref {part.node_id!r}: no earlier generate or select node has this id"
+                    )
                 if not 0 <= part.choice < choices_of(target):
-                    raise GraphError(node.node_id, "parts", f"node {part.node_id} has no choice {part.choice}")
+                    raise GraphError(
+                        node.node_id,
+                        "parts",
+                        f"ref {part.node_id}, choice {part.choice}: 0 to {choices_of(target) - 1} are allowed",
+                    )
             case Arg():
                 if part.name not in inputs:
-                    raise GraphError(node.node_id, "parts", f"{part.name!r} is not among the graph's inputs")
+                    raise GraphError(
+                        node.node_id,
+                        "parts",
+                        f"arg {part.name!r} is not an input; allowed are {', '.join(inputs) or 'none'}",
+                    )
             case RoleStart():
                 if part.role not in ROLES:
-                    raise GraphError(node.node_id, "parts", f"role {part.role!r}: allowed are {', '.join(ROLES)}")
+                    raise GraphError(node.node_id, "parts", f"role {part.role!r}: {', '.join(ROLES)} are allowed")
             case RoleEnd():
                 pass
             case _:
-                raise GraphError(node.node_id, "parts", f"{type(part).__name__} is not a part")
+                raise GraphError(
+                    node.node_id, "parts", f"text, Ref, Arg, RoleStart or RoleEnd is allowed, not {type(part).__name__}"
+                )
     if num_chars > MAX_TEXT_CHARS:
-        raise GraphError(node.node_id, "parts", f"at most {MAX_TEXT_CHARS} characters are allowed")
+        raise GraphError(node.node_id, "parts", f"at most {MAX_TEXT_CHARS} characters are allowed, not {num_chars}")
 
 
 def _part_to_plain(part: Part) -> Any:
@@ -294,7 +314,7 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
 
 def _node_from_plain(item: object) -> Node:
     if not isinstance(item, dict):
-        raise GraphError(None, "nodes", f"a node is a map, not {type(item).__name__}")
+        raise GraphError(None, "nodes", f"a map is allowed, not {type(item).__name__}")
     node_id = item.get("id")
     if isinstance(node_id, bool) or not isinstance(node_id, int):
         raise GraphError(None, "id", f"an integer is allowed, not {node_id!r}")
@@ -320,7 +340,9 @@ def _node_from_plain(item: object) -> Node:
         try:
             method = SelectMethod(item.get("method", SelectMethod.TOKEN_LENGTH_NORMALIZED))
         except ValueError:
-            raise GraphError(node_id, "method", f"allowed are {', '.join(SelectMethod)}") from None
+            raise GraphError(
+                node_id, "method", f"{', '.join(SelectMethod)} are allowed, not {item.get('method')!r:.80}"
+            ) from None
         return Select(node_id, parent, item.get("name"), tuple(_list(item.get("choices"), node_id, "choices")), method)
     raise GraphError(node_id, "kind", f"text, generate or select is allowed, not {kind!r}")
 
@@ -341,7 +363,7 @@ def _part_from_plain(part: object, node_id: int) -> Part:
 
 def _params(plain: object, node_id: int) -> SamplingParams:
     if not isinstance(plain, dict):
-        raise GraphError(node_id, "params", "a map is allowed")
+        raise GraphError(node_id, "params", f"a map is allowed, not {type(plain).__name__}")
     try:
         return SamplingParams.from_plain(plain)
     except ParameterError as error:

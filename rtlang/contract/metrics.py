@@ -1,8 +1,8 @@
-"""What a runtime and its server count and measure.
+"""Metrics of a runtime and its server.
 
-One `Metrics` object belongs to one runtime and is passed to whoever counts; there is no global registry, so two runtimes in a
-process do not mix. It is a thin layer on prometheus-client: the names are fixed here, with the field's suffixes under the prefix
-`rtlang:`, and the only label (`finished_reason`) takes the values of an enum, so that no text of a request becomes a label.
+Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
+prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only label, `finished_reason`, has a fixed set of values,
+so that no text of a request becomes a label.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ PREFIX = "rtlang:"
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 FINISHED_REASONS = ("stop", "length", "cancelled", "error")
 
-# Seconds. From a fraction of a small model's step to a long program.
+# Seconds: from a fraction of a step of a small model to a long program.
 _LATENCY_BUCKETS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
-# Seconds. Work that should hide inside one step.
+# Seconds: work that should overlap with one step.
 _STEP_BUCKETS = (
     0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0,
 )  # fmt: skip
 
 
 class Metrics:
-    """The counters, gauges and histograms of one runtime. Every attribute may be used from any thread.
+    """The counters, gauges and histograms of one runtime. Thread-safe.
 
-    Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens asked for; tokens found), prompt_tokens,
+    Counters (`.inc(amount)`): prefix_cache_queries, prefix_cache_hits (tokens looked up and found), prompt_tokens,
     generation_tokens, num_preemptions, engine_steps, ws_slow_closed, and request_success(reason) for each finished request.
     Gauges (`.set(value)`, `.inc()`, `.dec()`): num_requests_running, num_requests_waiting, kv_cache_usage_perc (0 to 1),
     kv_pages_free, kv_pages_total, ws_connections, ws_streams_detached, ws_resume_buffer_bytes.
@@ -50,23 +50,25 @@ class Metrics:
         self.num_requests_running = gauge("num_requests_running", "Requests in the batch.")
         self.num_requests_waiting = gauge("num_requests_waiting", "Requests waiting for their first step.")
         self.kv_cache_usage_perc = gauge("kv_cache_usage_perc", "Share of KV pages in use, 0 to 1.")
-        self.kv_pages_free = gauge("kv_pages_free", "KV pages that hold nothing.")
+        self.kv_pages_free = gauge("kv_pages_free", "Free KV pages.")
         self.kv_pages_total = gauge("kv_pages_total", "KV pages in the pool.")
-        self.ws_connections = gauge("ws_connections", "WebSocket connections open.")
-        self.ws_streams_detached = gauge(
-            "ws_streams_detached", "Graphs that run on without a connection, to be resumed."
+        self.ws_connections = gauge("ws_connections", "Open WebSocket connections.")
+        self.ws_streams_detached = gauge("ws_streams_detached", "Graphs without a connection that can be resumed.")
+        self.ws_resume_buffer_bytes = gauge(
+            "ws_resume_buffer_bytes", "Approximate size of the events retained for resumption."
         )
-        self.ws_resume_buffer_bytes = gauge("ws_resume_buffer_bytes", "Kept for streams that may be resumed, about.")
 
         self.prefix_cache_queries = counter("prefix_cache_queries", "Tokens looked up in the prefix cache.")
         self.prefix_cache_hits = counter("prefix_cache_hits", "Tokens found in the prefix cache.")
-        self.prompt_tokens = counter("prompt_tokens", "Prompt tokens, cached ones included.")
-        self.generation_tokens = counter("generation_tokens", "Tokens generated.")
-        self.num_preemptions = counter("num_preemptions", "Times a running request was put back for want of pages.")
+        self.prompt_tokens = counter("prompt_tokens", "Prompt tokens, including cached tokens.")
+        self.generation_tokens = counter("generation_tokens", "Generated tokens.")
+        self.num_preemptions = counter("num_preemptions", "Preemptions of running requests for lack of KV pages.")
         self.engine_steps = counter("engine_steps", "Forward passes.")
-        self.ws_slow_closed = counter("ws_slow_closed", "WebSocket connections closed for not taking their output.")
+        self.ws_slow_closed = counter(
+            "ws_slow_closed", "WebSocket connections closed because they did not read their output."
+        )
         self._request_success = Counter(
-            PREFIX + "request_success", "Requests ended, by reason.", ["finished_reason"], registry=registry
+            PREFIX + "request_success", "Finished requests by reason.", ["finished_reason"], registry=registry
         )
         self._success_by_reason = {reason: self._request_success.labels(reason) for reason in FINISHED_REASONS}
 
@@ -87,11 +89,11 @@ class Metrics:
         self.mask = histogram("mask_seconds", "Filling the token masks of one step.", _STEP_BUCKETS)
 
     def request_success(self, reason: str) -> None:
-        """Count a request that ended for `reason`, one of FINISHED_REASONS (KeyError otherwise)."""
+        """Count a finished request. `reason` is one of FINISHED_REASONS; other values raise KeyError."""
         self._success_by_reason[reason].inc()
 
     def snapshot(self) -> dict[str, float]:
-        """Every sample by name, the label appended in braces where there is one; histogram buckets are left out."""
+        """All samples by name, followed by the label in braces if there is one, without histogram buckets."""
         values: dict[str, float] = {}
         for family in self.registry.collect():
             for sample in family.samples:
@@ -101,5 +103,5 @@ class Metrics:
         return values
 
     def render(self) -> bytes:
-        """All samples in the Prometheus text format, of CONTENT_TYPE."""
+        """All samples in the Prometheus text format, with content type CONTENT_TYPE."""
         return generate_latest(self.registry)

@@ -1,6 +1,6 @@
-"""What a program runs on: the shape that a local runtime and a remote one share.
+"""The interface shared by local and remote runtimes.
 
-The language submits a graph and listens. Whether the far end is an engine thread in this process or a socket is not visible here.
+A program submits a graph and receives events, from an engine thread in this process or over a socket.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rtlang.contract.events import Event
 from rtlang.contract.graph import Node, RequestGraph
 
 Listener = Callable[[Event], None]
-"""Called with each event of a graph, in order, from a thread of the runtime. It must return quickly and not raise."""
+"""Called with each event of a graph, in order, on a thread of the runtime. Must return quickly and must not raise."""
 
 
 class GraphRun(Protocol):
@@ -23,27 +23,27 @@ class GraphRun(Protocol):
         """Unique within its runtime."""
 
     def extend(self, nodes: Sequence[Node]) -> None:
-        """Add nodes to a graph submitted with is_open=True.
+        """Add nodes to a graph that was submitted with is_open=True.
 
         Raises:
-            GraphError: the nodes are malformed, or the graph is closed. The graph goes on as it was.
-            OverloadError: the queue has no room for them now. The graph goes on as it was, and they may be given again.
-            EngineDeadError, ConnectionLostError: the runtime is gone.
+            GraphError: the nodes are invalid or the graph is closed. The graph is unchanged.
+            OverloadError: the queue is full. The graph is unchanged; the call may be repeated.
+            EngineDeadError, ConnectionLostError: the runtime is closed or lost.
         """
 
     def close(self) -> None:
-        """No more nodes will come: the graph ends when its nodes have. Idempotent."""
+        """Declare that no more nodes follow: the graph ends when its nodes have ended. Idempotent."""
 
     def cancel(self) -> None:
-        """End now: unfinished nodes are dropped and GraphFailed(AbortedError) follows, unless the graph ended already. Idempotent."""
+        """Cancel unfinished nodes; GraphFailed(AbortedError) follows unless the graph has already ended. Idempotent."""
 
 
 class Target(Protocol):
-    """Where graphs run."""
+    """A runtime that executes graphs."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether graphs can still be submitted: False once it is closed, or its engine or connection is gone. From any thread."""
+        """Whether graphs can be submitted: False once the runtime is closed or its engine or connection is lost. Thread-safe."""
 
     def submit(
         self,
@@ -55,17 +55,18 @@ class Target(Protocol):
         priority: int = 0,
         deadline_s: float | None = None,
     ) -> GraphRun:
-        """Accept a graph. From here on exactly one final event reaches the listener, whatever fails.
+        """Submit a graph. Once accepted, exactly one final event reaches the listener, whatever fails.
 
         Args:
-            inputs: the text of every input that the graph names.
-            is_open: nodes may be added later; `close` says when there are no more.
-            priority: lower is served first, under the priority policy.
+            inputs: the text of each input of the graph.
+            is_open: whether nodes may be added until `close` is called.
+            priority: lower values run first under the priority policy.
             deadline_s: seconds from now after which the graph fails with DeadlineError.
         Raises:
-            GraphError: malformed, an input is missing or unknown. OverloadError: the queue is full.
-            EngineDeadError, ConnectionLostError: the runtime is gone.
+            GraphError: the graph is invalid, or an input is missing or unknown.
+            OverloadError: the queue is full.
+            EngineDeadError, ConnectionLostError: the runtime is closed or lost.
         """
 
     def close(self) -> None:
-        """End all graphs, free everything. Idempotent."""
+        """Cancel all graphs and free all resources. Idempotent."""

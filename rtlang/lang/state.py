@@ -1,8 +1,8 @@
-"""The state that a program body grows, and its forks.
+"""The state to which a program body appends, and its forks.
 
-A `State` is a view of one sequence of nodes with a set of named variables. `fork` makes states that continue the same node; nothing is
-copied, since several nodes with one parent are a fork. The name of a generation must be new in its state and scope; forks and
-called programs have variables of their own.
+A `State` is a view of a sequence of nodes with named variables. `fork` creates states that continue the same node; nothing is copied,
+because several nodes with the same parent form a fork. Names of generations are unique within a state and scope; forks and called programs
+have their own variables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_FORKS = 4096
 
 
 class State:
-    """What a program body appends to (`s += ...`) and reads from (`s[name]`)."""
+    """The text and variables of a running program: `s += ...` appends, `s[name]` reads."""
 
     def __init__(
         self,
@@ -41,9 +41,9 @@ class State:
         self._sequence = Sequence(recording) if sequence is None else sequence
         self._inherited = {} if inherited is None else inherited
         self._variables: dict[str, Variable] = {}
-        self._prefix = prefix  # of the scopes that are open in this state
-        self._outer_name = outer_name  # what comes before names in the graph: the calls that led here
-        self._caller = caller  # sees the variables of this state, behind the name of the call
+        self._prefix = prefix  # prefix of the open scopes
+        self._outer_name = outer_name  # prefix of names in the graph: the enclosing calls
+        self._caller = caller  # also receives the variables of this state, prefixed with the name of the call
         self._calls: set[str] = set()
         self._is_joined = False
 
@@ -56,7 +56,7 @@ class State:
         if call is not None and not isinstance(item, Value):
             call(item, self)
         else:
-            self._record(as_expr(item, "what is appended"))
+            self._record(as_expr(item, "the appended value"))
         return self
 
     def system(self) -> RoleBlock:
@@ -76,40 +76,40 @@ class State:
         return RoleBlock(self, "tool")
 
     def fork(self, n: int) -> Forks:
-        """`n` states that continue from here, also from an empty state.
+        """Create `n` states that continue this one, which may be empty.
 
         Raises:
             TraceError: n is not an integer from 1 to 4096.
         """
         count = real(n)
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_FORKS:
-            raise TraceError(f"fork() takes 1 to {MAX_FORKS} states, not {count!r}", user_location())
+            raise TraceError(f"fork(n): n = {count!r}; 1 to {MAX_FORKS} are allowed", user_location())
         self._check_growing()
         visible = self._visible()
         return Forks(self, [self._branch(visible) for _ in range(count)])
 
     def copy(self) -> State:
-        """An independent state that continues from here, with the same variables."""
+        """Create an independent state that continues this one, with the same variables."""
         self._check_growing()
         branch = self._branch(dict(self._inherited))
         branch._variables = dict(self._variables)
         return branch
 
     def scope(self, name: str) -> Scope:
-        """`with s.scope("draft"):` names inside become `draft.name`, and the whole span is the text variable `draft`."""
+        """`with s.scope("draft"):` names inside become `draft.name`, and the text variable `draft` covers the whole block."""
         return Scope(self, _check_text(name, "scope"))
 
     def set(self, name: str, value: Any) -> None:
-        """Give a variable a value: anything, generated values included. A name may be set again."""
+        """Set a variable to any value, including generated values. A variable may be set repeatedly."""
         self._define(self._prefix + _check_text(name, "set"), Plain(value))
 
     # Reading
 
     def __getitem__(self, name: str) -> Any:
-        """The variable's value: a generated one is lazy (see `Value`), a joined one or one with n > 1 is a list.
+        """The value of a variable. Generated values are lazy (see `Value`); joined values and those with n > 1 are lists.
 
         Raises:
-            TraceError: there is no such variable; names those there are.
+            TraceError: the variable does not exist; lists the existing ones.
         """
         return view(self._variable(name), "value", name)
 
@@ -120,15 +120,15 @@ class State:
         raise TraceError("a state cannot be iterated; its variables are s[name]", user_location())
 
     def text(self, name: str) -> Any:
-        """The variable's text as generated, lazily; a list where the variable is one."""
+        """The generated text of a variable, lazily; a list if the variable is a list."""
         return view(self._variable(name), "text", name)
 
     def meta(self, name: str) -> Any:
-        """The variable's `Meta`, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
+        """The `Meta` of a variable, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
         return view(self._variable(name), "meta", name)
 
     def messages(self) -> Any:
-        """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside of messages is not in it."""
+        """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
         parts = self._sequence.parts(None)
         needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
         text_of = self._recording.text_of
@@ -156,7 +156,7 @@ class State:
                 for each in expr.items:
                     self._record(each)
             case _:
-                raise AssertionError(f"{type(expr).__name__} is no known expression")
+                raise AssertionError(f"{type(expr).__name__} is not a known expression")
 
     def _record_pieces(self, expr: exprs.Pieces) -> None:
         parts: list[Part] = []
@@ -166,7 +166,9 @@ class State:
             elif source_of(piece) in (None, self._recording):
                 parts.extend(parts_of(piece))
             else:
-                raise TraceError(f"{piece!r} belongs to another run; use its real value", user_location())
+                raise TraceError(
+                    f"{piece!r} belongs to another run; pass its text instead, such as str(value)", user_location()
+                )
         self._sequence.append(parts)
 
     def _record_gen(self, gen: exprs.Gen) -> None:
@@ -204,7 +206,7 @@ class State:
         )
 
     def _callee(self, name: str, *, on_same_sequence: bool) -> State:
-        """The state of a program called `name` from here; its variables show up here as `name.variable`."""
+        """The state of a program called `name`; its variables appear in this state as `name.variable`."""
         self._check_growing()
         key, number = f"{self._prefix}{name}.", 1
         while key in self._calls or any(known.startswith(key) for known in self._variables):
@@ -223,19 +225,22 @@ class State:
         key = self._prefix + name
         if key in self._variables:
             raise TraceError(
-                f"{key!r} exists already in this state; choose another name or open s.scope(...)", user_location()
+                f"name {key!r} already exists in this state; use another name or s.scope(...)", user_location()
             )
         return key
 
     def _graph_name(self, key: str | None) -> str | None:
         full = None if key is None else self._outer_name + key
         if full is not None and len(full) > MAX_NAME_CHARS:
-            raise TraceError(f"names have at most {MAX_NAME_CHARS} characters with their scopes", user_location())
+            raise TraceError(
+                f"name {full[:40]!r}... has {len(full)} characters including scopes; at most {MAX_NAME_CHARS} are allowed",
+                user_location(),
+            )
         return full
 
     def _check_growing(self) -> None:
         if self._is_joined:
-            raise TraceError("this state was joined; it can be read but not grow", user_location())
+            raise TraceError("this state has been joined; it can be read but not appended to", user_location())
 
     def _define(self, key: str, variable: Variable) -> None:
         self._variables[key] = variable
@@ -259,12 +264,12 @@ class State:
         found = self._find(name) if isinstance(name, str) else None
         if found is None:
             known = ", ".join(sorted(self._visible())) or "none"
-            raise TraceError(f"there is no variable {name!r} here; known are: {known}", user_location())
+            raise TraceError(f"variable {name!r} does not exist; existing variables: {known}", user_location())
         return found
 
 
 class RoleBlock:
-    """`with s.user():` a chat message made of everything appended inside."""
+    """Context manager that turns everything appended inside into one chat message."""
 
     __slots__ = ("_role", "_start", "_state")
 
@@ -285,7 +290,7 @@ class RoleBlock:
 
 
 class Scope:
-    """`with s.scope(name):` a named span and a namespace."""
+    """Context manager for a named block with its own namespace."""
 
     __slots__ = ("_name", "_outer_prefix", "_start", "_state")
 
@@ -315,7 +320,7 @@ class Scope:
 
 
 class Forks:
-    """States that continue from one place. Iterate or index them, append to all with `forks += ...`, and `join` them."""
+    """States that continue the same parent. Iterate or index them, append to all with `forks += ...`, and `join` them."""
 
     def __init__(self, parent: State, states: list[State]) -> None:
         self._parent, self._states = parent, states
@@ -334,26 +339,29 @@ class Forks:
     @overload
     def __getitem__(self, key: str) -> list[Any]: ...
     def __getitem__(self, key: int | slice | str) -> State | list[Any]:
-        """One state; several; or, by a name, that variable of every state."""
+        """One state, a slice of the states, or, for a name, that variable of every state."""
         if isinstance(key, str):
             return [state[key] for state in self._states]
         return self._states[key]
 
     def __setitem__(self, key: int, state: State) -> None:
-        """Only so that `forks[i] += ...` can be written."""
+        """Supports `forks[i] += ...`."""
         if self._states[key] is not state:
             raise TraceError("a fork cannot be replaced by another state", user_location())
 
     def __iadd__(self, item: object) -> Forks:
-        """Append to all: one expression to each, a list item by item, or what a function of the index returns.
+        """Append to all states: the same expression, a list item by item, or the result of a function of the index.
 
         Raises:
-            TraceError: a list of another length.
+            TraceError: the list has a different length.
         """
         items: list[object]
         if isinstance(item, (list, tuple)):
             if len(item) != len(self._states):
-                raise TraceError(f"{len(item)} items for {len(self._states)} forks", user_location())
+                raise TraceError(
+                    f"forks += a list of {len(item)} items; {len(self._states)} items, one per fork, are allowed",
+                    user_location(),
+                )
             items = list(item)
         elif callable(item) and not isinstance(item, (Expr, Value)) and not hasattr(type(item), "_rt_call"):
             function: Callable[[int], object] = item
@@ -365,15 +373,15 @@ class Forks:
         return self
 
     def join(self) -> None:
-        """Every variable that the forks made becomes a list on the parent, in fork order (None where a fork has none).
+        """Make each variable of the forks a list on the parent, in fork order, with None for forks without it.
 
-        The forks can still be read, but no longer grow.
+        Joined forks can be read but not appended to.
 
         Raises:
-            TraceError: joined before.
+            TraceError: the forks have already been joined.
         """
         if self._is_joined:
-            raise TraceError("these forks were joined before", user_location())
+            raise TraceError("these forks have already been joined", user_location())
         self._is_joined = True
         names = dict.fromkeys(name for state in self._states for name in state._variables)
         for state in self._states:
@@ -384,5 +392,5 @@ class Forks:
 
 def _check_text(name: object, function: str) -> str:
     if not isinstance(name, str) or not name:
-        raise TraceError(f"{function}() takes a non-empty name, not {name!r}", user_location())
+        raise TraceError(f"{function}(): name = {name!r}; a non-empty string is allowed", user_location())
     return name

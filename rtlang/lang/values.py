@@ -1,8 +1,8 @@
-"""Generated values before they exist.
+"""Lazy values of generations.
 
-A `Value` stands for something that a running graph will produce. It can be put into text, stored and passed on; whatever needs the
-real thing (a comparison, `int()`, an f-string, an attribute, ...) asks the recording for it, and that is a graph break. `await value`
-is the same without holding a thread. Every public attribute belongs to the real value, so this class has none of its own.
+A `Value` stands for a value that a running graph will produce. It can be used in text, stored and passed on. Operations on the actual value
+(a comparison, `int()`, an f-string, an attribute, ...) wait for it, which is a graph break; `await value` waits without blocking a
+thread. All public attributes are those of the actual value, so this class defines none.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rtlang.contract.graph import Arg, Part, Ref
 
 
 class Source(Protocol):
-    """Where values come from: the recording that made them."""
+    """The recording that values belong to."""
 
     def require(self, node_ids: Sequence[int], reason: str, what: str) -> None:
-        """Return when all these nodes have ended; a graph break where one has not.
+        """Wait until these nodes have ended; a graph break if one has not.
 
         Raises:
-            TraceError: no break is possible here.
+            TraceError: a graph break is not possible here.
         """
 
     async def require_async(self, node_ids: Sequence[int], what: str, location: str) -> None:
-        """The same for a coroutine."""
+        """`require` for coroutines."""
 
     def text_of(self, node_id: int, choice: int) -> str:
-        """The text of a node that has ended; raises the error it ended in."""
+        """The text of a node that has ended; raises the error of a failed node."""
 
 
 def user_location() -> str:
@@ -49,8 +49,8 @@ def user_location() -> str:
 class Value:
     """A value that a running graph will produce.
 
-    In text it stands for the generated text, without waiting. Everything else that needs the real value waits for it, inside a
-    plain program; an `async def` program awaits it once and may then use it freely. In `Program.graph` both raise TraceError.
+    Within text it stands for the generated text, without waiting. Other uses wait for the value in a plain program; an `async def` program
+    must `await` it first. In `Program.graph` both raise TraceError.
     """
 
     __slots__ = ("_rt_is_text", "_rt_needs", "_rt_parts", "_rt_read", "_rt_source", "_rt_what")
@@ -147,7 +147,7 @@ class Value:
         joined = _joined(self, other)
         if joined is not None:
             return joined
-        if hasattr(type(other), "_rt_is_expression"):  # an expression; it knows how to follow a value
+        if hasattr(type(other), "_rt_is_expression"):  # expressions implement __radd__
             return NotImplemented
         return self._rt_real("arithmetic") + real(other)
 
@@ -191,14 +191,14 @@ for _name in ("neg", "pos", "abs", "invert"):
 
 
 def real(item: Any) -> Any:
-    """`item`, or what it stands for; waits where it must."""
-    return item._rt_real("use beside another value") if isinstance(item, Value) else item
+    """The actual value of a `Value`, which waits for it; other items are returned unchanged."""
+    return item._rt_real("use with another value") if isinstance(item, Value) else item
 
 
 def parts_of(value: Value) -> tuple[Part, ...]:
-    """What stands for the value inside text. A value that is no text (usage, messages) is waited for and shown by `str`."""
+    """The text parts that represent a value. Values other than text (usage, messages) are waited for and converted by `str`."""
     parts = value._rt_parts
-    return (str(value._rt_real("use of something that is no text inside text")),) if parts is None else parts
+    return (str(value._rt_real("use of a non-text value in text")),) if parts is None else parts
 
 
 def source_of(value: Value) -> Source | None:
@@ -207,7 +207,7 @@ def source_of(value: Value) -> Source | None:
 
 
 def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value:
-    """A value whose text is the concatenation of parts."""
+    """A value whose text is the concatenation of `parts`."""
     needs = tuple(part.node_id for part in parts if isinstance(part, Ref))
 
     def read() -> str:
@@ -219,25 +219,25 @@ def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value
                 assert source is not None
                 pieces.append(source.text_of(part.node_id, part.choice))
             elif isinstance(part, Arg):
-                raise TraceError(f"the input {part.name!r} has no value while a graph is recorded", user_location())
+                raise TraceError(f"input {part.name!r} has no value while the graph is recorded", user_location())
         return "".join(pieces)
 
     return Value(source, needs, tuple(parts), read, what, is_text=True)
 
 
 def arg(name: str) -> Value:
-    """An input of `Program.graph`: a text that is given when the graph is submitted.
+    """An input of `Program.graph`: text that is passed when the graph is submitted.
 
     Raises:
         TraceError: the name is not a non-empty string.
     """
     if not isinstance(name, str) or not name:
-        raise TraceError(f"arg() takes a non-empty name, not {name!r}", user_location())
+        raise TraceError(f"arg(): name = {name!r}; a non-empty string is allowed", user_location())
     return text_value(None, (Arg(name),), f"the input {name!r}")
 
 
 def deep_real(item: Any) -> Any:
-    """`item` with every value inside lists, tuples and dicts replaced by what it stands for."""
+    """`item` with each `Value` in lists, tuples and dicts replaced by its actual value."""
     if isinstance(item, Value):
         return deep_real(item._rt_real("the end of the program"))
     if type(item) is list:
@@ -250,7 +250,7 @@ def deep_real(item: Any) -> Any:
 
 
 def _joined(left: Any, right: Any) -> Value | None:
-    """Text and text make text, lazily."""
+    """Concatenate two texts lazily; None if a side is not text or they belong to different runs."""
     parts: list[Part] = []
     source: Source | None = None
     for side in (left, right):

@@ -13,9 +13,9 @@ from rtlang.contract.errors import ERRORS_BY_CODE, OverloadError, rebuild
 from rtlang.contract.events import GraphFailed, GraphFinished, NodeFailed, NodeFinished, TextDelta
 from rtlang.contract.params import SamplingParams
 from rtlang.protocol.event_codec import error_from_wire, error_to_wire, event_from_wire, event_to_wire
-from rtlang.protocol.messages import AttachStream, ExtendNodes
+from rtlang.protocol.messages import AttachStream, CloseCode, ExtendNodes
 from rtlang.protocol.serialization import DecodeLimits, Encoding
-from rtlang.serve.connection import CloseCode, Connection, ConnectionFacts, Submit
+from rtlang.serve.connection import Connection, ServerInfo, Submit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol-v1.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r'^```json title="(client|server)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
@@ -39,7 +39,7 @@ def output_of(connection: Connection) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("encoding", list(Encoding), ids=lambda encoding: encoding.value)
 def test_a_server_accepts_the_client_messages_of_the_page_in_order(encoding: Encoding) -> None:
-    connection = Connection(encoding, ConnectionFacts("epoch"))
+    connection = Connection(encoding, ServerInfo("epoch"))
     for message in examples("client"):
         actions = connection.receive(encoding.pack(message), is_text=encoding.is_text)
         assert [answer for answer in output_of(connection) if answer["t"] == "error"] == [], message
@@ -76,7 +76,7 @@ def test_a_server_message_of_the_page_is_what_a_server_sends(message: dict[str, 
 
 def said_by_a_server() -> list[dict[str, Any]]:
     """One of each message that answers a client or tells of the server."""
-    facts = ConnectionFacts("epoch", limits={"max_frame_bytes": 1, "max_streams": 1})
+    facts = ServerInfo("epoch", limits={"max_frame_bytes": 1, "max_streams": 1})
     connection = Connection(Encoding.JSON, facts)
     for message in ({"t": "hello", "v": 1}, {"t": "ping"}):
         connection.receive(Encoding.JSON.pack(message), is_text=True)

@@ -277,7 +277,7 @@ def test_rounds_of_forks_may_use_one_name(target: FakeTarget) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", 5000])
 def test_forks_are_a_sensible_number(wrong: Any) -> None:
-    assert_refused(lambda s: s.fork(wrong), "fork()")
+    assert_refused(lambda s: s.fork(wrong), "fork(n)")
 
 
 def test_a_list_for_forks_has_one_item_each() -> None:
@@ -285,7 +285,7 @@ def test_a_list_for_forks_has_one_item_each() -> None:
         forks = s.fork(2)
         forks += ["a", "b", "c"]
 
-    assert_refused(body, "3 items for 2 forks")
+    assert_refused(body, "a list of 3 items; 2 items")
 
 
 def test_a_fork_cannot_be_replaced() -> None:
