@@ -1,4 +1,4 @@
-"""What is done to a recorded graph before it is submitted. Passes are small functions from graph to graph."""
+"""Merges adjacent text nodes of a recorded graph before it is submitted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from rtlang.contract.graph import Node, Part, RequestGraph, Text
 
 
 def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
-    """Merge text that follows text, so that it is one node and is tokenised once.
+    """Merge adjacent text nodes, so that their text is tokenized once.
 
-    A text node is merged into its child where that child is text too and the only node that continues it. The merged node has the id of
-    the later one, so that whatever continued it still does; strings that follow each other become one. Both nodes must be in `graph`:
-    what was submitted before stays as it is.
+    A text node is merged into its child if the child is also text and the only node that continues it. The merged node has the id of the
+    child, so that references to it stay valid. Only nodes of `graph` are merged; nodes submitted earlier are unchanged.
 
     Args:
-        keep: ids of nodes that nodes recorded later may continue; these are not merged away.
+        keep: ids of nodes that later nodes may continue; these are not merged into their children.
     """
     nodes: dict[int, Node] = {node.node_id: node for node in graph.nodes}
     num_children = Counter(node.parent for node in graph.nodes if node.parent is not None)
@@ -35,7 +34,7 @@ def fold_text(graph: RequestGraph, keep: Collection[int] = ()) -> RequestGraph:
 
 
 def _joined(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The same parts with strings that follow each other made one."""
+    """The parts with adjacent strings concatenated."""
     joined: list[Part] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):

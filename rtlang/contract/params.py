@@ -99,7 +99,7 @@ class SamplingParams:
         for pattern in self.stop_regex:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ParameterError("stop_regex", pattern, f"a pattern of Python's re is allowed: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
         _check_float("temperature", self.temperature, 0.0, 100.0)
@@ -110,7 +110,7 @@ class SamplingParams:
         _check_float("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
         _check_float("repetition_penalty", self.repetition_penalty, 0.0, 100.0, open_low=True)
         if not isinstance(self.logit_bias, tuple) or len(self.logit_bias) > 1024:
-            raise ParameterError("logit_bias", self.logit_bias, "at most 1024 pairs (token id, bias)")
+            raise ParameterError("logit_bias", self.logit_bias, "at most 1024 pairs (token id, bias) are allowed")
         for pair in self.logit_bias:
             if not (isinstance(pair, tuple) and len(pair) == 2):
                 raise ParameterError("logit_bias", pair, "pairs (token id, bias) are allowed")
@@ -206,6 +206,9 @@ def normalized_option(name: str, value: Any) -> Any:
         return value
     items = tuple(value)
     if name == "stop_regex":
+        for item in items:
+            if isinstance(item, re.Pattern) and item.flags != re.compile(item.pattern).flags:
+                raise ParameterError(name, item, "a pattern without flags is allowed; use inline flags")
         return tuple(item.pattern if isinstance(item, re.Pattern) else item for item in items)
     if name == "logit_bias":
         return tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in items)

@@ -1,4 +1,4 @@
-"""A program's function with the arguments it has so far, and how it is called."""
+"""The function of a program, its bound arguments, and how it is called."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _current_state: ContextVar[State | None] = ContextVar("rtlang_state", default=No
 
 
 def current_state() -> State | None:
-    """The state of the innermost program body that is being executed here."""
+    """The state of the innermost running program body in this context."""
     return _current_state.get()
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A function whose first parameter is a state, and arguments for the others."""
+    """A function whose first parameter is a state, with bound arguments for the others."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -38,10 +38,10 @@ class Body:
         return inspect.iscoroutinefunction(self.function)
 
     def bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Body:
-        """The same with more arguments; a keyword given again replaces the earlier one.
+        """A copy with more arguments bound; a repeated keyword replaces the earlier value.
 
         Raises:
-            TypeError: the function takes no such arguments.
+            TypeError: the function does not accept these arguments.
         """
         both = Body(self.function, (*self.args, *args), {**self.kwargs, **kwargs})
         try:
@@ -51,11 +51,11 @@ class Body:
         return both
 
     def check_complete(self) -> None:
-        """Whether the function can be called.
+        """Check that the function can be called.
 
         Raises:
             TypeError: an argument is missing or unknown.
-            TraceError: an argument is an input of a graph, which has no text in a run.
+            TraceError: an argument is an input of a graph (`rt.arg`), which has no text in a run.
         """
         try:
             inspect.signature(self.function).bind(None, *self.args, **self.kwargs)
@@ -64,10 +64,12 @@ class Body:
         for value in (*self.args, *self.kwargs.values()):
             if isinstance(value, Value) and source_of(value) is None:
                 names = ", ".join(part.name for part in parts_of(value) if isinstance(part, Arg))
-                raise TraceError(f"rt.arg({names!r}) is for graph(); a run needs its text", user_location())
+                raise TraceError(
+                    f"rt.arg({names!r}) is only allowed in graph(); pass its text to run()", user_location()
+                )
 
     def call(self, state: State) -> Any:
-        """Run a plain function's body."""
+        """Call a plain function."""
         token = _current_state.set(state)
         try:
             return self.function(state, *self.args, **self.kwargs)
@@ -75,7 +77,7 @@ class Body:
             _current_state.reset(token)
 
     async def call_async(self, state: State) -> Any:
-        """Run a coroutine function's body."""
+        """Call a coroutine function."""
         token = _current_state.set(state)
         try:
             return await self.function(state, *self.args, **self.kwargs)

@@ -1,4 +1,4 @@
-"""What is known of one generated text besides the text."""
+"""Metadata of a generated text."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rtlang.contract.params import FinishReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """How one text came about.
+    """Metadata of one generated text.
 
     Attributes:
-        finish_reason: why it ended.
-        stop_match: the stop string, pattern or token id that ended it, if one did.
-        token_ids: those of the text.
-        usage: tokens spent by the node (all of its texts); `usage.cached_tokens` came from the prefix cache.
-        timing: seconds from when the node could start.
-        logprobs: one entry per token, where asked for.
-        prompt_logprobs: of the tokens before it, where asked for.
-        scores: of a select, by choice: the number its method compared.
-        probabilities: of a select, by choice: the softmax of the summed log-probabilities.
+        finish_reason: why the generation ended.
+        stop_match: the stop string, pattern or token id that ended it, if any.
+        token_ids: the tokens of the text.
+        usage: tokens used by the node, for all of its texts; `usage.cached_tokens` were taken from the prefix cache.
+        timing: seconds since the node was ready to start.
+        logprobs: one entry per token, if requested.
+        prompt_logprobs: one entry per prompt token, if requested.
+        scores: for a select, the score of each choice by its method.
+        probabilities: for a select, the softmax of the summed log-probabilities of the choices.
     """
 
     finish_reason: FinishReason
@@ -37,7 +37,7 @@ class Meta:
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
-        """The meta of one text of a finished node."""
+        """Create the metadata of one text of a finished node."""
         completion = event.completions[choice]
         scores = probabilities = None
         if isinstance(node, Select):

@@ -1,7 +1,7 @@
-"""`@program`: a function that records a graph, as something that can be run.
+"""The `@program` decorator, which turns a function into a runnable program.
 
-The decorated function takes a `State` first. A `Program` holds the function and the arguments bound so far; it can be run, streamed,
-run over many inputs, turned into a graph ahead of time, or called inside another program.
+The first parameter of the function is a `State`. A `Program` holds the function and its bound arguments; it can be run, streamed, run over
+many inputs, recorded as a graph ahead of time, or called inside another program.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rtlang.lang.values import user_location
 
 
 class Program:
-    """A program, possibly with some of its arguments.
+    """A function that records a request graph, with zero or more bound arguments.
 
-    Keywords of `run` and its like (runtime, params, priority, deadline_s, on_error) are options of the run. A parameter of the function
-    with such a name is given by position or with `bind`.
+    The keywords runtime, params, priority, deadline_s and on_error of `run` and similar methods are options of the run. Pass parameters of
+    the function with these names by position or with `bind`.
     """
 
     def __init__(self, body: Body) -> None:
@@ -39,7 +39,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The function's name."""
+        """The name of the function."""
         return self._body.name
 
     @property
@@ -57,18 +57,20 @@ class Program:
         on_error: OnError = "raise",
         **kwargs: Any,
     ) -> Result:
-        """Run the program and wait for its end.
+        """Run the program and wait for its result.
 
         Args:
             args, kwargs: arguments of the function.
-            runtime: where; the default runtime if not given.
-            params: options of every generation that has no `params` of its own.
-            priority: lower is served first, under the priority policy.
-            deadline_s: seconds until everything ends with DeadlineError.
-            on_error: "raise" what `Result.error` would hold, or give back the "result" with what there is.
+            runtime: the runtime to use; the default runtime if not given.
+            params: sampling parameters of every generation without its own `params`.
+            priority: lower values run first under the priority policy.
+            deadline_s: seconds after which the run fails with DeadlineError.
+            on_error: "raise" raises the error of the run; "result" returns a partial result with `Result.error` set.
         Raises:
-            With on_error="raise": an exception of the body, the error that ended the graph, or that of the first failed node which
-            the body did not handle. TypeError: an argument is missing. TraceError: there is no runtime.
+            TypeError: an argument is missing.
+            TraceError: no runtime is given and there is no default runtime.
+            With on_error="raise", also an exception of the body, the error that ended the graph, or the error of the first failed
+            node that the body did not handle.
         """
         return run.run(
             self._body.bound(args, kwargs),
@@ -89,7 +91,7 @@ class Program:
         on_error: OnError = "raise",
         **kwargs: Any,
     ) -> Result:
-        """`run` for coroutines. An `async def` program holds no thread; a plain one holds one until its body ends."""
+        """`run` for coroutines. A plain program occupies a thread until its body ends, an `async def` program does not."""
         return await run.arun(
             self._body.bound(args, kwargs),
             runtime,
@@ -111,17 +113,17 @@ class Program:
         progress: bool | Callable[[int, int], None] = False,
         max_threads: int = batch.MAX_THREADS,
     ) -> list[Result]:
-        """Run the program once per input, all together; results come in the order of the inputs.
+        """Run the program once per input, concurrently; results are in the order of the inputs.
 
         Args:
             inputs: keyword arguments, one mapping per run.
-            deadline_s: seconds for each run, from its own start.
-            on_error: "result" sets `Result.error` where a run failed; "raise" raises the first failure and cancels the others.
-            progress: show a progress bar, or call this with (runs that ended, all runs).
-            max_threads: most bodies that wait at graph breaks at a time. A body that does not break holds no thread, and an
-                `async def` program never does.
+            deadline_s: seconds for each run, from its start.
+            on_error: "result" sets `Result.error` of failed runs; "raise" raises the first failure and cancels the other runs.
+            progress: True shows a progress bar; a function is called with (number of finished runs, number of runs).
+            max_threads: maximum number of bodies that wait at graph breaks at the same time. Bodies without graph breaks and `async def`
+                programs occupy no thread.
         Raises:
-            As `run`, with on_error="raise". ParameterError: an input is no mapping.
+            ParameterError: an input is not a mapping. With on_error="raise", also the errors of `run`.
         """
         return batch.run_batch(
             self._body,
@@ -145,9 +147,10 @@ class Program:
         on_error: OnError = "raise",
         **kwargs: Any,
     ) -> Stream:
-        """Start the program and hand out its events as they come: `for event in ...` or `async for event in ...`.
+        """Start the program and iterate over its events: `for event in ...` or `async for event in ...`.
 
-        Arguments as for `run`. With on_error="raise" the error ends the iteration; with "result" the last event has it.
+        Arguments are those of `run`. With on_error="raise" an error is raised at the end of the iteration; with "result" the last event
+        contains it.
         """
         return Stream(
             self._body.bound(args, kwargs),
@@ -159,10 +162,10 @@ class Program:
         )
 
     def graph(self, *args: Any, params: SamplingParams | None = None, **kwargs: Any) -> RequestGraph:
-        """The program as one graph, ahead of time: no runtime is needed. Arguments given as `rt.arg(name)` become its inputs.
+        """Record the program as one graph, without a runtime. Arguments passed as `rt.arg(name)` become inputs of the graph.
 
         Raises:
-            TraceError: the body needs a generated value (a graph break); names the line.
+            TraceError: the body uses a generated value (a graph break); names the line.
         """
         graph, _, error = self.bind(*args, **kwargs).record(params)
         if error is not None:
@@ -171,7 +174,7 @@ class Program:
         return graph
 
     def record(self, params: SamplingParams | None = None) -> tuple[RequestGraph, tuple[Break, ...], Exception | None]:
-        """Record ahead of time, as far as it goes: the graph, the break that ended recording if one did, and what was raised."""
+        """Record without a runtime up to the first graph break. Returns the graph, the break and the exception of the body, if any."""
         body = self._body
         inspect.signature(body.function).bind(None, *body.args, **body.kwargs)
         recording = Recording(AheadOfTime(body.is_async), params)
@@ -187,18 +190,18 @@ class Program:
         return fold_text(recording.graph()), tuple(recording.breaks), error
 
     def bind(self, *args: Any, **kwargs: Any) -> Program:
-        """The program with these arguments given.
+        """The program with these arguments bound.
 
         Raises:
-            TypeError: the function takes no such arguments.
+            TypeError: the function does not accept these arguments.
         """
         return Program(self._body.bound(args, kwargs))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside a program: call this one, as part of the same graph, and give back what it returns (lazily, if generated).
+        """Call this program inside another, as part of the same graph, and return its (possibly lazy) return value.
 
-        With a state as the first argument it continues that state's sequence, else it begins a new sequence. Its variables show up
-        in the calling state as `name.variable`. Outside of any program this is `bind`. An `async def` program is awaited.
+        With a state as first argument it continues the sequence of that state, otherwise it starts a new one. Its variables appear in the
+        calling state as `name.variable`. An `async def` program must be awaited. Outside a program this is `bind`.
 
         Raises:
             TraceError: an `async def` program is called from a plain one.
@@ -229,10 +232,10 @@ class Program:
 
 
 def program(function: Callable[..., Any]) -> Program:
-    """Make a program of a function, plain or `async`, whose first parameter is the state.
+    """Turn a plain or `async` function whose first parameter is the state into a program.
 
     Raises:
-        TraceError: the function takes no positional parameter.
+        TraceError: the function has no positional parameter.
     """
     if not callable(function) or isinstance(function, Program):
         raise TraceError("@rt.program decorates a function", user_location())
@@ -243,12 +246,14 @@ def program(function: Callable[..., Any]) -> Program:
     )
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or first.kind not in kinds:
-        raise TraceError(f"{function.__name__}() needs a first parameter: the state", user_location())
+        raise TraceError(
+            f"{function.__name__}() has no parameter; the first parameter must be the state", user_location()
+        )
     return Program(Body(function))
 
 
 def _drive(body: Body, state: State) -> None:
-    """Run a coroutine body that may not wait for anything."""
+    """Run a coroutine body that must not wait."""
     coroutine: Any = body.call_async(state)
     try:
         coroutine.send(None)
@@ -258,6 +263,4 @@ def _drive(body: Body, state: State) -> None:
     frame = getattr(waiting, "cr_frame", None)
     where = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
     coroutine.close()
-    raise TraceError(
-        f"{body.name} awaits something outside of the graph, which cannot be recorded ahead of time", where
-    )
+    raise TraceError(f"{body.name} awaits an object outside the graph, which cannot be recorded ahead of time", where)

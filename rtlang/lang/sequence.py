@@ -1,7 +1,7 @@
-"""The growing end of one sequence of nodes.
+"""The end of a growing sequence of nodes.
 
-A `Sequence` knows the node it has reached and the chat message that is open there. States are views of one: a program called on a
-state grows the same sequence, a fork starts another at the same node.
+A `Sequence` holds its last node and the open chat message. States are views of a sequence: a program called on a state extends the same
+sequence, and a fork starts a new one at the same node.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from rtlang.lang.values import user_location
 
 
 class Sequence:
-    """Where a state is: `head` is the node reached (None: nothing yet), `role` the open chat message.
+    """The position of a state.
 
-    The recording owns the nodes; the states that share a sequence own it together.
+    Attributes:
+        head: the last node; None if the sequence is empty.
+        role: the role of the open chat message, or None.
+
+    The recording owns the nodes; the states of a sequence share it.
     """
 
     __slots__ = ("_recording", "head", "role")
@@ -26,36 +30,36 @@ class Sequence:
         self._recording, self.head, self.role = recording, head, role
 
     def branch(self) -> Sequence:
-        """Another sequence that continues from here."""
+        """A new sequence that continues this one."""
         self.keep_head()
         return Sequence(self._recording, self.head, self.role)
 
     def keep_head(self) -> None:
-        """More than one node will continue the node reached."""
+        """Declare that several nodes may continue the last node."""
         if self.head is not None:
             self._recording.branch_points.add(self.head)
 
     def append(self, parts: Iterable[Part]) -> None:
-        """Text follows."""
+        """Append text."""
         kept = [part for part in parts if part != ""]
         if kept:
             self.head = self._recording.add_text(self.head, kept)
 
     def open_role(self, role: str) -> int | None:
-        """Begin a chat message; returns where the sequence was, for `close_role`.
+        """Start a chat message; returns the previous end, for `close_role`.
 
         Raises:
-            TraceError: a message is open.
+            TraceError: another message is open.
         """
         if self.role is not None:
-            raise TraceError(f"a {role} message cannot begin inside a {self.role} message", user_location())
+            raise TraceError(f"a {role} message cannot start inside a {self.role} message", user_location())
         start = self.head
         self.append([RoleStart(role)])
         self.role = role
         return start
 
     def close_role(self, start: int | None) -> None:
-        """End the open chat message. One that held nothing but side branches (n > 1) leaves no empty message behind."""
+        """End the open chat message. A message that contains only side branches (n > 1) leaves no empty message."""
         recording = self._recording
         assert self.head is not None
         self.role = None
@@ -68,7 +72,7 @@ class Sequence:
             self.append([RoleEnd()])
 
     def parts(self, after: int | None) -> list[Part]:
-        """Parts of the sequence from behind node `after` (None: from the start) to here."""
+        """The parts of the sequence after node `after`, or from the start if it is None."""
         found: list[tuple[Part, ...]] = []
         node_id = self.head
         while node_id is not None and node_id != after:

@@ -1,4 +1,4 @@
-"""Variables of a state: where they come from and how they are seen."""
+"""Variables of a state and views of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rtlang.lang.values import Value, text_value, user_location
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A variable that came from a generation: its parsed value, its text and what is known of it (None: not a single generation)."""
+    """A generated variable: its parsed value, its text and its metadata (None if it is not a single generation)."""
 
     value: Value
     text: Value
@@ -23,17 +23,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A variable that was set by the body."""
+    """A variable set by the program body."""
 
     value: Any
 
 
 Variable = Entry | Plain | list["Variable"] | None
-"""None stands for a fork that has no such variable, inside the list that joining makes."""
+"""None within the list of a joined variable stands for a fork without that variable."""
 
 
 def generated(recording: Recording, node_id: int, choice: int, what: str, is_text: bool) -> Entry:
-    """The variable of one text of a node; `is_text` says that its value is the text itself."""
+    """Create the variable of one text of a node; with `is_text` its value is the text itself."""
     parts = (Ref(node_id, choice),)
     text = text_value(recording, parts, what)
     value = text if is_text else Value(recording, (node_id,), parts, lambda: recording.value_of(node_id, choice), what)
@@ -42,11 +42,11 @@ def generated(recording: Recording, node_id: int, choice: int, what: str, is_tex
 
 
 Reading = Literal["value", "text", "meta"]
-"""What can be read of a variable."""
+"""The readable aspects of a variable."""
 
 
 def view(variable: Variable, which: Reading, name: str) -> Any:
-    """The `value`, `text` or `meta` of a variable; lists of them for lists."""
+    """The `value`, `text` or `meta` of a variable; a list for a list."""
     match variable:
         case None:
             return None
@@ -54,18 +54,18 @@ def view(variable: Variable, which: Reading, name: str) -> Any:
             return [view(each, which, name) for each in variable]
         case Plain():
             if which == "meta":
-                raise TraceError(f"{name!r} was set, not generated; it has no meta", user_location())
+                raise TraceError(f"{name!r} was set by the program, not generated, and has no meta", user_location())
             if which == "text" and not isinstance(variable.value, (str, Value)):
                 return str(variable.value)
             return variable.value
         case Entry():
             if which == "meta" and variable.meta is None:
-                raise TraceError(f"{name!r} is a span of text; it has no meta of its own", user_location())
+                raise TraceError(f"{name!r} is the text of a scope and has no meta", user_location())
             return getattr(variable, which)
 
 
 def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> list[dict[str, str]]:
-    """The chat messages among the parts of a sequence; `text_of` gives the text of a node's choice."""
+    """The chat messages of a sequence. `text_of(node_id, choice)` returns the text of a node."""
     messages: list[dict[str, str]] = []
     is_inside = False
     for part in parts:
@@ -79,5 +79,5 @@ def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> li
                 if is_inside:
                     messages[-1]["content"] += part if isinstance(part, str) else text_of(part.node_id, part.choice)
             case _:
-                raise TraceError("the input of a graph has no text while it is recorded", user_location())
+                raise TraceError("an input of a graph has no text while the graph is recorded", user_location())
     return messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -75,7 +76,7 @@ def params() -> st.SearchStrategy[SamplingParams]:
         min_tokens=st.integers(0, 50),
         stop=words,
         stop_token_ids=st.lists(st.integers(0, 99), max_size=3).map(tuple),
-        stop_regex=words,
+        stop_regex=st.lists(st.sampled_from(("a+", "(b|c)", r"\d{2}", "é")), max_size=3).map(tuple),
         temperature=st.floats(0, 100),
         top_k=st.integers(0, 50),
         top_p=st.floats(0.1, 1),
@@ -110,3 +111,10 @@ def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
 
 def test_usage_adds_up() -> None:
     assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)
+
+
+def test_a_compiled_stop_regex_with_flags_is_refused() -> None:
+    pattern = re.compile("(?i)a+")
+    assert SamplingParams(stop_regex=pattern).stop_regex == (pattern.pattern,)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"stop_regex = .*inline flags"):
+        SamplingParams(stop_regex=re.compile("a+", re.IGNORECASE))  # type: ignore[arg-type]

@@ -162,7 +162,7 @@ def test_graph_refuses_to_await_a_value_or_anything_else() -> None:
 
     with pytest.raises(rt.TraceError, match="graph break") as first:
         waits.graph()
-    with pytest.raises(rt.TraceError, match="outside of the graph") as second:
+    with pytest.raises(rt.TraceError, match="outside the graph") as second:
         sleeps.graph()
     for caught in (first, second):
         assert caught.value.location is not None

@@ -1,4 +1,4 @@
-"""What becomes of a program: its graph, and where it breaks."""
+"""Explains how a program executes: its graph and its graph breaks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rtlang.lang.recording import Break
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a program is carried out; `str()` of it is for people.
+    """How a program executes; `str()` gives a readable summary.
 
     Attributes:
-        program: its name.
+        program: the name of the program.
         graph: the nodes as submitted, adjacent text folded.
-        breaks: where the body had to wait for a value, in order.
-        is_complete: False where recording stopped at the first break because there was no runtime to go on with.
-        error: what ended the run early, if anything did.
+        breaks: the places where the body waited for a value, in order.
+        is_complete: False if recording stopped at the first break for lack of a runtime.
+        error: the error that ended the run early, if any.
     """
 
     program: str
@@ -42,7 +42,7 @@ class Explanation:
         elif self.is_complete:
             lines.append(f"{len(self.breaks)} graph break(s), at most {submissions} submissions:")
         else:
-            lines.append("recorded up to the first graph break (no runtime to go on with):")
+            lines.append("recorded up to the first graph break (no runtime to continue on):")
         lines.extend(f"  {each}" for each in self.breaks)
         if self.error is not None:
             lines.append(f"ended by {type(self.error).__name__}: {self.error}")
@@ -56,13 +56,14 @@ def explain(
     params: SamplingParams | None = None,
     **kwargs: Any,
 ) -> Explanation:
-    """Say how a program is carried out with these arguments, and list its graph breaks with file, line and reason.
+    """Explain how a program executes with these arguments, listing its graph breaks with file, line and reason.
 
-    What lies behind a graph break depends on the value, so a program with breaks is run, on `runtime` or the default one. Without
-    any, and where there is no break, it is only recorded.
+    The code after a graph break depends on a value, so a program with breaks is run, on `runtime` or the default runtime. Without a
+    runtime or without breaks it is only recorded.
 
     Raises:
-        TraceError: the program is wrong, apart from breaks. Whatever else its body raises while it is only recorded.
+        TraceError: the program is invalid.
+        Exception: the body raised it while being recorded.
     """
     bound = program.bind(*args, **kwargs)
     recorded, breaks, error = bound.record(params)

@@ -1,4 +1,4 @@
-"""What a run of a program gave."""
+"""The result of a run of a program."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from rtlang.lang.variables import Reading, Variable, generated, messages_of, vie
 
 
 class Result:
-    """The variables of a program that has ended, wholly or in part.
+    """The variables of a finished or failed program.
 
-    `result[name]` is a parsed value, `result.text(name)` its text, `result.meta(name)` its `Meta`; reading what failed raises its error.
-    Names of forks that were never joined give lists, in the order of recording. It can be copied and pickled as far as its values can.
+    `result[name]` is a parsed value, `result.text(name)` its text, `result.meta(name)` its `Meta`; reading a failed
+    variable raises its error. Names in forks that were not joined give lists, in the order of recording. Results can be copied and pickled
+    if their values can.
 
     Attributes:
         error: why the run failed: an exception of the body, the end of the graph, or the first failed node that the body did not
-            handle. None where all went well.
-        usage: tokens spent.
-        graph: every node that was submitted, as one graph.
+            handle. None if the run succeeded.
+        usage: tokens used.
+        graph: all submitted nodes, as one graph.
         breaks: the graph breaks of the run.
     """
 
@@ -47,22 +48,20 @@ class Result:
         except RtlangError as value_error:
             self._value_error = value_error
         except RecursionError:
-            self._value_error = TraceError(
-                "the value that the program returned contains itself, or is nested too deeply"
-            )
+            self._value_error = TraceError("the return value of the program contains itself or is nested too deeply")
         error = error or self._value_error
         self.error: BaseException | None = error
 
     @property
     def value(self) -> Any:
-        """What the body returned, with generated values in place. Raises the error of one that failed."""
+        """The return value of the body with actual values. Raises the error of a failed generation."""
         if self._value_error is not None:
             raise self._value_error
         return self._value
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The chat of the program's main sequence, up to the first text that is missing."""
+        """The chat messages of the main sequence, up to the first missing text."""
         return self._source.messages()
 
     @property
@@ -74,7 +73,8 @@ class Result:
         """The value of a variable.
 
         Raises:
-            KeyError: there is none of that name. RtlangError: it failed.
+            KeyError: the variable does not exist.
+            RtlangError: its generation failed.
         """
         return self._source.read(name, "value")
 
@@ -94,7 +94,7 @@ class Result:
         return f"<Result {list(self.names)}, {state}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles hold: everything that can be read, without the run that it came from.
+        """A snapshot for copies and pickles: all readable data, without the run.
 
         Raises:
             TraceError: the program is still running.
@@ -103,7 +103,7 @@ class Result:
 
 
 class _Source(Protocol):
-    """Where a result reads from."""
+    """The source of the data of a result."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -117,7 +117,7 @@ class _Source(Protocol):
 
 
 class _Run:
-    """The run itself: values are read when they are asked for."""
+    """Reads values from the run on access."""
 
     def __init__(self, session: Session, state: State) -> None:
         self._session, self._state, self._recording = session, state, session.recording
@@ -171,7 +171,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What was read of a run that is gone."""
+    """The data of a snapshot."""
 
     names: tuple[str, ...]
     readings: dict[tuple[str, Reading], Any]
@@ -200,4 +200,4 @@ def _reading(run: _Run, name: str, which: Reading) -> Any:
 
 
 def _unknown(name: str, names: tuple[str, ...]) -> KeyError:
-    return KeyError(f"there is no variable {name!r}; known are: {', '.join(names) or 'none'}")
+    return KeyError(f"variable {name!r} does not exist; existing variables: {', '.join(names) or 'none'}")

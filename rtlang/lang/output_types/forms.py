@@ -1,6 +1,6 @@
-"""Output types that say more than one option of `gen` can: JSON in a style, GBNF and EBNF, and forms put together.
+"""Output types beyond the options of `gen`: styled JSON, GBNF and EBNF grammars, and compositions.
 
-Each is given to `gen` in place of a type: `gen("call", type=rt.tagged(...))`.
+Pass them to `gen` as a type: `gen("call", type=rt.tagged(...))`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rtlang_grammars.spec import structures
 def json_text(
     schema: Any, *, whitespace: Literal["free", "compact"] = "free", order: Literal["any", "declared"] = "any"
 ) -> OutputType:
-    """A value of a schema, written in a style.
+    """JSON that matches a schema, in a certain style.
 
     Args:
         schema: as for `gen`: a type or a JSON schema.
-        whitespace: free allows one or two blanks, or a line break and up to 80 blanks, where JSON does; compact allows none.
-        order: any order of properties, or that in which the schema declares them (optional ones may be left out).
+        whitespace: "free" allows one or two spaces, or a line break and up to 80 spaces, between tokens; "compact" allows none.
+        order: "any" allows properties in any order, "declared" in the order of the schema (optional ones may be omitted).
     Raises:
-        ParameterError: the schema is none, or a style is not known; names it.
+        ParameterError: the schema or a style is invalid; names it.
     """
     for field, value, allowed in (("whitespace", whitespace, Whitespace), ("order", order, PropertyOrder)):
         if value not in list(allowed):
-            raise ParameterError(field, value, f"allowed are {', '.join(allowed)}")
+            raise ParameterError(field, value, f"{', '.join(allowed)} are allowed")
     found = output_type(schema=schema)
     if found.constraint is None or found.constraint.kind is not ConstraintKind.JSON_SCHEMA:
         raise ParameterError("schema", schema, "a type that is written as JSON is allowed")
@@ -43,7 +43,7 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
     """Text of a grammar in GBNF, the notation of llama.cpp (start rule `root`), or in the EBNF of the W3C (the first rule starts).
 
     Raises:
-        ParameterError: not text, or the notation is not known.
+        ParameterError: the source is not text, or the notation is unknown.
     """
     if not isinstance(source, str) or not source.strip():
         raise ParameterError("source", source, "the text of a grammar is allowed")
@@ -54,30 +54,30 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
 
 
 def sequence(*parts: Any) -> OutputType:
-    """One part after the other. A part is a text (itself), a compiled pattern, a type, a JSON schema as a mapping, or an output type.
+    """A concatenation of parts. A part is a literal text, a compiled regex, a type, a JSON schema as a mapping, or an output type.
 
     Raises:
-        ParameterError: a part is none of these, or parts with schemas have different styles; so may all that take parts.
+        ParameterError: a part is of another kind, or parts with schemas have different styles.
     """
     given = [_part(part) for part in parts]
     return _structure(lambda: structures.sequence(*given))
 
 
 def either(*parts: Any) -> OutputType:
-    """One of several parts; see `sequence`.
+    """A choice between parts; see `sequence`.
 
     Raises:
-        ParameterError: there is no part, or one is none.
+        ParameterError: there are no parts, or a part is invalid.
     """
     given = [_part(part) for part in parts]
     return _structure(lambda: structures.any_of(*given))
 
 
 def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
-    """A part `low` to `high` times; see `sequence`.
+    """A part repeated `low` to `high` times; see `sequence`.
 
     Raises:
-        ParameterError: the part is none, or the bounds are not in order.
+        ParameterError: the part is invalid, or `low` is greater than `high`.
     """
     given = _part(part)
     return _structure(lambda: structures.repeat(given, low, high))
@@ -91,15 +91,15 @@ def tagged(
     high: int | None = None,
     text_behind: bool = True,
 ) -> OutputType:
-    """Free text in which certain beginnings lead to a form: calls of tools, thoughts, code.
+    """Free text with tagged sections of constrained text, such as tool calls, thoughts or code.
 
     Args:
-        tags: for each, the text that it begins with, a part (see `sequence`), and the text that it ends with.
-        triggers: what begins tags and nothing else; where none are given, the beginnings of the tags.
-        low, high: how many tags there must and may be.
-        text_behind: False: the text ends with the tag that is the last one of `high`.
+        tags: maps the opening text of each tag to its content, a part (see `sequence`), and its closing text.
+        triggers: texts that start a tag and may not occur otherwise; by default, the opening texts of the tags.
+        low, high: minimum and maximum number of tags.
+        text_behind: whether free text may follow the last of `high` tags.
     Raises:
-        ParameterError: a part is none, a tag begins with no trigger or with more than one, or a bound is not allowed.
+        ParameterError: a part is invalid, a tag does not start with exactly one trigger, or a bound is invalid.
     """
     given = (
         [(begin, rest) for begin, rest in tags.items()]
@@ -110,7 +110,9 @@ def tagged(
     for begin, rest in given:
         if not (isinstance(rest, tuple) and len(rest) == 2 and isinstance(begin, str) and isinstance(rest[1], str)):
             raise ParameterError(
-                "tags", {begin: rest}, "a beginning, a part and the text of the end: {'<a>': (int, '</a>')}"
+                "tags",
+                {begin: rest},
+                "a mapping from opening text to (part, closing text) is allowed, such as {'<a>': (int, '</a>')}",
             )
         listed.append((begin, _part(rest[0]), rest[1]))
     return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))
@@ -137,5 +139,5 @@ def _part(given: Any) -> str | Constraint:
     else:
         found = output_type(type=given)
     if found is TEXT or found.constraint is None:
-        raise ParameterError("parts", given, "a part with a form is allowed; any text has none")
+        raise ParameterError("parts", given, "a constrained part is allowed, not free text")
     return found.constraint

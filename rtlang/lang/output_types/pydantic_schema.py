@@ -1,7 +1,7 @@
-"""The JSON schema of pydantic types, as narrow as what pydantic then reads.
+"""JSON schemas of pydantic types that are as strict as the validators of pydantic.
 
-Its own schemas say less than its validators for some types: any text is a Decimal, any URI a URL, and a datetime without an offset
-has a format that asks for one. A text held to such a schema could end as one that its own type refuses.
+The schemas of pydantic are looser than its validators for some types: any string is a Decimal, any URI a URL, and a datetime without
+offset has a format that requires one. Text that matches such a schema may fail to validate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rtlang.lang.output_types.date_patterns import DATE, TIME
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
 
-# What URL types read for sure. A name whose last label begins with a digit would be read as an address, "--" as an encoded name.
+# URLs that the URL types accept. A host whose last label starts with a digit is parsed as an IP address, and "--" marks an encoded name.
 _LABELS = r"([A-Za-z0-9]+(-[A-Za-z0-9]+)*\.)*"
 _NAME = f"{_LABELS}[A-Za-z][A-Za-z0-9]*(-[A-Za-z0-9]+)*"
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -25,21 +25,21 @@ _USER = "([A-Za-z0-9._~-]+(:[A-Za-z0-9._~-]*)?@)?"
 _PORT = "(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}))?"
 _PLACE = rf"{_USER}({_NAME}|{_BYTE}(\.{_BYTE}){{3}}){_PORT}([/?#][!-~]*)?"
 _FILE = f"file://({_NAME})?/[!-~]*"
-_SPECIAL = "https?|wss?|ftp"  # schemes of which no URL lacks the host
+_SPECIAL = "https?|wss?|ftp"  # schemes that require a host
 ANY_URL = f"^(({_SPECIAL})://{_PLACE}|{_FILE}|(?!({_SPECIAL}|file):)[a-z][a-z0-9+.-]*:(//{_PLACE}|[A-Za-z0-9+][!-~]*))$"
 NAIVE_DATETIME = rf"^{DATE}T{TIME}(\.[0-9]{{1,6}})?$"
 DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"
 
 _MAX_PLACES = 4
-"""Decimal places that are offered where a type bounds the digits alone, so that each place leaves room for one digit less before it."""
+"""Decimal places allowed if a type only bounds the number of digits, in which case each place leaves one digit less before the point."""
 
 _MAX_EXPONENT = 300
-"""Of powers of ten that are given as bounds or steps: those beyond have no float, which JSON numbers are read as."""
+"""Largest exponent of powers of ten in bounds and steps: larger values overflow the floats that JSON numbers are parsed as."""
 
 
 @functools.cache
 def generator() -> type[GenerateJsonSchema]:
-    """The class that pydantic's `json_schema` functions take as `schema_generator`."""
+    """The `schema_generator` for pydantic's `json_schema` functions."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
@@ -61,7 +61,7 @@ def generator() -> type[GenerateJsonSchema]:
 
 
 def _decimal_schema(schema: Any) -> dict[str, Any]:
-    """A number within the bounds of a core schema of decimals; where there are none, the text of one too."""
+    """The schema of a decimal: a number within the bounds of the core schema or, without bounds, also a string."""
     names = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
     found: dict[str, Any] = {"type": "number"}
     found |= {keyword: float(schema[own]) for own, keyword in names.items() if schema.get(own) is not None}
@@ -72,11 +72,11 @@ def _decimal_schema(schema: Any) -> dict[str, Any]:
         return found if len(found) > 1 else {"anyOf": [found, {"type": "string", "pattern": DECIMAL}]}
     if digits is None:
         return _with_places(found, step, places, None)
-    if places is not None:  # the places count as digits even where they are zeros
+    if places is not None:  # decimal places count as digits even if they are zeros
         made = _with_places(found, step, min(places, digits), max(digits - places, 0))
         if digits > places:
             return made
-        # The 0 of 0.25 is no digit, that of 0 is one before the point, where none is left.
+        # The 0 of 0.25 does not count as a digit, but that of 0 counts as one before the point.
         above = made | {"exclusiveMinimum": max(made["exclusiveMinimum"], 0)}
         below = made | {"exclusiveMaximum": min(made["exclusiveMaximum"], 0)}
         return {"anyOf": [above, below]}
@@ -85,7 +85,7 @@ def _decimal_schema(schema: Any) -> dict[str, Any]:
 
 
 def _with_places(found: dict[str, Any], step: Decimal | float | None, places: int, whole: int | None) -> dict[str, Any]:
-    """The same numbers with so many digits behind the point, and before it (None: any number of them), at most."""
+    """The numbers of a regex with at most `places` digits after the point and `whole` before it (None: any number)."""
     made = dict(found)
     smallest = Fraction(1, 10 ** min(places, _MAX_EXPONENT))
     if step is not None:
@@ -100,7 +100,7 @@ def _with_places(found: dict[str, Any], step: Decimal | float | None, places: in
 
 
 def _url_pattern(schemes: list[str] | None) -> str:
-    """What URL types with these schemes, or with any, read."""
+    """The URLs accepted by URL types with these schemes, or with any scheme."""
     if not schemes:
         return ANY_URL
     ways = [_FILE] if "file" in schemes else []

@@ -1,8 +1,8 @@
-"""Output types: what holds a generation to a form, and how its text becomes a Python value.
+"""Output types: the constraint of a generation and the parser of its text.
 
-An `OutputType` pairs a `Constraint` (data that crosses the wire) with a reader (which stays here). Simple types are written the way a
-person writes them (42, 3.5, true, 2024-05-01, one of the choices); everything structured is JSON. `pydantic`, the checks of values and
-`outlines` are imported only where a type needs them.
+An `OutputType` pairs a `Constraint`, which is sent to the runtime, with a local parser. Simple types are written in plain text (42, 3.5,
+true, 2024-05-01, one of the choices), structured types as JSON. `pydantic`, the value checks and `outlines` are imported only for types
+that need them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 @dataclass(frozen=True, slots=True)
 class OutputType:
-    """A form of text and its reader.
+    """A constraint on text and its parser.
 
     Attributes:
-        constraint: what the engine holds the text to; None: any text.
-        parse: text to value; raises ValueError or TypeError where the text is none.
-        is_text: the value is the text itself.
+        constraint: the constraint on the text; None allows any text.
+        parse: converts the text to a value; raises ValueError or TypeError for invalid text.
+        is_text: whether the value is the text itself.
     """
 
     constraint: Constraint | None
@@ -51,14 +51,14 @@ class OutputType:
     is_text: bool = False
 
     def read(self, name: str, text: str) -> Any:
-        """The value of `text`.
+        """Parse `text` into a value.
 
         Raises:
-            ValueParseError: the text does not read as this type; keeps the text.
+            ValueParseError: the text is invalid for this type; stores the text.
         """
         try:
             return self.parse(text)
-        except Exception as error:  # a validator of the user's type may raise anything
+        except Exception as error:  # validators of user types may raise any exception
             raise ValueParseError(name, text, str(error) or type(error).__name__) from error
 
 
@@ -72,20 +72,20 @@ TEXT = OutputType(None, _same, is_text=True)
 def output_type(
     *, type: Any = None, schema: Any = None, regex: Any = None, choices: Any = None, grammar: Any = None
 ) -> OutputType:
-    """The output type that the options of one `gen` ask for; any text where none is given.
+    """The output type for the options of a `gen` call; free text if none is given.
 
     Args:
         type: a Python type (int, float, bool, str, date, time, datetime, UUID, Decimal, Literal, Enum, list[...], a model, ...)
             or any output type of the `outlines` package.
         schema: a pydantic model, dataclass, TypedDict, other type, or a JSON schema as a mapping or as JSON text.
-        regex: a pattern, as text or compiled, that the whole text matches.
-        choices: texts or numbers, or an Enum class; the value is the chosen item.
-        grammar: the text of a Lark or GBNF grammar, the path of one (.gbnf and .ebnf are read as such), or the name of one in the
-            grammar library.
-    Any of them may be an output type, such as those of `rtlang.lang.output_types.forms`.
+        regex: a pattern, as text or compiled, that must match the whole text.
+        choices: strings, numbers or an Enum class; the value is the chosen item.
+        grammar: a Lark or GBNF grammar as text, a path to one (.gbnf and .ebnf select the notation), or the name of a grammar of the
+            library.
+    Each may also be an output type, such as those of `rtlang.lang.output_types.forms`.
 
     Raises:
-        ParameterError: more than one is given, or one is not understood; names it.
+        ParameterError: more than one option is given, or one is invalid; names it.
     """
     given = {
         key: value
@@ -99,7 +99,9 @@ def output_type(
         if value is not None
     }
     if len(given) > 1:
-        raise ParameterError(" and ".join(given), "given together", "one constraint is allowed")
+        raise ParameterError(
+            " and ".join(given), "given together", "only one of type, schema, regex, choices and grammar is allowed"
+        )
     for field, value in given.items():
         if isinstance(value, OutputType):
             return value
@@ -109,10 +111,10 @@ def output_type(
 
 
 def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], OutputType]:
-    """The texts of choices, and the output type that gives back the chosen item.
+    """The texts of choices, and the output type that returns the chosen item.
 
     Raises:
-        ParameterError: no choices, an empty or repeated text, or an item that has no plain text.
+        ParameterError: there are no choices, a text is empty or repeated, or an item has no plain text.
     """
     if isinstance(items, type) and issubclass(items, enum.Enum):
         by_text = {_choice_text(member, field): member for member in items}
@@ -125,15 +127,15 @@ def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], Ou
 
 def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tuple[tuple[str, ...], OutputType]:
     if not by_text:
-        raise ParameterError(field, given, "at least one choice is needed")
+        raise ParameterError(field, given, "at least one choice is required")
     if len(by_text) != count:
-        raise ParameterError(field, given, "choices must differ in their text")
+        raise ParameterError(field, given, "choices with distinct texts are allowed")
     texts = tuple(by_text)
     is_text = all(type(item) is str for item in by_text.values())
 
     def parse(text: str) -> Any:
         if text not in by_text:
-            raise ValueError(f"it is none of the {len(by_text)} choices")
+            raise ValueError(f"the text is not one of the {len(by_text)} choices")
         return by_text[text]
 
     return texts, OutputType(
@@ -157,7 +159,7 @@ def _choice_text(item: object, field: str) -> str:
 def _from_type(given: Any, field: str = "type") -> OutputType:
     try:
         return _cached_type(given, field)
-    except TypeError:  # not hashable, so it was never in the cache
+    except TypeError:  # not hashable, so not cached
         return _type(given, field)
 
 
@@ -199,17 +201,17 @@ def _structured(given: Any, field: str) -> OutputType:
 
 
 def _schema_of(model: Any) -> dict[str, Any]:
-    """The JSON schema of a pydantic model, ours unless the model makes its own."""
+    """The strict JSON schema of a pydantic model, or its own schema if the model overrides it."""
     from pydantic import BaseModel
 
-    own = getattr(model.model_json_schema, "__func__", None)  # a static method has none
+    own = getattr(model.model_json_schema, "__func__", None)  # not for static methods
     if own is not BaseModel.model_json_schema.__func__:  # type: ignore[attr-defined]
         return dict(model.model_json_schema())
     return dict(model.model_json_schema(schema_generator=generator()))
 
 
 def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
-    """Before Python 3.12, pydantic reads the TypedDict of typing_extensions only: the same types, made of that one."""
+    """Convert a TypedDict to that of typing_extensions, the only one that pydantic accepts before Python 3.12."""
     if sys.version_info >= (3, 12) or given in seen:
         return given
     if typing.is_typeddict(given) and type(given).__module__ == "typing":
@@ -220,7 +222,9 @@ def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
         for name, hint in typing.get_type_hints(given, include_extras=True).items():
             is_required = name in given.__required_keys__
             while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
-                is_required = origin is typing.Required  # with annotations kept as text, the class itself does not know
+                is_required = (
+                    origin is typing.Required
+                )  # with annotations stored as strings, the class itself does not know
                 (hint,) = typing.get_args(hint)
             wrapper: Any = typing.Required if is_required else typing.NotRequired
             fields[name] = wrapper[_with_readable_typed_dicts(hint, inner)]
@@ -234,7 +238,7 @@ def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
 
 
 def _signature(function: Callable[..., Any], field: str) -> OutputType:
-    """The arguments of a function, as a JSON object; the value is a dict of them."""
+    """The arguments of a function as a JSON object; the value is a dict."""
     from pydantic import create_model
 
     fields: dict[str, Any] = {}
@@ -261,7 +265,7 @@ def _from_schema(given: Any) -> OutputType:
     else:
         return _from_type(given, "schema")
     if not isinstance(schema, (dict, bool)):
-        raise ParameterError("schema", given, "a JSON schema is an object or a boolean")
+        raise ParameterError("schema", given, "a JSON schema must be an object or a boolean")
     return OutputType(_json_constraint(schema), functools.partial(_read_json, schema))
 
 
@@ -269,11 +273,11 @@ def _json_constraint(schema: object) -> Constraint:
     try:
         return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ParameterError("schema", schema, f"a schema is plain JSON data: {error}") from None
+        raise ParameterError("schema", schema, f"a schema of plain JSON data is allowed: {error}") from None
 
 
 def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
-    """The value of JSON text, checked against a schema as the engine reads both: numbers exactly, patterns as ECMA-262 has them."""
+    """Parse JSON text and check it against a schema as the engine does: exact numbers, ECMA-262 patterns."""
     from rtlang_grammars.schema.value_checks import value_check
 
     value = json.loads(text, parse_constant=_refuse_constant)
@@ -281,8 +285,8 @@ def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
         error = value_check(schema).error_in(text)
     except GrammarError as wrong:
         if wrong.location is not None and wrong.location.startswith("#"):
-            raise ValueError(f"its schema cannot be followed: {wrong}") from wrong
-        # Beyond what is checked here (long numbers, back-references, time); the engine has held the text.
+            raise ValueError(f"the schema is invalid: {wrong}") from wrong
+        # Not checked here (long numbers, back-references, timeout); the engine has enforced the schema.
         return value
     if error is not None:
         raise ValueError(error)
@@ -298,7 +302,7 @@ def _from_regex(given: Any) -> OutputType:
     if not isinstance(pattern, str) or not pattern:
         raise ParameterError("regex", given, "a non-empty pattern is allowed")
     if isinstance(given, re.Pattern) and given.flags & ~re.UNICODE:
-        raise ParameterError("regex", given, "a pattern without flags is allowed; write them into the pattern")
+        raise ParameterError("regex", given, "a pattern without flags is allowed; use inline flags")
     return OutputType(Constraint(ConstraintKind.REGEX, pattern), _same, is_text=True)
 
 
@@ -307,16 +311,18 @@ def _from_grammar(given: Any) -> OutputType:
         text = _read_file("grammar", given)
         return OutputType(Constraint(_grammar_kind(text, os.fsdecode(given)), text), _same, is_text=True)
     if not isinstance(given, str) or not given.strip():
-        raise ParameterError("grammar", given, "the text of a Lark grammar, its path or a library name is allowed")
+        raise ParameterError(
+            "grammar", given, "a Lark grammar, the path of one or the name of a library grammar is allowed"
+        )
     if given.isidentifier():
         if given not in LIBRARY:
-            raise ParameterError("grammar", given, f"the grammar library has {', '.join(LIBRARY)}")
+            raise ParameterError("grammar", given, f"library grammars: {', '.join(LIBRARY)}")
         return OutputType(library_constraint(given), _same, is_text=True)
     return OutputType(Constraint(_grammar_kind(given), given), _same, is_text=True)
 
 
 def _grammar_kind(text: str, path: str = "") -> ConstraintKind:
-    """The language of a grammar. Lark has no line that begins like `name ::=`."""
+    """The notation of a grammar. In Lark no line starts with `name ::=`."""
     if path.endswith(".ebnf"):
         return ConstraintKind.EBNF
     return ConstraintKind.GBNF if re.search(r"^\s*[\w.-]+\s*::=", text, re.MULTILINE) else ConstraintKind.LARK
@@ -329,7 +335,7 @@ def _read_file(field: str, path: os.PathLike[Any]) -> str:
             return file.read()
     except OSError as error:
         raise ParameterError(field, shown, f"the file cannot be read: {error.strerror or error}") from None
-    except ValueError:  # of the text, or of a path with a NUL in it
+    except ValueError:  # invalid UTF-8, or a NUL in the path
         raise ParameterError(field, shown, "the path of a file of UTF-8 text is allowed") from None
 
 
@@ -354,7 +360,7 @@ def _outlines_type(field: str, given: Any) -> OutputType | None:
     try:
         return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
     except (TypeError, NotImplementedError, ValueError) as error:
-        raise ParameterError(field, given, f"an outlines type with a pattern is allowed: {error}") from error
+        raise ParameterError(field, given, f"an outlines type with a regex is allowed: {error}") from error
 
 
 def _read_number(text: str) -> float:
