@@ -160,7 +160,7 @@ def measure(
 
     Args:
         bytes_per_s: what the device copies, bytes read plus bytes written.
-        output: told of cases that fail, and of those that there is no time for.
+        output: receives a line for each case that fails or is skipped for lack of time.
         is_late: no new case is begun once this says so.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:

@@ -45,7 +45,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
     """
     source = constraint.source
     if not isinstance(source, str):
-        raise GrammarError("source: text is needed")
+        raise GrammarError("source: a string is required")
     if len(source) > MAX_SOURCE_CHARS:
         raise GrammarError(f"source: {len(source)} characters, at most {MAX_SOURCE_CHARS} are allowed")
     try:
@@ -64,7 +64,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
                 raise GrammarError(f"the grammar has {len(source)} characters; at most {MAX_LARK_CHARS} are allowed")
             _check_lark(source)
             return str(matcher_class.grammar_from_lark(source))
-    raise GrammarError(f"llguidance takes no constraint of kind {constraint.kind}; the backend rtlang does")
+    raise GrammarError(f"the backend llguidance does not support constraints of kind {constraint.kind}; the backend rtlang does")
 
 
 def read_error(constraint: Constraint, message: str) -> GrammarError:

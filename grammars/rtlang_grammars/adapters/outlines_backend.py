@@ -62,7 +62,7 @@ class OutlinesBackend:
                     pattern = "|".join(map(re.escape, _choices(source)))
                 case _:
                     raise GrammarError(
-                        f"outlines takes no constraint of kind {constraint.kind}; the backend rtlang does"
+                        f"the backend outlines does not support constraints of kind {constraint.kind}; the backend rtlang does"
                     )
             index = self._library.Index(pattern, self._tokens)
         except GrammarError:

@@ -23,7 +23,7 @@ class PeerState(Protocol):
         """Advance by a token of text. Returns False, and changes nothing, where it is not allowed."""
 
     def back(self, num_tokens: int) -> None:
-        """Take back `num_tokens` steps; at least as many were made."""
+        """Undo the last `num_tokens` tokens; at least that many must have been accepted."""
 
     def fill(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens of text; bits of other ids are arbitrary."""

@@ -68,7 +68,7 @@ class XGrammarBackend:
                     found = compiler.compile_grammar(source)
                 case _:
                     raise GrammarError(
-                        f"xgrammar takes no constraint of kind {constraint.kind}; the backend rtlang does"
+                        f"the backend xgrammar does not support constraints of kind {constraint.kind}"
                     )
         except (RuntimeError, ValueError) as error:
             if isinstance(error, GrammarError):

@@ -114,7 +114,7 @@ def _of_set(items: Any) -> str:
         for letter in "a0 _-.Ab1é":
             if not any(_is_member(letter, op, value) for op, value in members[1:]):
                 return letter
-        raise ValueError("no sample of a set")
+        raise ValueError("no sample exists for this character set")
     choices = []
     for op, value in members:
         choices.append(

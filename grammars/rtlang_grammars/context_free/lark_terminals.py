@@ -73,7 +73,7 @@ class TerminalPatterns:
                 text = f"(?:{self._render(expression.item, scope)}){{{expression.low},{high}}}"
         if len(text) > self._budget.limits.max_source_bytes:
             raise GrammarError(
-                f"too long: a terminal with the terminals it uses may have {self._budget.limits.max_source_bytes} bytes at most"
+                f"too long: a terminal, with the terminals that it uses, may have at most {self._budget.limits.max_source_bytes} bytes"
             )
         self._budget.spend(num_bytes=len(text))
         return text

@@ -264,5 +264,5 @@ def _list(value: Any, pointer: str) -> list[Any]:
 
 def _text(value: Any, pointer: str) -> str:
     if not isinstance(value, str):
-        raise GrammarError("text is needed", pointer)
+        raise GrammarError("a string is required", pointer)
     return value

@@ -3,7 +3,7 @@
 There is no tuning at run time: kernels are compiled for the entries below and nothing else, and a test compiles every entry ahead of
 time and fails on a register spill or on too much shared memory (`triton.aot`). A program holds BLOCK_M query lines (tokens x
 heads of one KV head) and iterates over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since
-lines beyond the existing ones are computed in vain; wide ones re-read their keys once per tile.
+lines beyond the existing ones are wasted work; wide ones re-read their keys once per tile.
 """
 
 from __future__ import annotations

@@ -137,14 +137,14 @@ class NativeDecoder:
             places = positions, slots, cos, sin, kv.k, kv.v
             states = self._fused.forward(residual, *places, plan, scale, self.native.sliding_windows)
             return states if is_plain else states.index_select(0, batch.logit_indices)
-        # The column's functions, called directly: looking the column up and checking shapes in each of 7 calls per layer costs
+        # The functions of the backend, called directly: looking the backend up and checking shapes in each of 7 calls per layer costs
         # as much as one of them.
-        column = ops.backend_named(plan.backend)
+        backend = ops.backend_named(plan.backend)
         norm, rotate, attend, gate = (
-            column.add_rms_norm,
-            column.rope_append,
-            column.paged_attention,
-            column.silu_and_mul,
+            backend.add_rms_norm,
+            backend.rope_append,
+            backend.paged_attention,
+            backend.silu_and_mul,
         )
         x = torch.zeros_like(residual)
         # Padding rows of a captured batch are never written; zeros keep their values finite.

@@ -3,8 +3,8 @@
 One program computes one item (`planning.work_items`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a
 key is loaded once for all heads and tokens that read it. It iterates over its keys BLOCK_N at a time with an online softmax in base 2. Keys
 visible to every token of the item go through a loop without masks; ragged edges, the causal triangle and the lower edge of a
-window go through a second one. A head dimension is one or two powers of two (80 is 64 + 16), so little is loaded or multiplied
-in vain.
+window go through a second one. A head dimension is one or two powers of two (80 is 64 + 16), so little work is
+wasted on padding.
 
 Why masked lanes are safe: lines beyond the item are zero and never stored; keys beyond it are loaded as zero and get the score
 -inf; all other keys belong to a row and were written.
