@@ -76,7 +76,7 @@ def test_a_sequence_may_be_exactly_as_long_as_the_model_takes() -> None:
     full = grow(grow(EMPTY, "x" * 50), "x" * 49)
     assert len(full) == len(full.token_ids) == LIMIT
     assert grow(full).token_ids == full.token_ids
-    with pytest.raises(ContextLengthError, match="has at least 101 tokens; the model"):
+    with pytest.raises(ContextLengthError, match="has at least 101 tokens; the context length"):
         grow(full, "x")
 
 
