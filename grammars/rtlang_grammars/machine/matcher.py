@@ -97,7 +97,7 @@ class MachineMatcher:
         if self._has_ended:
             row.fill(0)
         else:
-            self._grammar.mask(self._place.configuration).write(row.view(np.uint32))
+            self._grammar.masks.mask(self._path[-1].configuration).write(row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
