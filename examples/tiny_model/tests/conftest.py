@@ -1,4 +1,4 @@
-"""Makes the example's package importable."""
+"""Makes the example's package and its test support importable."""
 
 import sys
 from pathlib import Path

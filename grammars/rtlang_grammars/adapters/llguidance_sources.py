@@ -64,7 +64,9 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
                 raise GrammarError(f"the grammar has {len(source)} characters; at most {MAX_LARK_CHARS} are allowed")
             _check_lark(source)
             return str(matcher_class.grammar_from_lark(source))
-    raise GrammarError(f"the backend llguidance does not support constraints of kind {constraint.kind}; the backend rtlang does")
+    raise GrammarError(
+        f"the backend llguidance does not support constraints of kind {constraint.kind}; the backend rtlang does"
+    )
 
 
 def read_error(constraint: Constraint, message: str) -> GrammarError:

@@ -67,9 +67,7 @@ class XGrammarBackend:
                 case ConstraintKind.GBNF:
                     found = compiler.compile_grammar(source)
                 case _:
-                    raise GrammarError(
-                        f"the backend xgrammar does not support constraints of kind {constraint.kind}"
-                    )
+                    raise GrammarError(f"the backend xgrammar does not support constraints of kind {constraint.kind}")
         except (RuntimeError, ValueError) as error:
             if isinstance(error, GrammarError):
                 raise

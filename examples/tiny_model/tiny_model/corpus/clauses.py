@@ -8,7 +8,11 @@ around a value and not by its place.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tiny_model.corpus.corpus_data import sections_of
+from tiny_model.corpus.lexicon import lines
 from tiny_model.corpus.words import Draw
+
+TEMPLATES = sections_of("clauses")
 
 FRONT_SHARE, BRACKETS_SHARE, COMMA_SHARE = 0.3, 0.06, 0.25
 ALL_SHARE = 0.45  # of the sentences that tell as much as they can
@@ -28,10 +32,6 @@ class Clauses:
 
     cores: tuple[str, ...]
     adjuncts: tuple[str, ...]
-
-    def __add__(self, other: "Clauses") -> "Clauses":
-        """Both together."""
-        return Clauses(self.cores + other.cores, self.adjuncts + other.adjuncts)
 
 
 def sentence_of(draw: Draw, core: str, adjuncts: list[str]) -> str:
@@ -94,3 +94,8 @@ def composed(
             told.insert(draw.number(0, len(told)), line)
     assert not left, f"no sentence tells {left} alone"
     return told
+
+
+def clauses_of(kind: str) -> Clauses:
+    """The clauses of a kind of records, from its sections of the templates."""
+    return Clauses(lines(TEMPLATES[f"{kind}.cores"]), lines(TEMPLATES[f"{kind}.adjuncts"]))

@@ -1,13 +1,19 @@
 """The training corpus of the embedded model: an endless, seeded stream of small synthetic conversations.
 
+    python -m tiny_model.corpus.documents --count 1000 --seed 5 --output corpus.jsonl
+
 A document is a conversation of one task, several of them in one chat (which teaches longer contexts), or a plain
 completion. No text is taken from anywhere; every document is drawn from the templates of the `tasks_*` modules and of `stories`.
 The same seed gives the same stream.
 """
 
+import argparse
+import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
 
 from tiny_model.corpus import (
     stories,
@@ -26,7 +32,7 @@ from tiny_model.corpus import (
 from tiny_model.corpus.corpus_data import sections_of
 from tiny_model.corpus.words import Draw, Messages
 
-TEMPLATES = sections_of("corpus")
+TEMPLATES = sections_of("documents")
 
 END = "<|end|>"
 ROLE_TOKENS = {"system": "<|system|>", "user": "<|user|>", "assistant": "<|assistant|>"}
@@ -123,3 +129,24 @@ def documents(seed: int) -> Iterator[list[Piece]]:
     draw = Draw(seed)
     while True:
         yield pieces(conversation(draw))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write documents as JSON lines: one document per line, as a list of its pieces."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000, help="number of documents (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the stream (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, help="file to write")
+    given = parser.parse_args(arguments)
+    if given.count < 1:
+        parser.error(f"--count = {given.count}: at least 1")
+    try:
+        with given.output.open("w", encoding="utf-8") as file:
+            for document in islice(documents(given.seed), given.count):
+                file.write(json.dumps([asdict(piece) for piece in document], ensure_ascii=False) + "\n")
+    except OSError as error:
+        parser.exit(1, f"{given.output} cannot be written: {error.strerror}\n")
+
+
+if __name__ == "__main__":
+    main()

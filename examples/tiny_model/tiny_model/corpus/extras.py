@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from tiny_model.corpus import extras_lead_ins
 from tiny_model.corpus import lexicon as lex
 from tiny_model.corpus.corpus_data import blocks_of, sections_of
 from tiny_model.corpus.lexicon import words
@@ -57,25 +56,25 @@ URGENT = yes_no(
 PHONE = told(
     "phone",
     Draw.phone,
-    TEMPLATES["PHONE"] + extras_lead_ins.PHONE,
+    TEMPLATES["PHONE"],
     TEMPLATES["PHONE 2"],
 )
 EMAIL = told(
     "email",
     Draw.email,
-    TEMPLATES["EMAIL"] + extras_lead_ins.EMAIL,
+    TEMPLATES["EMAIL"],
     TEMPLATES["EMAIL 2"],
 )
 WEBSITE = told(
     "website",
     Draw.url,
-    TEMPLATES["WEBSITE"] + extras_lead_ins.WEBSITE,
+    TEMPLATES["WEBSITE"],
     TEMPLATES["WEBSITE 2"],
 )
 NOTE_CODE = told(
     "reference",
     Draw.any_code,
-    TEMPLATES["NOTE_CODE"] + extras_lead_ins.REFERENCE,
+    TEMPLATES["NOTE_CODE"],
     TEMPLATES["NOTE_CODE 2"],
 )
 WINDOW_SEAT = yes_no(
@@ -113,13 +112,13 @@ PAID = yes_no(
 DEPARTMENT = told(
     "department",
     lambda d: d.pick(lex.DEPARTMENTS),
-    TEMPLATES["DEPARTMENT"] + extras_lead_ins.DEPARTMENT,
+    TEMPLATES["DEPARTMENT"],
     TEMPLATES["DEPARTMENT 2"],
 )
 COLOR = told(
     "color",
     lambda d: d.pick(lex.COLORS),
-    TEMPLATES["COLOR"] + extras_lead_ins.COLOR,
+    TEMPLATES["COLOR"],
     TEMPLATES["COLOR 2"],
 )
 IN_STOCK = yes_no(
@@ -141,7 +140,7 @@ URGENT_OF_CASE = yes_no(
 PUBLISHER = told(
     "publisher",
     Draw.company,
-    TEMPLATES["PUBLISHER"] + extras_lead_ins.PUBLISHER,
+    TEMPLATES["PUBLISHER"],
     TEMPLATES["PUBLISHER 2"],
 )
 FURNISHED = yes_no(
@@ -159,4 +158,76 @@ PETS = yes_no(
     "A dog in the rooms is no problem for us.",
     "We do not accept pets.",
     block="pets",
+)
+EXPRESS = yes_no(
+    "express",
+    TEMPLATES["EXPRESS.1"],
+    TEMPLATES["EXPRESS.2"],
+    "It should go by express mail.",
+    "Regular mail will do, no express.",
+    block="express",
+)
+GIFT = yes_no(
+    "gift",
+    TEMPLATES["GIFT.1"],
+    TEMPLATES["GIFT.2"],
+    "It will be given as a gift.",
+    "It is no gift.",
+    block="gift",
+)
+FREE = yes_no(
+    "free",
+    TEMPLATES["FREE.1"],
+    TEMPLATES["FREE.2"],
+    "Nobody has to pay.",
+    "Visitors have to pay.",
+    block="free",
+)
+GUESTS = told(
+    "guests",
+    lambda d: d.number(5, 400),
+    TEMPLATES["GUESTS"],
+    TEMPLATES["GUESTS 2"],
+)
+MARRIED = yes_no(
+    "married",
+    TEMPLATES["MARRIED.1"],
+    TEMPLATES["MARRIED.2"],
+    "Has been married for years.",
+    "A wedding ring was never bought.",
+    block="married",
+)
+EMPLOYER = told(
+    "employer",
+    Draw.company,
+    TEMPLATES["EMPLOYER"],
+    TEMPLATES["EMPLOYER 2"],
+)
+RESOLVED = yes_no(
+    "resolved",
+    TEMPLATES["RESOLVED.1"],
+    TEMPLATES["RESOLVED.2"],
+    "All fine again by now, resolved.",
+    "Nobody has resolved it so far.",
+    block="resolved",
+)
+VEGAN = yes_no(
+    "vegan",
+    TEMPLATES["VEGAN.1"],
+    TEMPLATES["VEGAN.2"],
+    "Suits vegan guests.",
+    "Unfit for vegan guests.",
+    block="vegan",
+)
+AUTHOR = told(
+    "author",
+    Draw.full_name,
+    TEMPLATES["AUTHOR"],
+    TEMPLATES["AUTHOR 2"],
+)
+DIFFICULTY = told(
+    "difficulty",
+    lambda d: d.pick(("easy", "medium", "hard")),
+    TEMPLATES["DIFFICULTY"],
+    TEMPLATES["DIFFICULTY 2"],
 )

@@ -8,8 +8,7 @@ from functools import cache
 from tiny_model.corpus.corpus_data import blocks_of, sections_of
 from tiny_model.corpus.extras import Value
 from tiny_model.corpus.framing import HELD_LABELS, LABELS
-from tiny_model.corpus.kinds import lines
-from tiny_model.corpus.lexicon import words
+from tiny_model.corpus.lexicon import lines, words
 from tiny_model.corpus.words import Draw, listing
 
 TEMPLATES = sections_of("instructions")

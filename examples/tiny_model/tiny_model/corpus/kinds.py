@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from tiny_model.corpus.clauses import Clauses, composed
 from tiny_model.corpus.extras import Extra, Record
-from tiny_model.corpus.lexicon import words
 from tiny_model.corpus.other_verbs import with_other_verbs
 from tiny_model.corpus.words import Draw
 
@@ -16,11 +15,6 @@ FIRST_PERSON_SHARE = 0.35  # of the texts made of sentences, where a kind has so
 PLURAL = "items"  # the slot with the plural of a field's value
 SLOT = re.compile(r"{(\w+)}")
 Drawn = tuple[Record, dict[str, str]]  # a record, and the words of the text that spell it otherwise than its values
-
-
-def lines(text: str) -> tuple[str, ...]:
-    """The lines of a text, without the empty ones around it."""
-    return words(text.strip(), "\n")
 
 
 def joined(told: list[str]) -> str:

@@ -14,6 +14,11 @@ def words(text: str, separator: str | None = None) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(separator))
 
 
+def lines(text: str) -> tuple[str, ...]:
+    """The lines of a text, without the empty ones around it."""
+    return words(text.strip(), "\n")
+
+
 more = blocks_of("words")
 
 

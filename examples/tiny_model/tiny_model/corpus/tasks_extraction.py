@@ -8,19 +8,16 @@ of the runtime lets through; compact or indented only where the prompt asks for 
 import json
 from collections.abc import Callable, Sequence
 
-from tiny_model.corpus import kinds_more
 from tiny_model.corpus import lexicon as lex
 from tiny_model.corpus.corpus_data import sections_of
 from tiny_model.corpus.extras import Record, Value
 from tiny_model.corpus.framing import framed
 from tiny_model.corpus.instructions import ask_for, inline_fields
-from tiny_model.corpus.kinds import Kind, lines
-from tiny_model.corpus.kinds_of_occasions import event, recipe
-from tiny_model.corpus.kinds_of_people import person, ticket
-from tiny_model.corpus.kinds_of_trade import basket, order
-from tiny_model.corpus.lexicon import words
+from tiny_model.corpus.kinds import Kind
+from tiny_model.corpus.lexicon import lines, words
 from tiny_model.corpus.listings import listing_of
 from tiny_model.corpus.other_verbs import with_other_verbs
+from tiny_model.corpus.record_kinds import LONG_KINDS, basket, event, order, person, recipe, ticket
 from tiny_model.corpus.words import Draw, Messages
 
 TEMPLATES = sections_of("tasks_extraction")
@@ -92,7 +89,7 @@ def listed(draw: Draw) -> tuple[str, str, Record]:
 SHORT = (order, basket, event, person, ticket, recipe)
 PROSE = (
     order, order, order, event, event, person, person, person,
-    ticket, ticket, recipe, basket, basket, *kinds_more.KINDS,
+    ticket, ticket, recipe, basket, basket, *LONG_KINDS,
 )  # fmt: skip
 
 
@@ -150,7 +147,7 @@ def joined(ask: str, hint: str) -> str:
 
 def several(draw: Draw) -> Messages:
     """Two or three records in one text, answered by an array, or by an object that holds it."""
-    kind: Kind = draw.pick((order, person, event, ticket, *kinds_more.KINDS))
+    kind: Kind = draw.pick((order, person, event, ticket, *LONG_KINDS))
     pairs = [kind(draw) for _ in range(draw.pick((2, 2, 3)))]
     first = renamed(draw, pairs[0][2])
     names = dict(zip(pairs[0][2], first, strict=True))

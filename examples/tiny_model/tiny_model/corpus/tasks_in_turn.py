@@ -5,7 +5,7 @@ and which tools there are is read once for up to nine answers.
 """
 
 from tiny_model.corpus import tasks_tools
-from tiny_model.corpus.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
+from tiny_model.corpus.classes import FAMILIES, INTENTS, TEAMS, TOPICS
 from tiny_model.corpus.framing import framed
 from tiny_model.corpus.instructions import ask_for
 from tiny_model.corpus.kinds import Kind

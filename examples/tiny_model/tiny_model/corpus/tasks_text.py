@@ -7,8 +7,7 @@ with the role `text` is a plain completion without chat framing. Phrases and wor
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tiny_model.corpus.classes import Family
-from tiny_model.corpus.classes_of_text import FAMILIES, INTENTS, TEAMS, TOPICS
+from tiny_model.corpus.classes import FAMILIES, INTENTS, TEAMS, TOPICS, Family
 from tiny_model.corpus.corpus_data import sections_of
 from tiny_model.corpus.opinions import domain, mixed, verdict
 from tiny_model.corpus.phrases import Phrases, phrases, say, say_wording

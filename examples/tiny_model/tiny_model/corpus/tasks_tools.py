@@ -5,16 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tiny_model.corpus import lexicon as lex
-from tiny_model.corpus import tools_catalogue, tools_catalogue_more, tools_catalogue_reference
 from tiny_model.corpus.corpus_data import blocks_of, sections_of
 from tiny_model.corpus.extras import Record, Value
 from tiny_model.corpus.instructions import type_name
-from tiny_model.corpus.kinds import lines
-from tiny_model.corpus.lexicon import words
+from tiny_model.corpus.lexicon import lines, words
 from tiny_model.corpus.tools_requests import WORDINGS, Run, request_by, request_for, runs_of
 from tiny_model.corpus.words import Draw, Messages, listing, plural, sentence
 
 TEMPLATES = sections_of("tasks_tools")
+CATALOGUE = sections_of("tools_catalogue")  # of each theme, the tools with known and held-out requests
 
 TIMER_LABELS = words("tea pasta laundry homework bread nap meeting exercise")
 NOTES = words(
@@ -124,18 +123,7 @@ def tool(block: str) -> Tool:
 
 
 THEMES: tuple[tuple[Tool, ...], ...] = tuple(
-    tuple(tool(block) for block in words(theme.strip(), "\n\n"))
-    for theme in (
-        tools_catalogue.TIME,
-        tools_catalogue.HOME,
-        tools_catalogue.MESSAGES,
-        tools_catalogue.OFFICE,
-        tools_catalogue_more.MONEY,
-        tools_catalogue_more.SHOPPING,
-        tools_catalogue_more.TRAVEL,
-        tools_catalogue_more.LEISURE,
-        tools_catalogue_reference.REFERENCE,
-    )
+    tuple(tool(block) for block in words(theme.strip(), "\n\n")) for theme in CATALOGUE.values()
 )
 TOOLS = tuple(each for theme in THEMES for each in theme)
 HELD_RUNS = set[Run]().union(*(runs_of(request) for each in TOOLS for request in each.held))

@@ -1,19 +1,19 @@
 """Requests for tools that are put together on the spot: a frame, what is asked for, and adjuncts that tell the arguments.
 
-`tools_clauses` says what each tool of the catalogue can be asked in; a tool that is made up for one prompt has its name and
-its description for that. No run of five words of a held-out request is made.
+`data/templates/tools_clauses.txt` has blocks for each tool of the catalogue: its name; `do`, a deed that somebody is asked to do;
+`noun`, a thing that somebody wants; `say`, whole sentences that call for it; `with`, adjuncts. Lines list alternatives between
+bars, and a line that ends with a bar continues on the next. An adjunct tells each argument that the rest leaves out. A tool made
+up for one prompt uses its name and its description instead. No run of five words of a held-out request is made.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 
-from tiny_model.corpus import tools_clauses, tools_clauses_more, tools_clauses_wider, tools_clauses_wider_more
 from tiny_model.corpus.clauses import sentence_of
 from tiny_model.corpus.corpus_data import sections_of
-from tiny_model.corpus.kinds import SLOT, lines
-from tiny_model.corpus.lexicon import words
+from tiny_model.corpus.kinds import SLOT
+from tiny_model.corpus.lexicon import lines, words
 from tiny_model.corpus.words import Draw, choices, listing
 
 TEMPLATES = sections_of("tools_requests")
@@ -54,19 +54,18 @@ def wording(block: str) -> tuple[str, Wording]:
     return name, Wording(parts["do"], parts["noun"], parts["say"], parts["with"])
 
 
-def wordings_of(*modules: ModuleType) -> dict[str, Wording]:
-    """The wordings of each tool, from all blocks of it in these modules together."""
+def wordings_of(clauses: str) -> dict[str, Wording]:
+    """The wordings of each tool, from all of its blocks together."""
     found: dict[str, Wording] = {}
-    for module in modules:
-        for name, more in (wording(block) for block in words(module.CLAUSES.strip(), "\n\n")):
-            known = found.get(name, Wording((), (), (), ()))
-            found[name] = Wording(
-                known.do + more.do, known.noun + more.noun, known.say + more.say, known.adjuncts + more.adjuncts
-            )
+    for name, more in (wording(block) for block in words(clauses.strip(), "\n\n")):
+        known = found.get(name, Wording((), (), (), ()))
+        found[name] = Wording(
+            known.do + more.do, known.noun + more.noun, known.say + more.say, known.adjuncts + more.adjuncts
+        )
     return found
 
 
-WORDINGS = wordings_of(tools_clauses, tools_clauses_more, tools_clauses_wider, tools_clauses_wider_more)
+WORDINGS = wordings_of(sections_of("tools_clauses")["CLAUSES"])
 
 
 def runs(text: str) -> set[Run]:

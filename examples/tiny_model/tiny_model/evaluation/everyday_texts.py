@@ -7,10 +7,8 @@ people say: a phrase in one may stand in a known text as well, but none is close
 from dataclasses import replace
 
 from tiny_model.corpus.corpus_data import sections_of
-from tiny_model.corpus.kinds import lines
-from tiny_model.corpus.kinds_of_occasions import event, recipe
-from tiny_model.corpus.kinds_of_people import person, ticket
-from tiny_model.corpus.kinds_of_trade import basket, order
+from tiny_model.corpus.lexicon import lines
+from tiny_model.corpus.record_kinds import basket, event, order, person, recipe, ticket
 
 TEMPLATES = sections_of("everyday_texts")
 

@@ -1,23 +1,15 @@
-"""The document stream: framing, seeds, and answers that are true to their prompts."""
+"""The document stream: framing, seeds, expanded templates, and the command that writes it."""
 
+import json
+import re
 from itertools import islice
+from pathlib import Path
 
 import jinja2
 import pytest
 from tiny_model.corpus import documents as corpus
-from tiny_model.corpus import stories, tasks_extraction, tasks_facts, tasks_sheet
 from tiny_model.corpus.documents import CHAT_TEMPLATE, END, TASKS, documents, pieces
 from tiny_model.corpus.words import Draw, Messages
-
-
-def test_the_shares_of_the_tasks_are_percent_and_cover_more_than_the_first_tasks() -> None:
-    assert all(share > 0 for _, share in TASKS)
-    assert {task for task, _ in TASKS} >= {
-        tasks_extraction.extraction,
-        tasks_sheet.sheet,
-        stories.story,
-        tasks_facts.facts,
-    }
 
 
 def test_the_same_seed_gives_the_same_documents_and_another_seed_others() -> None:
@@ -82,3 +74,36 @@ def test_some_chats_are_long() -> None:
     draw = Draw(19)
     lengths = [len(corpus.conversation(draw)) for _ in range(400)]
     assert max(lengths) >= 10
+
+
+TYPE_NAMES = {
+    "integer",
+    "number",
+    "string",
+    "boolean",
+    "array",
+    "object",
+    "text",
+    "list",
+}  # prompts write them in braces
+
+
+def test_documents_have_no_unfilled_field_or_alternative() -> None:
+    for document in islice(documents(3), 3000):
+        text = "".join(piece.text for piece in document)
+        fields = set(re.findall(r"\{(\w*)\}", text)) - TYPE_NAMES
+        assert not fields, text
+        assert not re.search(r"\[[a-z ]+/[a-z /]+\]", text), text
+
+
+def test_the_command_writes_one_document_per_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "corpus.jsonl"
+    corpus.main(["--count", "7", "--seed", "5", "--output", str(file)])
+    written = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    expected = [[(piece.special, piece.text, piece.is_answer) for piece in each] for each in islice(documents(5), 7)]
+    assert [[tuple(piece.values()) for piece in document] for document in written] == expected
+    for wrong, code in ((["--count", "0", "--output", str(file)], 2), (["--output", str(tmp_path)], 1)):
+        with pytest.raises(SystemExit) as ended:
+            corpus.main(wrong)
+        assert ended.value.code == code
+    assert "cannot be written" in capsys.readouterr().err

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import pytest
-from held_words import HELD_WORDS
-from spoken import some_ways
-from tiny_model.corpus import classes_of_text, opinions, stories, tasks_chat, tasks_extraction, tasks_text
 from tiny_model.corpus import documents as corpus_module
+from tiny_model.corpus import opinions, stories, tasks_chat, tasks_extraction, tasks_text
 from tiny_model.corpus.corpus_data import TEXTS, lines_of
 from tiny_model.corpus.phrases import Phrases
 from tiny_model.corpus.words import Draw
+from tiny_model.evaluation.tasks import TASKS, questions
+from tiny_support import HELD_WORDS, expansions
 
-NUM_DOCUMENTS = 8_000
+NUM_DOCUMENTS = 10_000
 
 
 class Recorder(Draw):
@@ -41,7 +41,7 @@ class Recorder(Draw):
 
 @pytest.fixture(scope="module")
 def documents() -> str:
-    """Eight thousand training documents, each between two zero bytes."""
+    """Ten thousand training documents, each between two zero bytes."""
     drawn = islice(corpus_module.documents(123), NUM_DOCUMENTS)
     return "\0".join("".join(piece.text + "\n" for piece in document) for document in drawn)
 
@@ -50,7 +50,7 @@ def documents() -> str:
 def offered() -> Recorder:
     draw = Recorder(5)
     for task in (*[task for task, _ in corpus_module.TASKS], tasks_text.choice, tasks_chat.word_work):
-        for _ in range(1500):
+        for _ in range(800):
             task(draw)
     return draw
 
@@ -122,19 +122,19 @@ def test_held_and_known_texts_differ_and_no_held_text_is_in_a_training_document(
 @pytest.mark.parametrize("name", sorted(path.stem for path in TEXTS.glob("*.txt") if path.stem != "words"))
 def test_no_line_of_a_text_file_says_what_a_held_text_says(name: str, offered: Recorder) -> None:
     held = [template for template in offered.held if len(literal(template)) >= 8]
-    everything = "\n".join(text for line in lines_of(name) for text in set(some_ways(line, 40))).lower()
+    everything = "\n".join(text for line in lines_of(name) for text in set(expansions(line, 20))).lower()
     found = [template for template in held if literal(template) in everything and occurs(template, everything)]
     assert found == []
 
 
 def all_phrases() -> Iterator[Phrases]:
-    for module in (opinions, classes_of_text, stories, tasks_chat, tasks_text):
+    for module in (opinions, stories, tasks_chat, tasks_text):
         for value in vars(module).values():
             if isinstance(value, Phrases):
                 yield value
             elif isinstance(value, dict):
                 yield from (options for options in value.values() if isinstance(options, Phrases))
-    for family in classes_of_text.FAMILIES:
+    for family in tasks_text.FAMILIES:
         yield from (family.frames, *family.labels.values())
 
 
@@ -150,6 +150,20 @@ def test_no_prompt_of_the_test_split_is_a_training_prompt() -> None:
     tasks = [task for task, _ in corpus_module.TASKS if task.__name__ not in ("arithmetic", "comparison")]
     train, test = Draw(9), Draw(10, "test")
     for task in tasks:
-        seen = {str(messages[:-1]) for messages in (task(train) for _ in range(4000)) if len(messages) > 1}
-        asked = {str(messages[:-1]) for messages in (task(test) for _ in range(1000)) if len(messages) > 1}
+        seen = {str(messages[:-1]) for messages in (task(train) for _ in range(1200)) if len(messages) > 1}
+        asked = {str(messages[:-1]) for messages in (task(test) for _ in range(500)) if len(messages) > 1}
         assert not seen & asked, task.__name__
+
+
+def test_no_question_of_the_evaluation_is_a_training_conversation(documents: str) -> None:
+    """Short sums, comparisons and lists have few prompts; those are trained."""
+    asked = {
+        question.prompt[-1][1]
+        for task in TASKS
+        for draws in task.draws
+        if draws != "known"
+        for question in questions(task, draws, 20)
+    }
+    long = [text for text in asked if len(text) > 80]
+    assert len(long) > 200
+    assert [text for text in long if text in documents] == []
