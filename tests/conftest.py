@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from dataclasses import fields
 
 from rtlang_grammars.spec import limits
+from tests.support import fast_interpreter
 
 # The kernels for a GPU run in triton's interpreter, which is chosen when triton is first imported, by whatever test file that is.
 # Tests of the kernels run natively where RTLANG_TEST_DEVICE=cuda asks for it.
@@ -28,3 +30,9 @@ limits.Limits.__init__.__defaults__ = tuple(
     60.0 if field.name == "max_seconds" else field.default for field in fields(limits.Limits)
 )
 limits._LATER_SECONDS = 60.0
+
+
+def pytest_collection_finish() -> None:
+    """Where a test file has imported triton's interpreter, make it faster."""
+    if "triton.runtime.interpreter" in sys.modules:
+        fast_interpreter.install()

@@ -1,1 +1,1 @@
-"""Remembers: KV pages, the radix tree over token ids, and the account of every page."""
+"""The KV cache: pages, the radix tree over token ids that shares them, and eviction."""

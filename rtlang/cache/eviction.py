@@ -1,4 +1,4 @@
-"""The order in which cached pages are given up: leaves of the radix tree, least recently used first."""
+"""The order of eviction: leaves of the radix tree, least recently used first."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rtlang.cache.node import RadixNode
 class EvictionQueue:
     """A heap of nodes by the time of their last use. Owned by one `RadixTree`.
 
-    A use does not touch the heap: an entry whose node has been used since is sorted in again when it comes up. Whether a node may be
-    evicted at all is for the tree to judge when `pop` hands it out.
+    A use does not touch the heap: an entry whose node has been used since is reinserted when it comes up. The tree
+    decides whether a popped node may be evicted at all.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class EvictionQueue:
         heapq.heapify(self._entries)
 
     def check(self) -> None:
-        """Verify that every node is in once, and knows it."""
+        """Verify that every queued node is in the heap once and is marked as queued."""
         nodes = [node for _, _, node in self._entries]
         assert len(nodes) == len(set(nodes))
         assert all(node.is_queued for node in nodes)

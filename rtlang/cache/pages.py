@@ -46,7 +46,7 @@ class PageAllocator:
 
     @property
     def num_free(self) -> int:
-        """Pages nobody owns."""
+        """Free pages."""
         return self._counts[PageOwner.FREE]
 
     @property
@@ -84,7 +84,7 @@ class PageAllocator:
         self._move(page_ids, PageOwner.PRIVATE, PageOwner.TREE)
 
     def free(self, page_ids: Sequence[int], owner: PageOwner = PageOwner.PRIVATE) -> None:
-        """Give pages back, all of which `owner` must own: freeing twice, or freeing another's page, is a bug and asserts."""
+        """Free pages, all of which `owner` must own: freeing twice, or freeing another's page, fails an assertion."""
         self._move(page_ids, owner, PageOwner.FREE)
         if len(page_ids) == 1:
             self._insert(page_ids[0], 1)

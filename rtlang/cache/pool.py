@@ -73,7 +73,7 @@ class KVPool:
             lines.index_copy_(1, target_ids, lines.index_select(1, source_ids))
 
     def _ids(self, ids: list[int]) -> Tensor:
-        """On the pool's device; from pinned memory, so that nobody waits for the device."""
+        """On the pool's device; from pinned memory, so that the copy does not block."""
         there = torch.tensor(ids)
         device = self._k.device
         return there.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else there.to(device)

@@ -1,12 +1,12 @@
-"""The prefix cache: a radix tree and a page allocator under one account.
+"""The prefix cache: a radix tree and a page allocator, with one set of books for every page.
 
 The engine asks it for the longest stored prefix of a sequence, for pages to compute the rest into, and hands computed pages back so
 that later sequences find them. Every page is free, cached (in the tree and unlocked) or in use (private to a request, or in the
 tree and locked); the three always add up to num_pages. Follows RadixAttention (Zheng et al. 2024) and adds copy-on-write inside
-pages and the two-phase life of pages that a running step is writing.
+pages and the two-phase commit of pages that a running step is writing.
 
 A request's life here: `match`, `lock` at once, `allocate`; then `extend` whenever whole pages are about to be full, `commit` after the
-step; in the end `finish`, or `abandon` if its content cannot be trusted.
+step; finally `finish`, or `abandon` if its content cannot be trusted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CacheStats:
     Attributes:
         num_queried_tokens: tokens asked for in `match`, up to its limit.
         num_hit_tokens: of these, matched (tails included).
-        num_evicted_pages: pages taken back from the tree for others.
+        num_evicted_pages: cached pages evicted to make room.
     """
 
     num_queried_tokens: int = 0
@@ -120,7 +120,7 @@ class PrefixCache:
         self._tree.lock(node)
 
     def unlock(self, node: RadixNode) -> None:
-        """Take one lock back."""
+        """Release one lock."""
         self._free_tree_pages(self._tree.unlock(node))
 
     def allocate(self, num_pages: int) -> list[int] | None:
@@ -139,7 +139,7 @@ class PrefixCache:
         return self._pages.allocate(num_pages)
 
     def free(self, page_ids: Sequence[int]) -> None:
-        """Give private pages back."""
+        """Free private pages."""
         self._pages.free(page_ids)
 
     def extend(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> tuple[RadixNode, list[int]]:
@@ -181,7 +181,7 @@ class PrefixCache:
         self._free_tree_pages(self._tree.discard())
 
     def finish(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> None:
-        """A request ends: keep what it computed for others, free the rest of its pages, and take its lock on `node` back.
+        """A request ends: keep what it computed for others, free the rest of its pages, and release its lock on `node`.
 
         Args:
             node: on which the caller holds a lock.
@@ -226,7 +226,7 @@ class PrefixCache:
         self._free_tree_pages(self._tree.evict(self.num_pages))
 
     def check(self) -> None:
-        """Verify the account of every page, and the tree."""
+        """Verify that every page is accounted for, and the tree."""
         self._pages.check()
         self._tree.check()
         assert self._pages.num_in_tree == self._tree.num_pages

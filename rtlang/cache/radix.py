@@ -4,7 +4,7 @@ A node holds the tokens of its pages and their page ids; the path from the root 
 by the bytes of their first page, and compared as memory, so a long prompt costs a few comparisons and not a loop over tokens.
 After RadixAttention (Zheng et al. 2024), with nodes cut at page borders only.
 
-What must stay true:
+Invariants:
 - A node's key has len(page_ids) * page_size tokens. Only a *partial leaf* differs: one page with fewer tokens, the end of a finished
   sequence. It is never locked and never has children; it serves to copy its tokens from.
 - lock_count of a node is the number of locks on it and below it. A lock stands for the whole path to the end of its node, so a

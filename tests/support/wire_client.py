@@ -39,6 +39,7 @@ class WireClient:
             max_size=None,
             max_queue=4,
             open_timeout=TIMEOUT_S,
+            close_timeout=1,
         )
 
     def __enter__(self) -> Self:

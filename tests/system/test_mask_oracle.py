@@ -26,7 +26,7 @@ from tests.support.random_grammars import LETTERS, lark_accepts, lark_grammars, 
 from tests.support.random_schemas import NAMES, composed, containers, schemas, with_python_patterns
 
 QUICK = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-LONG = settings(max_examples=2500, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+LONG = settings(max_examples=1200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 1 << 16)
 
 

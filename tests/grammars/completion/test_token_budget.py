@@ -205,14 +205,14 @@ def generate(compiled: CompiledGrammar, max_tokens: int, rng: random.Random) -> 
     return random_text(VOCABULARY, matcher, TokenBudget(SEARCH, path), max_tokens, rng)
 
 
-def check_schema(index: int, num_walks: int) -> int:
+def check_schema(index: int, walks: range) -> int:
     schema = SCHEMAS[index]
     compiled = grammar(ConstraintKind.JSON_SCHEMA, json.dumps(schema))
     validator = jsonschema.Draft202012Validator(schema, format_checker=FORMATS)
     shortest = SEARCH.find(compiled.matcher(), 4096)
     assert shortest is not None
     num_done = 0
-    for walk in range(num_walks):
+    for walk in walks:
         rng = random.Random(1000 * index + walk)
         max_tokens = rng.choice([shortest.cost(), shortest.cost() + 1, shortest.cost() + rng.randint(2, 12), 60, 150])
         if max_tokens < shortest.cost():
@@ -227,13 +227,13 @@ def check_schema(index: int, num_walks: int) -> int:
 
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
 def test_every_walk_ends_in_a_valid_value_within_its_tokens(index: int) -> None:
-    assert check_schema(index, 8) >= 4
+    assert check_schema(index, range(8)) >= 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
-def test_two_hundred_walks_end_in_valid_values(index: int) -> None:
-    assert check_schema(index, 200) >= 100
+def test_many_more_walks_end_in_a_valid_value_within_their_tokens(index: int) -> None:
+    assert check_schema(index, range(8, 80)) >= 36
 
 
 @pytest.mark.parametrize(

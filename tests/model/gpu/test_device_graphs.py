@@ -28,7 +28,6 @@ DEVICE = "cuda" if os.environ.get("RTLANG_TEST_DEVICE") == "cuda" else "interpre
 QUICK = ("gemma2", "gpt_oss")
 OTHERS = (
     "llama",
-    "qwen3",
     "gemma3_text",
     "gemma4_text",
     "gpt2",
@@ -36,7 +35,6 @@ OTHERS = (
     "mixtral",
     "deepseek_v3",
     "mimo_v2_flash",
-    "phi3",
 )
 pytestmark = pytest.mark.filterwarnings("ignore:::transformers", "ignore::DeprecationWarning")
 

@@ -7,6 +7,7 @@ import datetime
 import jinja2
 import pytest
 
+from rtlang.model.text import chat_template
 from rtlang.model.text.chat_template import MAX_SOURCE_CHARS, TemplateEnvironment
 
 NOW = datetime.datetime(2024, 5, 17)
@@ -64,14 +65,18 @@ def test_what_templates_are_written_with_works(source: str, expected: str) -> No
         "{{ messages.clear() }}",
     ],
 )
-def test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error(source: str) -> None:
+def test_what_would_not_end_or_fill_the_memory_or_leave_the_sandbox_is_an_error(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_template, "MAX_ROUNDS", 50_000)
     with pytest.raises(jinja2.TemplateError):
         render(source)
 
 
-def test_each_rendering_has_all_its_rounds() -> None:
+def test_each_rendering_has_all_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_template, "MAX_ROUNDS", 50_000)
     environment = TemplateEnvironment(NOW)
-    template = environment.compiled("{% for i in range(90000) %}{% for j in range(8) %}{% endfor %}{% endfor %}ok")
+    template = environment.compiled("{% for i in range(4500) %}{% for j in range(8) %}{% endfor %}{% endfor %}ok")
     for _ in range(2):
         environment.begin()
         assert template.render() == "ok"

@@ -17,6 +17,8 @@ from rtlang_kernels.triton.aot import __main__, table
 
 ROOT = Path(__file__).parents[4]
 TARGETS = [SM_80, SM_90, GFX942]
+ONLY = {SM_80: "rect_attn", SM_90: "", GFX942: ""}
+"""Part of the names of the variants that are compiled: only attention has tile sizes of its own for each NVIDIA target."""
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -31,7 +33,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str
     folder = tmp_path_factory.mktemp("aot")
     running = {}
     for target in TARGETS:
-        command = [sys.executable, "-m", "rtlang_kernels.triton.aot", "--target", target]
+        command = [sys.executable, "-m", "rtlang_kernels.triton.aot", "--target", target, "--only", ONLY[target]]
         running[target] = subprocess.Popen(
             [*command, "--json", str(folder / f"{target}.json")],
             env=environment(folder / target),
@@ -48,7 +50,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_variant_fits(reports: dict[str, list[dict[str, Any]]], target: str) -> None:
-    assert [report["name"] for report in reports[target]] == [variant.name for variant in table.variants(target)]
+    names = [variant.name for variant in table.variants(target) if ONLY[target] in variant.name]
+    assert [report["name"] for report in reports[target]] == names
     assert [report for report in reports[target] if not report["fits"]] == []
     assert [report for report in reports[target] if report["spill_bytes"] != 0] == []
     assert all(report["registers"] > 0 for report in reports[target])
