@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -21,6 +22,8 @@ MAX_LOGPROBS = 100
 MAX_STOPS = 32
 MAX_RETRIES = 16
 MAX_PRIORITY = 1_000_000
+MAX_MAX_TOKENS = 1 << 24
+MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
 _NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options given in several forms
 
@@ -92,13 +95,16 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name in _NORMALIZED:
             object.__setattr__(self, name, normalized_option(name, getattr(self, name)))
-        _check_int("max_tokens", self.max_tokens, 1, 1 << 24)
+        _check_int("max_tokens", self.max_tokens, 1, MAX_MAX_TOKENS)
         _check_int("min_tokens", self.min_tokens, 0, self.max_tokens)
         _check_strings("stop", self.stop)
         _check_strings("stop_regex", self.stop_regex)
         for pattern in self.stop_regex:
             try:
-                re.compile(pattern)
+                with warnings.catch_warnings(
+                    action="ignore", category=FutureWarning
+                ):  # of syntax that may change, such as [[
+                    re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ParameterError("stop_regex", pattern, f"a pattern of Python's re is allowed: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
@@ -114,8 +120,8 @@ class SamplingParams:
         for pair in self.logit_bias:
             if not (isinstance(pair, tuple) and len(pair) == 2):
                 raise ParameterError("logit_bias", pair, "pairs (token id, bias) are allowed")
-            _check_int("logit_bias", pair[0], 0, 1 << 31)
-            _check_float("logit_bias", pair[1], -1e4, 1e4)
+            _check_int("logit_bias", pair[0], 0, MAX_TOKEN_ID)
+            _check_float("logit_bias", pair[1], -1e4, 1e4, where=f" for token {pair[0]}")
         if self.seed is not None:
             _check_int("seed", self.seed, 0, (1 << 64) - 1)
         _check_int("n", self.n, 1, MAX_N)
@@ -207,6 +213,8 @@ def normalized_option(name: str, value: Any) -> Any:
     items = tuple(value)
     if name == "stop_regex":
         for item in items:
+            if isinstance(item, re.Pattern) and isinstance(item.pattern, bytes):
+                raise ParameterError(name, item, "a pattern of text is allowed, not of bytes")
             if isinstance(item, re.Pattern) and item.flags != re.compile(item.pattern).flags:
                 raise ParameterError(name, item, "a pattern without flags is allowed; use inline flags")
         return tuple(item.pattern if isinstance(item, re.Pattern) else item for item in items)
@@ -220,20 +228,26 @@ def _check_int(name: str, value: object, low: int, high: int) -> None:
         raise ParameterError(name, value, f"an integer from {low} to {high} is allowed")
 
 
-def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False) -> None:
+def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False, where: str = "") -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
     if not good or (open_low and value == low):
         lower = "above" if open_low else "from"
-        raise ParameterError(name, value, f"a number {lower} {low:g} to {high:g} is allowed")
+        raise ParameterError(name, value, f"a number {lower} {low:g} to {high:g} is allowed{where}")
 
 
 def _check_strings(name: str, value: object) -> None:
-    if not isinstance(value, tuple) or len(value) > MAX_STOPS or not all(isinstance(v, str) and v for v in value):
-        raise ParameterError(name, value, f"at most {MAX_STOPS} non-empty strings are allowed")
+    what = "a string or a list of strings" if name == "stop" else "a pattern of text or a list of patterns"
+    if not isinstance(value, tuple) or len(value) > MAX_STOPS:
+        raise ParameterError(name, value, f"{what} is allowed, at most {MAX_STOPS}")
+    for item in value:
+        if not isinstance(item, str) or not item:
+            raise ParameterError(name, item, f"{what} is allowed, none of them empty")
+        if any("\ud800" <= character <= "\udfff" for character in item):
+            raise ParameterError(name, item, "text without lone surrogates is allowed")
 
 
 def _check_ints(name: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) > 1024:
-        raise ParameterError(name, value, "at most 1024 token ids are allowed")
+        raise ParameterError(name, value, "a list of at most 1024 token ids is allowed")
     for item in value:
-        _check_int(name, item, 0, 1 << 31)
+        _check_int(name, item, 0, MAX_TOKEN_ID)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rtlang.contract.errors import ParameterError, TraceError
 from rtlang.contract.graph import ROLES
-from rtlang.contract.params import SamplingParams, SelectMethod, normalized_option
+from rtlang.contract.params import MAX_MAX_TOKENS, SamplingParams, SelectMethod, normalized_option
 from rtlang.lang.output_types.types import OutputType, choice_type, output_type
 from rtlang.lang.values import Value, real, user_location
 
@@ -217,7 +217,8 @@ def gen(
         raise ParameterError("params", params, "rt.Sampling(...) is allowed")
     kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
     given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
-    SamplingParams(**{key: value for key, value in given.items() if key != "min_tokens"})  # errors name the option here
+    # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.
+    SamplingParams(**{"max_tokens": MAX_MAX_TOKENS, **given} if "min_tokens" in given else given)
     return Gen(_name(name, "gen"), kind, params, given)
 
 

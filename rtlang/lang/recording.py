@@ -19,6 +19,7 @@ from rtlang.contract.errors import (
     DependencyError,
     EngineDeadError,
     OverloadError,
+    ParameterError,
     RtlangError,
     SlowConsumerError,
     TraceError,
@@ -255,16 +256,19 @@ class Recording:
         """Everything recorded, as one graph."""
         return RequestGraph(tuple(self.nodes.values()), self.inputs)
 
-    def effective(self, params: SamplingParams | None, options: Mapping[str, Any]) -> SamplingParams:
+    def effective(self, name: str | None, params: SamplingParams | None, options: Mapping[str, Any]) -> SamplingParams:
         """The sampling parameters of one generation: its own options override its `params`, or else those of the run.
 
         Raises:
-            ParameterError: an option is invalid; names it.
+            ParameterError: an option is invalid; names it, the generation and the line.
         """
         base = params or self.base
-        if base is None:
-            return SamplingParams(**options)
-        return replace(base, **options) if options else base
+        try:
+            if base is None:
+                return SamplingParams(**options)
+            return replace(base, **options) if options else base
+        except ParameterError as error:
+            raise _at_generation(error, name, user_location()) from None
 
     def _add(self, make: Any) -> int:
         with self._lock:
@@ -291,23 +295,33 @@ class Recording:
             raise TraceError(f"the program ended before {what} was generated", location)
 
     def _root(self, node_id: int, error: RtlangError) -> tuple[int, RtlangError]:
-        seen = {node_id}
+        """The root cause of a node's error, and where it shows: the failed generation, or the one that continues the failed text."""
+        seen, located = {node_id}, node_id
         while isinstance(error, DependencyError):
             cause = self.driver.outcome(error.node_id) if error.node_id not in seen else None
             if not isinstance(cause, RtlangError):
-                return error.node_id, rebuild(error.cause_code, error.cause_message)
-            node_id = error.node_id
-            seen.add(node_id)
+                return located, rebuild(error.cause_code, error.cause_message)
+            seen.add(error.node_id)
+            if error.node_id in self._locations:
+                located = error.node_id
             error = cause
-        return node_id, error
+        return located, error
 
     def _located(self, node_id: int, error: RtlangError) -> RtlangError:
         """A copy of an error without earlier tracebacks, whose message names the generation and the line that recorded it."""
-        message, location = error.message, self._locations.get(node_id)
+        location = self._locations.get(node_id)
         if location is not None and not isinstance(error, _RUN_ERRORS):
             node = self.nodes[node_id]
-            named = f" {node.name!r}" if isinstance(node, (Generate, Select)) and node.name else ""
-            message = f"{message} (generation{named} at {location})"
-        copy = rebuild(error.code, message, error.facts)
-        copy.__cause__ = error.__cause__
-        return copy
+            return _at_generation(error, node.name if isinstance(node, (Generate, Select)) else None, location)
+        return _rebuilt(error, error.message)
+
+
+def _at_generation(error: RtlangError, name: str | None, location: str) -> RtlangError:
+    named = f" {name!r}" if name else ""
+    return _rebuilt(error, f"{error.message} (generation{named} at {location})")
+
+
+def _rebuilt(error: RtlangError, message: str) -> RtlangError:
+    copy = rebuild(error.code, message, error.facts)
+    copy.__cause__ = error.__cause__
+    return copy

@@ -174,7 +174,7 @@ class State:
     def _record_gen(self, gen: exprs.Gen) -> None:
         key = self._new_key(gen.name)
         recording, sequence = self._recording, self._sequence
-        params = recording.effective(gen.params, gen.options)
+        params = recording.effective(gen.name, gen.params, gen.options)
         node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
         what = f"node {node_id}" if gen.name is None else repr(gen.name)
         entries: list[Variable] = [

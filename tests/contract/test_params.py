@@ -118,3 +118,23 @@ def test_a_compiled_stop_regex_with_flags_is_refused() -> None:
     assert SamplingParams(stop_regex=pattern).stop_regex == (pattern.pattern,)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"stop_regex = .*inline flags"):
         SamplingParams(stop_regex=re.compile("a+", re.IGNORECASE))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stop": "\ud800"}, "lone surrogates"),
+        ({"stop": ""}, "stop = '': a string or a list of strings is allowed, none of them empty"),
+        ({"stop_regex": re.compile(b"a")}, "not of bytes"),
+        ({"stop_token_ids": 5}, "stop_token_ids = 5: a list of"),
+        ({"stop_token_ids": [1 << 31]}, "from 0 to 2147483647"),
+        ({"logit_bias": {7: "a"}}, "logit_bias = 'a': .* for token 7"),
+    ],
+)
+def test_a_message_says_what_is_allowed(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        SamplingParams(**options)
+
+
+def test_a_pattern_that_python_warns_of_is_taken() -> None:
+    assert SamplingParams(stop_regex="[[a]").stop_regex == ("[[a]",)  # type: ignore[arg-type]

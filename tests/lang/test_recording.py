@@ -8,6 +8,7 @@ import pytest
 
 from rtlang.contract.errors import (
     ConstraintError,
+    ContextLengthError,
     DependencyError,
     EngineDeadError,
     ParameterError,
@@ -174,9 +175,19 @@ def test_what_never_ran_cannot_be_read() -> None:
 
 def test_options_are_layered() -> None:
     recording = Recording(Outcomes(), SamplingParams(max_tokens=7, top_k=2))
-    assert recording.effective(None, {}) == SamplingParams(max_tokens=7, top_k=2)
-    assert recording.effective(None, {"top_k": 3}) == SamplingParams(max_tokens=7, top_k=3)
-    assert recording.effective(SamplingParams(seed=1), {"top_k": 3}) == SamplingParams(seed=1, top_k=3)
-    assert Recording(Outcomes()).effective(None, {"top_k": 3}) == SamplingParams(top_k=3)
-    with pytest.raises(ParameterError, match="top_k"):
-        recording.effective(None, {"top_k": -1})
+    assert recording.effective(None, None, {}) == SamplingParams(max_tokens=7, top_k=2)
+    assert recording.effective(None, None, {"top_k": 3}) == SamplingParams(max_tokens=7, top_k=3)
+    assert recording.effective(None, SamplingParams(seed=1), {"top_k": 3}) == SamplingParams(seed=1, top_k=3)
+    assert Recording(Outcomes()).effective(None, None, {"top_k": 3}) == SamplingParams(top_k=3)
+    with pytest.raises(ParameterError, match=r"top_k = -1: .* \(generation 'x' at .*test_recording.py:\d+\)"):
+        recording.effective("x", None, {"top_k": -1})
+
+
+def test_an_error_of_a_text_names_the_generation_that_continues_it() -> None:
+    driver = Outcomes()
+    recording = Recording(driver)
+    text = recording.add_text(None, ("much text",))
+    node = recording.add_generate(text, "x", PARAMS, TEXT)
+    driver.known = {text: ContextLengthError(900, 0, 512), node: DependencyError(text, "context_length", "too long")}
+    with pytest.raises(ContextLengthError, match=r"\(generation 'x' at .*test_recording.py:\d+\)"):
+        recording.text_of(node, 0)
