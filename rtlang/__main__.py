@@ -244,7 +244,7 @@ def _bench_device(
     with _one_line_errors():
         config = RuntimeConfig(**settings)
         if config.device != "cuda":
-            raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; cuda is allowed")
+            raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; expected cuda")
         if not math.isfinite(budget_s):
             raise CommandError(f"--budget-s {budget_s}: must be finite")
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]

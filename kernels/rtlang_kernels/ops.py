@@ -139,15 +139,15 @@ def paged_attention_with_lse(
     is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.backend != "cpu"
     if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
         raise ValueError(
-            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: both {q.dtype}, or on a GPU both float8_e4m3fn, are allowed"
+            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: expected both {q.dtype}, or on a GPU both float8_e4m3fn"
         )
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
-        raise ValueError(f"k_pool = {list(k_pool.shape)}: [num_slots, {plan.num_kv_heads}, {plan.head_dim}] is allowed")
+        raise ValueError(f"k_pool = {list(k_pool.shape)}: expected [num_slots, {plan.num_kv_heads}, {plan.head_dim}]")
     shape = (plan.num_tokens, plan.num_q_heads, v_pool.shape[2])
     if out is None:
         out = torch.empty(shape, dtype=q.dtype, device=q.device)
     elif out.shape != shape or out.dtype != q.dtype or not out.is_contiguous():
-        raise ValueError(f"out = {out.dtype} {list(out.shape)}: contiguous {q.dtype} {list(shape)} is allowed")
+        raise ValueError(f"out = {out.dtype} {list(out.shape)}: expected contiguous {q.dtype} {list(shape)}")
     lse = torch.empty(shape[:2], dtype=torch.float32, device=q.device)
     backend = backend_named(plan.backend)
     backend.paged_attention(q, k_pool, v_pool, plan, scale, sliding_window, chunk_size, soft_cap, sinks, out, lse)
@@ -169,11 +169,11 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
     """
     if out_b.shape != out_a.shape or out_b.dtype != out_a.dtype:
         raise ValueError(
-            f"out_b = {out_b.dtype} {list(out_b.shape)}: {out_a.dtype} {list(out_a.shape)}, as out_a, is allowed"
+            f"out_b = {out_b.dtype} {list(out_b.shape)}: expected {out_a.dtype} {list(out_a.shape)}, as for out_a"
         )
     for name, lse in (("lse_a", lse_a), ("lse_b", lse_b)):
         if lse.shape != out_a.shape[:2] or lse.dtype != torch.float32:
-            raise ValueError(f"{name} = {lse.dtype} {list(lse.shape)}: float32 {list(out_a.shape[:2])} is allowed")
+            raise ValueError(f"{name} = {lse.dtype} {list(lse.shape)}: expected float32 {list(out_a.shape[:2])}")
     return backend_for(out_a.device, out_a.dtype).merge_states(out_a, lse_a, out_b, lse_b)
 
 
@@ -201,7 +201,7 @@ def copy_pages(
     """
     if len(src_page_ids) != len(dst_page_ids):
         raise ValueError(
-            f"dst_page_ids has {len(dst_page_ids)} pages: {len(src_page_ids)}, as src_page_ids, are allowed"
+            f"dst_page_ids has {len(dst_page_ids)} pages: expected {len(src_page_ids)}, as in src_page_ids"
         )
     if src_page_ids:
         if pools[0].dtype.itemsize == 1:

@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="default: 3")
     options = parser.parse_args()
     if not 1 <= options.rounds <= 100:
-        parser.error("--rounds: 1 to 100 are allowed")
+        parser.error("--rounds: expected 1 to 100")
     print(measure(options.program, options.rounds))
 
 

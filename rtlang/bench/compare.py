@@ -67,7 +67,7 @@ class BenchOptions:
             raise ConfigError("workload", "", f"allowed are {', '.join(MAKERS)}")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
-                raise ConfigError(field, number, "an integer of at least 1 is allowed")
+                raise ConfigError(field, number, "expected an integer of at least 1")
 
     @property
     def budget_s(self) -> float:

@@ -178,7 +178,7 @@ def percentile(values: Sequence[float], share: float) -> float:
         ValueError: no values, or a share outside its range.
     """
     if not values or not 0 < share <= 1:
-        raise ValueError("values and a share over 0 to 1 are needed")
+        raise ValueError("expected at least one value, and a share above 0 and at most 1")
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 

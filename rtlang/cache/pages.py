@@ -33,7 +33,7 @@ class PageAllocator:
             ValueError: num_pages is below 1.
         """
         if num_pages < 1:
-            raise ValueError(f"num_pages = {num_pages}: at least 1 is needed")
+            raise ValueError(f"num_pages = {num_pages}: expected at least 1")
         self.num_pages = num_pages
         self._owners = bytearray(num_pages)
         self._counts = [num_pages, 0, 0]

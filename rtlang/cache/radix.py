@@ -33,7 +33,7 @@ class RadixTree:
     def __init__(self, page_size: int) -> None:
         """An empty tree. Raises ValueError where page_size is below 1."""
         if page_size < 1:
-            raise ValueError(f"page_size = {page_size}: at least 1 is needed")
+            raise ValueError(f"page_size = {page_size}: expected at least 1")
         self.page_size = page_size
         self.root = RadixNode(array("q"), [], None)
         self.num_nodes = 0  # attached ones, without the root

@@ -44,7 +44,7 @@ def connect(
     is_time = isinstance(resume_s, int | float) and not isinstance(resume_s, bool) and 0 < resume_s <= longest
     if resume_s is not None and not is_time:
         raise ConfigError(
-            "resume_s", resume_s, f"a number of seconds above 0 and at most {longest:g}, or None, is allowed"
+            "resume_s", resume_s, f"expected a number of seconds above 0 and at most {longest:g}, or None"
         )
     runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s)
     runtime.start()
@@ -85,7 +85,7 @@ def _dial(url: str, address: str, api_key: str | None, timeout_s: float) -> Serv
 
 
 def _address(url: str) -> str:
-    allowed = "ws://host:port (or wss, http, https) without credentials, query or fragment is allowed"
+    allowed = "expected ws://host:port (or wss, http, https) without credentials, query or fragment"
     try:
         parts = urlsplit(url)
         is_good = bool(parts.hostname) and (parts.port is None or parts.port > 0)

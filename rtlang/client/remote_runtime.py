@@ -246,7 +246,7 @@ class RemoteRuntime:
         packed = Encoding.MSGPACK.pack(message)
         limit = self.limits.get("max_frame_bytes")
         if isinstance(limit, int) and len(packed) > limit:
-            raise GraphError(None, "graph", f"a message of {len(packed)} bytes: the server accepts at most {limit}")
+            raise GraphError(None, "graph", f"the message of {len(packed)} bytes exceeds the server's limit of {limit}")
         return packed
 
     def _register(

@@ -97,7 +97,7 @@ class RuntimeConfig:
         _at_least(self, 1, "cache_bytes", "grammar_cache_bytes", "grammar_cache_dir_bytes")
         folder = self.grammar_cache_dir
         if folder is not None and (not isinstance(folder, str | os.PathLike) or not os.fspath(folder)):
-            raise ConfigError("grammar_cache_dir", folder, "the path of a directory is allowed")
+            raise ConfigError("grammar_cache_dir", folder, "expected the path of a directory")
         if folder is not None and self.grammar_backend != "rtlang":
             raise ConfigError("grammar_cache_dir", folder, "requires grammar_backend rtlang")
         _seconds(self, "grammar_timeout_s")
@@ -131,13 +131,13 @@ class ServeConfig:
     def __post_init__(self) -> None:
         _at_least(self, 0, "port")
         if self.port > 65535:
-            raise ConfigError("port", self.port, "0 to 65535 is allowed")
+            raise ConfigError("port", self.port, "expected 0 to 65535")
         _at_least(
             self, 1, "max_connections", "max_streams", "max_frame_bytes", "send_buffer_bytes", "resume_buffer_bytes"
         )
         _seconds(self, "hello_timeout_s", "slow_timeout_s", "drain_timeout_s")
         if self.api_key is not None and not self.api_key.strip():
-            raise ConfigError("api_key", self.api_key, "a non-empty key or None is allowed")
+            raise ConfigError("api_key", self.api_key, "expected a non-empty key or None")
         if self.host not in ("127.0.0.1", "::1", "localhost") and self.api_key is None and not self.allow_public:
             raise ConfigError("host", self.host, "addresses other than loopback require api_key or allow_public")
 
@@ -156,11 +156,11 @@ def _seconds(config: object, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
-            raise ConfigError(name, value, f"a positive number of seconds, at most {MAX_SECONDS:g}, is allowed")
+            raise ConfigError(name, value, f"expected a positive number of seconds, at most {MAX_SECONDS:g}")
 
 
 def _at_least(config: object, low: int, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
-            raise ConfigError(name, value, f"an integer of at least {low} is allowed")
+            raise ConfigError(name, value, f"expected an integer of at least {low}")

@@ -106,10 +106,10 @@ class RequestGraph:
         """
         seen: dict[int, Node] = dict(known or {})
         if len(seen) + len(self.nodes) > MAX_NODES:
-            raise GraphError(None, "nodes", f"at most {MAX_NODES} nodes are allowed, not {len(seen) + len(self.nodes)}")
+            raise GraphError(None, "nodes", f"expected at most {MAX_NODES} nodes, not {len(seen) + len(self.nodes)}")
         for name in self.inputs:
             if not isinstance(name, str) or not name:
-                raise GraphError(None, "inputs", f"non-empty strings are allowed, not {name!r}")
+                raise GraphError(None, "inputs", f"expected non-empty strings, not {name!r}")
         last_id = max(seen, default=-1)
         for node in self.nodes:
             _check_node(node, seen, last_id, self.inputs)
@@ -132,7 +132,7 @@ class RequestGraph:
             GraphError: names the node and the field.
         """
         if not isinstance(plain, dict):
-            raise GraphError(None, "graph", f"a map is allowed, not {type(plain).__name__}")
+            raise GraphError(None, "graph", f"expected a map, not {type(plain).__name__}")
         nodes = _list(plain.get("nodes", []), None, "nodes")
         inputs = _list(plain.get("inputs", []), None, "inputs")
         return cls(tuple(nodes_from_plain(nodes)), tuple(inputs))
@@ -198,7 +198,7 @@ def dependencies(node: Node) -> set[int]:
 def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequence[str]) -> None:
     node_id = node.node_id
     if isinstance(node_id, bool) or not isinstance(node_id, int) or not 0 <= node_id < 1 << 53:
-        raise GraphError(None, "node_id", f"non-negative integers are allowed, not {node_id!r}")
+        raise GraphError(None, "node_id", f"expected non-negative integers, not {node_id!r}")
     if node_id <= last_id:
         raise GraphError(node_id, "node_id", f"{node_id} follows {last_id}; ids must increase")
     if node.parent is not None:
@@ -213,26 +213,26 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
         case Generate():
             _check_name(node_id, node.name)
             if not isinstance(node.params, SamplingParams):
-                raise GraphError(node_id, "params", f"SamplingParams are allowed, not {type(node.params).__name__}")
+                raise GraphError(node_id, "params", f"expected SamplingParams, not {type(node.params).__name__}")
             if node.constraint is not None and not isinstance(node.constraint, Constraint):
                 raise GraphError(
-                    node_id, "constraint", f"a Constraint or None is allowed, not {type(node.constraint).__name__}"
+                    node_id, "constraint", f"expected a Constraint or None, not {type(node.constraint).__name__}"
                 )
         case Select():
             _check_name(node_id, node.name)
             if not node.choices or len(node.choices) > MAX_SELECT_CHOICES:
                 raise GraphError(
-                    node_id, "choices", f"1 to {MAX_SELECT_CHOICES} choices are allowed, not {len(node.choices)}"
+                    node_id, "choices", f"expected 1 to {MAX_SELECT_CHOICES} choices, not {len(node.choices)}"
                 )
             if not all(isinstance(choice, str) and choice for choice in node.choices):
-                raise GraphError(node_id, "choices", "non-empty strings are allowed")
+                raise GraphError(node_id, "choices", "expected non-empty strings")
             if len(set(node.choices)) != len(node.choices):
                 raise GraphError(node_id, "choices", "choices must differ")
 
 
 def _check_name(node_id: int, name: object) -> None:
     if name is not None and (not isinstance(name, str) or not name or len(name) > 256):
-        raise GraphError(node_id, "name", f"a string of 1 to 256 characters or none is allowed, not {name!r:.80}")
+        raise GraphError(node_id, "name", f"expected a string of 1 to 256 characters or none, not {name!r:.80}")
 
 
 def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) -> None:
@@ -257,7 +257,7 @@ def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) ->
                     raise GraphError(
                         node.node_id,
                         "parts",
-                        f"ref {part.node_id}, choice {part.choice}: 0 to {choices_of(target) - 1} are allowed",
+                        f"ref {part.node_id}, choice {part.choice}: expected 0 to {choices_of(target) - 1}",
                     )
             case Arg():
                 if part.name not in inputs:
@@ -268,15 +268,15 @@ def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) ->
                     )
             case RoleStart():
                 if part.role not in ROLES:
-                    raise GraphError(node.node_id, "parts", f"role {part.role!r}: {', '.join(ROLES)} are allowed")
+                    raise GraphError(node.node_id, "parts", f"role {part.role!r}: expected one of {', '.join(ROLES)}")
             case RoleEnd():
                 pass
             case _:
                 raise GraphError(
-                    node.node_id, "parts", f"text, Ref, Arg, RoleStart or RoleEnd is allowed, not {type(part).__name__}"
+                    node.node_id, "parts", f"expected text, Ref, Arg, RoleStart or RoleEnd, not {type(part).__name__}"
                 )
     if num_chars > MAX_TEXT_CHARS:
-        raise GraphError(node.node_id, "parts", f"at most {MAX_TEXT_CHARS} characters are allowed, not {num_chars}")
+        raise GraphError(node.node_id, "parts", f"expected at most {MAX_TEXT_CHARS} characters, not {num_chars}")
 
 
 def _part_to_plain(part: Part) -> Any:
@@ -314,13 +314,13 @@ def _node_to_plain(node: Node) -> dict[str, Any]:
 
 def _node_from_plain(item: object) -> Node:
     if not isinstance(item, dict):
-        raise GraphError(None, "nodes", f"a map is allowed, not {type(item).__name__}")
+        raise GraphError(None, "nodes", f"expected a map, not {type(item).__name__}")
     node_id = item.get("id")
     if isinstance(node_id, bool) or not isinstance(node_id, int):
-        raise GraphError(None, "id", f"an integer is allowed, not {node_id!r}")
+        raise GraphError(None, "id", f"expected an integer, not {node_id!r}")
     parent = item.get("parent")
     if parent is not None and (isinstance(parent, bool) or not isinstance(parent, int)):
-        raise GraphError(node_id, "parent", f"an integer or none is allowed, not {parent!r}")
+        raise GraphError(node_id, "parent", f"expected an integer or none, not {parent!r}")
     kind = item.get("kind")
     if kind == "text":
         return Text(
@@ -341,10 +341,10 @@ def _node_from_plain(item: object) -> Node:
             method = SelectMethod(item.get("method", SelectMethod.TOKEN_LENGTH_NORMALIZED))
         except ValueError:
             raise GraphError(
-                node_id, "method", f"{', '.join(SelectMethod)} are allowed, not {item.get('method')!r:.80}"
+                node_id, "method", f"expected one of {', '.join(SelectMethod)}, not {item.get('method')!r:.80}"
             ) from None
         return Select(node_id, parent, item.get("name"), tuple(_list(item.get("choices"), node_id, "choices")), method)
-    raise GraphError(node_id, "kind", f"text, generate or select is allowed, not {kind!r}")
+    raise GraphError(node_id, "kind", f"expected text, generate or select, not {kind!r}")
 
 
 def _part_from_plain(part: object, node_id: int) -> Part:
@@ -358,12 +358,12 @@ def _part_from_plain(part: object, node_id: int) -> Part:
         if "role" in part:
             role = part["role"]
             return RoleEnd() if role is None else RoleStart(role)
-    raise GraphError(node_id, "parts", f"text or a map with ref, arg or role is allowed, not {part!r}")
+    raise GraphError(node_id, "parts", f"expected text or a map with ref, arg or role, not {part!r}")
 
 
 def _params(plain: object, node_id: int) -> SamplingParams:
     if not isinstance(plain, dict):
-        raise GraphError(node_id, "params", f"a map is allowed, not {type(plain).__name__}")
+        raise GraphError(node_id, "params", f"expected a map, not {type(plain).__name__}")
     try:
         return SamplingParams.from_plain(plain)
     except ParameterError as error:
@@ -383,5 +383,5 @@ def _constraint(item: dict[str, Any], node_id: int) -> Constraint | None:
 
 def _list(value: object, node_id: int | None, field: str) -> list[Any]:
     if not isinstance(value, (list, tuple)):
-        raise GraphError(node_id, field, f"a list is allowed, not {type(value).__name__}")
+        raise GraphError(node_id, field, f"expected a list, not {type(value).__name__}")
     return list(value)

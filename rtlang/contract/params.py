@@ -106,7 +106,7 @@ class SamplingParams:
                 ):  # of syntax that may change, such as [[
                     re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
-                raise ParameterError("stop_regex", pattern, f"a pattern of Python's re is allowed: {error}") from None
+                raise ParameterError("stop_regex", pattern, f"expected a pattern of Python's re: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
         _check_float("temperature", self.temperature, 0.0, 100.0)
         _check_int("top_k", self.top_k, 0, 1 << 31)
@@ -116,10 +116,10 @@ class SamplingParams:
         _check_float("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
         _check_float("repetition_penalty", self.repetition_penalty, 0.0, 100.0, open_low=True)
         if not isinstance(self.logit_bias, tuple) or len(self.logit_bias) > 1024:
-            raise ParameterError("logit_bias", self.logit_bias, "at most 1024 pairs (token id, bias) are allowed")
+            raise ParameterError("logit_bias", self.logit_bias, "expected at most 1024 pairs (token id, bias)")
         for pair in self.logit_bias:
             if not (isinstance(pair, tuple) and len(pair) == 2):
-                raise ParameterError("logit_bias", pair, "pairs (token id, bias) are allowed")
+                raise ParameterError("logit_bias", pair, "expected pairs (token id, bias)")
             _check_int("logit_bias", pair[0], 0, MAX_TOKEN_ID)
             _check_float("logit_bias", pair[1], -1e4, 1e4, where=f" for token {pair[0]}")
         if self.seed is not None:
@@ -130,7 +130,7 @@ class SamplingParams:
             if getattr(self, name) is not None:
                 _check_int(name, getattr(self, name), 0, MAX_LOGPROBS)
         if not isinstance(self.ignore_eos, bool):
-            raise ParameterError("ignore_eos", self.ignore_eos, "true or false is allowed")
+            raise ParameterError("ignore_eos", self.ignore_eos, "expected true or false")
 
     def to_plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults, as lists and scalars."""
@@ -156,7 +156,7 @@ class SamplingParams:
             if name not in known:
                 raise ParameterError(str(name), value, f"unknown option; allowed are {', '.join(sorted(known))}")
             if name in _NORMALIZED and not isinstance(value, list):
-                raise ParameterError(name, value, "a list is allowed")
+                raise ParameterError(name, value, "expected a list")
             if isinstance(value, list):
                 value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
             values[name] = value
@@ -189,7 +189,7 @@ def check_run_options(priority: object, deadline_s: object) -> None:
     if deadline_s is None:
         return
     if isinstance(deadline_s, bool) or not isinstance(deadline_s, (int, float)) or not deadline_s > 0:
-        raise ParameterError("deadline_s", deadline_s, "a positive number of seconds is allowed")
+        raise ParameterError("deadline_s", deadline_s, "expected a positive number of seconds")
 
 
 def seconds_left(deadline_s: float) -> float:
@@ -214,9 +214,9 @@ def normalized_option(name: str, value: Any) -> Any:
     if name == "stop_regex":
         for item in items:
             if isinstance(item, re.Pattern) and isinstance(item.pattern, bytes):
-                raise ParameterError(name, item, "a pattern of text is allowed, not of bytes")
+                raise ParameterError(name, item, "expected a pattern of text, not of bytes")
             if isinstance(item, re.Pattern) and item.flags != re.compile(item.pattern).flags:
-                raise ParameterError(name, item, "a pattern without flags is allowed; use inline flags")
+                raise ParameterError(name, item, "expected a pattern without flags; use inline flags")
         return tuple(item.pattern if isinstance(item, re.Pattern) else item for item in items)
     if name == "logit_bias":
         return tuple(tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in items)
@@ -225,29 +225,29 @@ def normalized_option(name: str, value: Any) -> Any:
 
 def _check_int(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ParameterError(name, value, f"an integer from {low} to {high} is allowed")
+        raise ParameterError(name, value, f"expected an integer from {low} to {high}")
 
 
 def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False, where: str = "") -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
     if not good or (open_low and value == low):
         lower = "above" if open_low else "from"
-        raise ParameterError(name, value, f"a number {lower} {low:g} to {high:g} is allowed{where}")
+        raise ParameterError(name, value, f"expected a number {lower} {low:g} to {high:g}{where}")
 
 
 def _check_strings(name: str, value: object) -> None:
     what = "a string or a list of strings" if name == "stop" else "a pattern of text or a list of patterns"
     if not isinstance(value, tuple) or len(value) > MAX_STOPS:
-        raise ParameterError(name, value, f"{what} is allowed, at most {MAX_STOPS}")
+        raise ParameterError(name, value, f"expected {what}, at most {MAX_STOPS}")
     for item in value:
         if not isinstance(item, str) or not item:
-            raise ParameterError(name, item, f"{what} is allowed, none of them empty")
+            raise ParameterError(name, item, f"expected {what}, none of them empty")
         if any("\ud800" <= character <= "\udfff" for character in item):
-            raise ParameterError(name, item, "text without lone surrogates is allowed")
+            raise ParameterError(name, item, "expected text without lone surrogates")
 
 
 def _check_ints(name: str, value: object) -> None:
     if not isinstance(value, tuple) or len(value) > 1024:
-        raise ParameterError(name, value, "a list of at most 1024 token ids is allowed")
+        raise ParameterError(name, value, "expected a list of at most 1024 token ids")
     for item in value:
         _check_int(name, item, 0, MAX_TOKEN_ID)

@@ -214,7 +214,7 @@ def gen(
         "max_retries": max_retries,
     }
     if params is not None and not isinstance(params, SamplingParams):
-        raise ParameterError("params", params, "rt.Sampling(...) is allowed")
+        raise ParameterError("params", params, "expected rt.Sampling(...)")
     kind = output_type(type=type, schema=schema, regex=regex, choices=_real_items(choices), grammar=grammar)
     given = {key: normalized_option(key, value) for key, value in options.items() if value is not None}
     # Errors name the option here. Without max_tokens, min_tokens is compared with that of the run later.

@@ -83,7 +83,7 @@ class State:
         """
         count = real(n)
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_FORKS:
-            raise TraceError(f"fork(n): n = {count!r}; 1 to {MAX_FORKS} are allowed", user_location())
+            raise TraceError(f"fork(n): n = {count!r}; expected 1 to {MAX_FORKS}", user_location())
         self._check_growing()
         visible = self._visible()
         return Forks(self, [self._branch(visible) for _ in range(count)])
@@ -359,7 +359,7 @@ class Forks:
         if isinstance(item, (list, tuple)):
             if len(item) != len(self._states):
                 raise TraceError(
-                    f"forks += a list of {len(item)} items; {len(self._states)} items, one per fork, are allowed",
+                    f"forks += a list of {len(item)} items; expected {len(self._states)} items, one per fork",
                     user_location(),
                 )
             items = list(item)
@@ -392,5 +392,5 @@ class Forks:
 
 def _check_text(name: object, function: str) -> str:
     if not isinstance(name, str) or not name:
-        raise TraceError(f"{function}(): name = {name!r}; a non-empty string is allowed", user_location())
+        raise TraceError(f"{function}(): name = {name!r}; expected a non-empty string", user_location())
     return name

@@ -232,7 +232,7 @@ def arg(name: str) -> Value:
         TraceError: the name is not a non-empty string.
     """
     if not isinstance(name, str) or not name:
-        raise TraceError(f"arg(): name = {name!r}; a non-empty string is allowed", user_location())
+        raise TraceError(f"arg(): name = {name!r}; expected a non-empty string", user_location())
     return text_value(None, (Arg(name),), f"the input {name!r}")
 
 

@@ -258,7 +258,7 @@ def _float_from_wire(value: object, param: str) -> float:
         return _SPECIAL_FLOATS[value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
-    raise ProtocolError(f"{param} contains {value!r}: numbers are allowed", param=param)
+    raise ProtocolError(f"{param} contains {value!r}: expected numbers", param=param)
 
 
 def _floats_from_wire(message: Mapping[str, Any], name: str) -> tuple[float, ...]:
@@ -301,9 +301,9 @@ def _logprob_from_wire(item: object, name: str) -> TokenLogprob:
                     case [int(other), other_value]:
                         pairs.append((other, _float_from_wire(other_value, name)))
                     case _:
-                        raise ProtocolError(f"{name} contains {pair!r}: pairs [id, logprob] are allowed", param=name)
+                        raise ProtocolError(f"{name} contains {pair!r}: expected pairs [id, logprob]", param=name)
             return TokenLogprob(token_id, _float_from_wire(value, name), tuple(pairs))
-    raise ProtocolError(f"{name} contains {item!r}: [id, logprob, top] is allowed", param=name)
+    raise ProtocolError(f"{name} contains {item!r}: expected [id, logprob, top]", param=name)
 
 
 def _completion_to_wire(completion: Completion) -> dict[str, Any]:
@@ -321,10 +321,10 @@ def _completion_to_wire(completion: Completion) -> dict[str, Any]:
 
 def _completion_from_wire(item: object) -> Completion:
     if not isinstance(item, dict):
-        raise ProtocolError(f"completions contains {item!r}: maps are allowed", param="completions")
+        raise ProtocolError(f"completions contains {item!r}: expected maps", param="completions")
     stop = item.get("stop")
     if stop is not None and (isinstance(stop, bool) or not isinstance(stop, (str, int))):
-        raise ProtocolError(f"stop = {stop!r}: text or a token id is allowed", param="stop")
+        raise ProtocolError(f"stop = {stop!r}: expected text or a token id", param="stop")
     try:
         reason = FinishReason(check_str(item, "reason"))
     except ValueError:

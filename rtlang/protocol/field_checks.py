@@ -72,5 +72,5 @@ def optional(
 
 def _wrong(name: str, value: object, allowed: str) -> ProtocolError:
     if value is None:
-        return ProtocolError(f"{name} is missing: {allowed} is needed", param=name)
-    return ProtocolError(f"{name} = {repr(value)[:80]}: {allowed} is allowed", param=name)
+        return ProtocolError(f"{name} is missing: expected {allowed}", param=name)
+    return ProtocolError(f"{name} = {repr(value)[:80]}: expected {allowed}", param=name)

@@ -193,7 +193,7 @@ def _key(message: Mapping[str, Any], detach_ms: int | None) -> OpenKey | None:
         raise ProtocolError("idem requires detach_ms, the time for which the stream is kept", param="idem")
     if not MIN_KEY_CHARS <= len(name) <= MAX_KEY_CHARS:  # keys must be hard to guess
         raise ProtocolError(
-            f"idem has {len(name)} characters: {MIN_KEY_CHARS} to {MAX_KEY_CHARS} are allowed", param="idem"
+            f"idem has {len(name)} characters: expected {MIN_KEY_CHARS} to {MAX_KEY_CHARS}", param="idem"
         )
     return OpenKey(name, digest_of([message["kind"], message["body"]]))
 

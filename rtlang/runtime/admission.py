@@ -39,7 +39,7 @@ class Admission:
             raise GraphError(
                 None,
                 "nodes",
-                f"they need {count} requests (n, or choices, of each node): at most max_waiting = {limit} are allowed",
+                f"they need {count} requests (n, or choices, of each node); at most max_waiting = {limit} are allowed",
             )
         with self._lock:
             if self._num_open + count > limit:

@@ -342,7 +342,7 @@ class Connection:
             inputs = optional(check_map, body, "inputs") or {}
             for name, text in inputs.items():
                 if not isinstance(text, str):
-                    raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; text is allowed")
+                    raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected text")
         else:
             if message.kind == "chat" and "messages" not in body:
                 raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")

@@ -285,7 +285,7 @@ def test_a_list_for_forks_has_one_item_each() -> None:
         forks = s.fork(2)
         forks += ["a", "b", "c"]
 
-    assert_refused(body, "a list of 3 items; 2 items")
+    assert_refused(body, "a list of 3 items; expected 2 items")
 
 
 def test_a_fork_cannot_be_replaced() -> None:

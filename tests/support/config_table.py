@@ -48,7 +48,7 @@ def page_with_tables(page: str) -> str:
 def _type(hint: object) -> str:
     kinds = [kind for kind in get_args(hint) if kind is not type(None)] if type(None) in get_args(hint) else [hint]
     if kinds == [tuple[str, ...]]:
-        return "texts"
+        return "strings"
     names = {str: "text", int: "integer", float: "number", bool: "boolean"}
     return " or ".join(names[kind] for kind in kinds)  # type: ignore[index]
 

@@ -29,7 +29,7 @@ def family_table() -> str:
             f"Equal token for token ({len(good)} families, {by_decoder['transformers']} configurations, {by_decoder['native']} of them "
             "on the native decoder too):",
             "",
-            "| family | `model_type` | decoder | graphs on a GPU | also compared |",
+            "| family | `model_type` | decoder | CUDA graphs | variants compared |",
             "|---|---|---|---|---|",
             *(
                 f"| {family.title} | {family.model_type} | {_decoders(family)} | {_graphs(family)} | {', '.join(family.variants)} |"
@@ -67,7 +67,7 @@ def _graphs(family: Family) -> str:
     """Whether steps of decoding are replayed from graphs."""
     if not family.without_graphs:
         return "yes"
-    return "no" if None in family.without_graphs else f"yes, not with {', '.join(map(str, family.without_graphs))}"
+    return "no" if None in family.without_graphs else f"yes, except with {', '.join(map(str, family.without_graphs))}"
 
 
 def main() -> None:

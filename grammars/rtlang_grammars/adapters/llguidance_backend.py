@@ -149,7 +149,7 @@ class LLGuidanceMatcher:
             ValueError: fewer were accepted.
         """
         if num_tokens < 0:
-            raise ValueError(f"num_tokens = {num_tokens}: at least 0 is allowed")
+            raise ValueError(f"num_tokens = {num_tokens}: expected at least 0")
         if num_tokens and self._has_ended:
             self._has_ended = False
             num_tokens -= 1

@@ -149,9 +149,7 @@ class _Counter:
     def _spend(self, amount: int = 1) -> None:
         self._work += amount
         if self._work > _MAX_WORK:
-            raise GrammarError(
-                "JSON schema: too many subschemas with patterns are combined; fewer allOf are allowed", ""
-            )
+            raise GrammarError("JSON schema: too many subschemas with patterns are combined; use fewer allOf", "")
 
     def _pointer(self, together: list[_Schema]) -> str | None:
         wanted = {id(part) for part in together if _patterns(part) or _multiple(part) > 1}
@@ -186,7 +184,7 @@ def _exceeds(together: Iterable[_Schema]) -> str | None:
         )
     if multiple > MAX_MULTIPLE and int(str(multiple).rstrip("0")) > _MAX_ROUND:
         return (
-            f"multipleOf: a multiple of {multiple} is asked for; up to {MAX_MULTIPLE} is allowed, "
+            f"multipleOf: {multiple} is larger than the limit of {MAX_MULTIPLE}, "
             f"or a number of two digits with zeros behind"
         )
     return None

@@ -47,7 +47,7 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
     if not isinstance(source, str):
         raise GrammarError("source: a string is required")
     if len(source) > MAX_SOURCE_CHARS:
-        raise GrammarError(f"source: {len(source)} characters, at most {MAX_SOURCE_CHARS} are allowed")
+        raise GrammarError(f"source: {len(source)} characters; at most {MAX_SOURCE_CHARS} are allowed")
     try:
         source.encode()
     except UnicodeEncodeError:
@@ -104,7 +104,7 @@ def _schema_source(constraint: Constraint, matcher_class: Any) -> str:
     if schema is False:
         raise GrammarError("JSON schema: false allows no value", "")
     if not isinstance(schema, dict):
-        raise GrammarError("JSON schema: an object is needed, or true", "")
+        raise GrammarError("JSON schema: expected an object or true", "")
     check_limits(schema)
     try:
         return str(matcher_class.grammar_from_json_schema(json.dumps(schema, ensure_ascii=False), overrides=form))
@@ -128,7 +128,7 @@ def _regex_source(source: str, matcher_class: Any) -> str:
 def _choice_source(source: str, matcher_class: Any) -> str:
     choices = _read_json(source, "choices")
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("choices: a JSON array of at least one string is needed", "")
+        raise GrammarError("choices: expected a JSON array of at least one string", "")
     if len(choices) > MAX_CHOICES:
         raise GrammarError(f"{len(choices)} choices are given; at most {MAX_CHOICES} are allowed")
     pattern = "|".join(re.sub(r"[^\w\s]|\s", _escape, choice) for choice in dict.fromkeys(choices))

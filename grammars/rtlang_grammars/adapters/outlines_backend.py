@@ -127,5 +127,5 @@ def _choices(source: str) -> list[str]:
     except ValueError as error:
         raise GrammarError(f"not JSON: {error}") from error
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("choices: a JSON array of at least one string is needed")
+        raise GrammarError("choices: expected a JSON array of at least one string")
     return choices

@@ -122,6 +122,6 @@ def _choices(source: str) -> str:
     except ValueError as error:
         raise GrammarError(f"not JSON: {error}") from error
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("choices: a JSON array of at least one string is needed")
+        raise GrammarError("choices: expected a JSON array of at least one string")
     quoted = ("".join(f"\\U{ord(letter):08x}" for letter in choice) for choice in choices)
     return "root ::= " + " | ".join(f'"{text}"' for text in quoted)

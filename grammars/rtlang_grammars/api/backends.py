@@ -56,4 +56,4 @@ def create_backend(
         return XGrammarBackend.create(vocabulary, search)
     if name == "outlines":
         return OutlinesBackend.create(vocabulary, search)
-    raise ValueError(f"grammar backend = {name!r}: {', '.join(BACKENDS)} are allowed")
+    raise ValueError(f"grammar backend = {name!r}: expected one of {', '.join(BACKENDS)}")

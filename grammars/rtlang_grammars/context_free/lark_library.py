@@ -30,7 +30,7 @@ def library_grammar(name: str) -> str:
         KeyError: unknown name; lists the known ones.
     """
     if name not in LIBRARY:
-        raise KeyError(f"library grammar = {name!r}: {', '.join(LIBRARY)} are allowed")
+        raise KeyError(f"library grammar = {name!r}: expected one of {', '.join(LIBRARY)}")
     return (resources.files("rtlang_grammars.context_free") / "library" / f"{name}.lark").read_text(encoding="utf-8")
 
 

@@ -146,7 +146,7 @@ class _Parser:
         if token.kind != "number":
             raise self.error("expected a number")
         if len(token.text) > 12:
-            raise self.error("number too large: at most 12 characters are allowed")
+            raise self.error("number too large: at most 12 digits are allowed")
         self.at += 1
         return int(token.text)
 

@@ -205,7 +205,7 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
 def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
     choices = parsed(source)
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
-        raise GrammarError("choices: a JSON array of at least one string is needed", "#")
+        raise GrammarError("choices: expected a JSON array of at least one string", "#")
     try:
         texts = sorted({choice.encode() for choice in choices})
     except UnicodeEncodeError as error:
@@ -217,5 +217,5 @@ def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
 def _schema(source: str) -> Any:
     schema = parsed(source)
     if not isinstance(schema, dict | bool):
-        raise GrammarError("schema: a JSON object or a boolean is needed", "#")
+        raise GrammarError("schema: expected a JSON object or a boolean", "#")
     return schema

@@ -132,7 +132,7 @@ class StructureTables:
             case ConstraintKind.CHOICE:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
-                    raise GrammarError("choices: a JSON array of strings is needed")
+                    raise GrammarError("choices: expected a JSON array of strings")
                 self._language(Language.literals(choices), rule, begin, end)
             case ConstraintKind.LARK:
                 self._cfg(read_lark(source, budget=budget), rule, begin, end)
@@ -150,7 +150,7 @@ class StructureTables:
         """A value of a schema. Values that end only by what follows become terminals, all others frames."""
         schema = parsed(leaf.constraint.source)
         if not isinstance(schema, dict | bool):
-            raise GrammarError("schema: a JSON object or a boolean is needed")
+            raise GrammarError("schema: expected a JSON object or a boolean")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
         graph.report.refuse_checked()
         place = "" if leaf.pointer == "#" else leaf.pointer

@@ -74,7 +74,7 @@ class MachineMatcher:
             ValueError: fewer were accepted.
         """
         if num_tokens < 0:
-            raise ValueError(f"num_tokens = {num_tokens}: at least 0 is allowed")
+            raise ValueError(f"num_tokens = {num_tokens}: expected at least 0")
         if num_tokens > len(self._path) - 1 + self._has_ended:
             raise ValueError(
                 f"num_tokens = {num_tokens}: only {len(self._path) - 1 + self._has_ended} tokens were accepted"

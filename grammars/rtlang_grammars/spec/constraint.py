@@ -76,7 +76,7 @@ class Constraint:
             GrammarError: a field is missing or not allowed; the location is the name of the field, empty for the whole.
         """
         if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
-            raise GrammarError("constraint: a map with kind and source (a string) is allowed", "")
+            raise GrammarError("constraint: expected a map with kind and source (a string)", "")
         style = JsonStyle(
             _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
             _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),

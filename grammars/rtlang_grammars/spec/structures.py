@@ -157,7 +157,7 @@ def _constraint(plain: Any, parts: Iterable[str | Constraint]) -> Constraint:
     source = json.dumps(plain, ensure_ascii=False)
     styles = {part.style for part in parts if isinstance(part, Constraint) and _has_schema(part)}
     if len(styles) > 1:
-        raise GrammarError("parts with schemas have different styles; one style is allowed")
+        raise GrammarError("parts with schemas have different styles; use one style for all of them")
     return Constraint(ConstraintKind.STRUCTURE, source, styles.pop() if styles else JsonStyle())
 
 
@@ -206,7 +206,7 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
             return _tags(plain, pointer, depth)
     parts = _list(plain[shape], f"{pointer}/{shape}")
     if shape == "any_of" and not parts:
-        raise GrammarError("any_of = []: at least one part is needed", pointer)
+        raise GrammarError("any_of = []: expected at least one part", pointer)
     read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1) for i, each in enumerate(parts))
     return Sequence(read) if shape == "sequence" else AnyOf(read)
 
@@ -227,7 +227,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
         part = _part(each["part"], f"{here}/part", depth + 1)
         tags.append(Tag(_text(each["begin"], f"{here}/begin"), part, _text(each["end"], f"{here}/end")))
     if not tags:
-        raise GrammarError("at least one tag is needed", pointer)
+        raise GrammarError("expected at least one tag", pointer)
     given = plain.get("triggers")
     triggers = list(dict.fromkeys(tag.begin for tag in tags))
     if given is not None:
@@ -242,7 +242,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     low, high = _bounds(plain, pointer, MAX_COUNTED_TAGS)
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
-        raise GrammarError(f"text_behind = {text_behind!r}: true or false is allowed", pointer)
+        raise GrammarError(f"text_behind = {text_behind!r}: expected true or false", pointer)
     return Tags(tuple(tags), tuple(triggers), low, high, text_behind)
 
 
@@ -250,15 +250,15 @@ def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | 
     low, high = plain.get("min", 0), plain.get("max")
     for value in (low, low if high is None else high):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise GrammarError(f"min and max: integers from 0 to {most} are allowed", pointer)
+            raise GrammarError(f"min and max: expected integers from 0 to {most}", pointer)
     if high is not None and high < low:
-        raise GrammarError(f"max = {high}: at least min = {low} is allowed", pointer)
+        raise GrammarError(f"max = {high}: expected at least min = {low}", pointer)
     return low, high
 
 
 def _list(value: Any, pointer: str) -> list[Any]:
     if not isinstance(value, list):
-        raise GrammarError("a list is needed", pointer)
+        raise GrammarError("expected a list", pointer)
     return value
 
 

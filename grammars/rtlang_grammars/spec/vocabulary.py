@@ -34,11 +34,11 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if self.vocab_size < max(1, len(self.token_bytes)):
-            raise ValueError(f"vocab_size = {self.vocab_size}: at least {max(1, len(self.token_bytes))} is needed")
+            raise ValueError(f"vocab_size = {self.vocab_size}: expected at least {max(1, len(self.token_bytes))}")
         for name, ids in (("eos_token_ids", self.eos_token_ids), ("special_token_ids", self.special_token_ids)):
             for token_id in ids:
                 if not 0 <= token_id < self.vocab_size:
-                    raise ValueError(f"{name} = {token_id}: ids from 0 to {self.vocab_size - 1} are allowed")
+                    raise ValueError(f"{name} = {token_id}: expected ids from 0 to {self.vocab_size - 1}")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
 
     @property

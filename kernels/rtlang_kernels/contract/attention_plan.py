@@ -103,26 +103,24 @@ def checked_plan(
     shared = np.ascontiguousarray(shared_lens, dtype=np.int32)
     num_rows = len(lengths)
     if pages.ndim != 2 or len(pages) != num_rows:
-        raise ValueError(f"page_table has shape {list(pages.shape)}: [{num_rows}, max_pages] is allowed")
+        raise ValueError(f"page_table has shape {list(pages.shape)}: expected [{num_rows}, max_pages]")
     if starts.shape != (num_rows + 1,) or starts[0] != 0:
-        raise ValueError(f"cu_seqlens_q has shape {list(starts.shape)}: [{num_rows + 1}] beginning with 0 is allowed")
+        raise ValueError(f"cu_seqlens_q has shape {list(starts.shape)}: expected [{num_rows + 1}] beginning with 0")
     if shared.shape != (num_rows,):
-        raise ValueError(f"shared_lens has shape {list(shared.shape)}: [{num_rows}] is allowed")
+        raise ValueError(f"shared_lens has shape {list(shared.shape)}: expected [{num_rows}]")
     if num_q_heads % num_kv_heads:
-        raise ValueError(f"num_q_heads = {num_q_heads}: a multiple of num_kv_heads ({num_kv_heads}) is allowed")
+        raise ValueError(f"num_q_heads = {num_q_heads}: expected a multiple of num_kv_heads ({num_kv_heads})")
     if num_rows:
         q_lens = np.diff(starts)
         if q_lens.min() < 1 or np.any(lengths < q_lens):
-            raise ValueError("cu_seqlens_q: 1 to seq_lens[row] query tokens are allowed in every row")
+            raise ValueError("cu_seqlens_q: expected 1 to seq_lens[row] query tokens in every row")
         if int(lengths.max()) > pages.shape[1] * page_size:
             raise ValueError(
                 f"page_table has {pages.shape[1]} pages of {page_size} tokens: seq_lens up to {int(lengths.max())} needs more"
             )
         limit = np.minimum(lengths[1:], lengths[:-1])
         if shared[0] or np.any(shared < 0) or np.any(shared % page_size) or np.any(shared[1:] > limit):
-            raise ValueError(
-                "shared_lens: 0 for the first row, then multiples of page_size within both rows, are allowed"
-            )
+            raise ValueError("shared_lens: expected 0 for the first row, then multiples of page_size within both rows")
     return AttentionPlan(
         pages, lengths, starts, shared, page_size, num_q_heads, num_kv_heads, head_dim, dtype, device, backend
     )

@@ -68,7 +68,7 @@ def checked_settings(
     for name in ("temperature", "top_k", "top_p", "min_p", "seeds", "choices", "steps"):
         shape = getattr(settings, name).shape
         if shape != (num_rows,):
-            raise ValueError(f"{name} has shape {list(shape)}: [{num_rows}] is allowed")
+            raise ValueError(f"{name} has shape {list(shape)}: expected [{num_rows}]")
     return settings
 
 
@@ -83,11 +83,9 @@ def checked_bitmask(
     masks = np.ascontiguousarray(bitmask, dtype=np.int32)
     rows = np.ascontiguousarray(mask_rows, dtype=np.int32)
     if masks.ndim != 2 or masks.shape[1] * 32 < vocab_size:
-        raise ValueError(f"bitmask has shape {list(masks.shape)}: [num_masks, {(vocab_size + 31) // 32}] is allowed")
+        raise ValueError(f"bitmask has shape {list(masks.shape)}: expected [num_masks, {(vocab_size + 31) // 32}]")
     if rows.shape != (num_rows,):
-        raise ValueError(f"mask_rows has shape {list(rows.shape)}: [{num_rows}] is allowed")
+        raise ValueError(f"mask_rows has shape {list(rows.shape)}: expected [{num_rows}]")
     if num_rows and int(rows.max()) >= len(masks):
-        raise ValueError(
-            f"mask_rows = {int(rows.max())}: row numbers of the bitmask, which has {len(masks)} rows, are allowed"
-        )
+        raise ValueError(f"mask_rows = {int(rows.max())}: expected rows of the bitmask, which has {len(masks)}")
     return masks, rows

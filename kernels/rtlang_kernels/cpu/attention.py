@@ -93,7 +93,7 @@ def paged_attention(
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name} strides = {pool.stride()}: contiguous heads within a slot are allowed")
+            raise ValueError(f"{name} strides = {pool.stride()}: expected contiguous heads within a slot")
     variant = variant_of(plan, sliding_window, chunk_size)
     parts = []  # owns the memory of the partial results until they are merged
     for index, call in enumerate(variant.dense):

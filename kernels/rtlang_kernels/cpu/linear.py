@@ -87,7 +87,7 @@ class SkinnyLinear:
         is_good = x.shape[1:] == (self._num_inputs,) and x.dtype == self._dtype and x.is_contiguous()
         if not (is_good and 1 <= num_rows <= self._max_rows):
             raise ValueError(
-                f"x = {x.dtype} {list(x.shape)}: contiguous {self._dtype} [1 to {self._max_rows}, {self._num_inputs}] is allowed"
+                f"x = {x.dtype} {list(x.shape)}: expected contiguous {self._dtype} [1 to {self._max_rows}, {self._num_inputs}]"
             )
         out = torch.empty((padded(num_rows), num_outputs), dtype=x.dtype)
         addresses = x.data_ptr(), self._weight.data_ptr(), self._bias.data_ptr(), out.data_ptr(), self._wide.data_ptr()

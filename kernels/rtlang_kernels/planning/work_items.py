@@ -98,7 +98,7 @@ def schedule(
     """
     group = plan.num_q_heads // plan.num_kv_heads
     if group > LARGEST_GROUP:
-        raise ValueError(f"num_q_heads / num_kv_heads = {group}: at most {LARGEST_GROUP} is allowed")
+        raise ValueError(f"num_q_heads / num_kv_heads = {group}: expected at most {LARGEST_GROUP}")
     shared = table[(table[:, IS_CAUSAL] == 0) & (table[:, ROW_END] - table[:, ROW] > 1)]
     order = np.lexsort((shared[:, ROW], shared[:, START]))  # enclosing rectangles come first
     item_bytes = plan.dtype.itemsize

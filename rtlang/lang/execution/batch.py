@@ -48,13 +48,13 @@ def run_batch(
     """Run once per input. See `Program.run_batch`."""
     check_on_error(on_error)
     if isinstance(max_threads, bool) or not isinstance(max_threads, int) or max_threads < 1:
-        raise ParameterError("max_threads", max_threads, "an integer of at least 1 is allowed")
+        raise ParameterError("max_threads", max_threads, "expected an integer of at least 1")
     check_options(params, priority, deadline_s)
     target = resolve_runtime(runtime)
     bodies = []
     for index, given in enumerate(inputs):
         if not isinstance(given, Mapping):
-            raise ParameterError(f"inputs[{index}]", given, "a mapping of argument names to values is allowed")
+            raise ParameterError(f"inputs[{index}]", given, "expected a mapping of argument names to values")
         try:
             bodies.append(body.bound((), given))
             bodies[-1].check_complete()

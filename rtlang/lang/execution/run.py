@@ -49,7 +49,7 @@ def resolve_runtime(runtime: Target | None) -> Target:
     if found is None:
         raise TraceError("no runtime: pass runtime=... or call rt.set_default_runtime(...) first", user_location())
     if isinstance(found, type) or not callable(getattr(found, "submit", None)):
-        raise ParameterError("runtime", found, "an rt.Runtime(...) or rt.connect(...) is allowed")
+        raise ParameterError("runtime", found, "expected an rt.Runtime(...) or rt.connect(...)")
     return found
 
 

@@ -30,7 +30,7 @@ def check_options(params: object, priority: object, deadline_s: object) -> None:
     """Raises ParameterError unless these are options of a run."""
     check_run_options(priority, deadline_s)
     if params is not None and not isinstance(params, SamplingParams):
-        raise ParameterError("params", params, "rt.Sampling(...) is allowed")
+        raise ParameterError("params", params, "expected rt.Sampling(...)")
 
 
 class Session:

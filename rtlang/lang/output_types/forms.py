@@ -31,10 +31,10 @@ def json_text(
     """
     for field, value, allowed in (("whitespace", whitespace, Whitespace), ("order", order, PropertyOrder)):
         if value not in list(allowed):
-            raise ParameterError(field, value, f"{', '.join(allowed)} are allowed")
+            raise ParameterError(field, value, f"expected one of {', '.join(allowed)}")
     found = output_type(schema=schema)
     if found.constraint is None or found.constraint.kind is not ConstraintKind.JSON_SCHEMA:
-        raise ParameterError("schema", schema, "a type that is written as JSON is allowed")
+        raise ParameterError("schema", schema, "expected a type that is written as JSON")
     style = JsonStyle(Whitespace(whitespace), PropertyOrder(order))
     return replace(found, constraint=replace(found.constraint, style=style))
 
@@ -46,7 +46,7 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
         ParameterError: the source is not text, or the notation is unknown.
     """
     if not isinstance(source, str) or not source.strip():
-        raise ParameterError("source", source, "the text of a grammar is allowed")
+        raise ParameterError("source", source, "expected grammar source as text")
     if notation not in ("gbnf", "w3c"):
         raise ParameterError("notation", notation, "allowed are gbnf, w3c")
     kind = ConstraintKind.GBNF if notation == "gbnf" else ConstraintKind.EBNF
@@ -112,7 +112,7 @@ def tagged(
             raise ParameterError(
                 "tags",
                 {begin: rest},
-                "a mapping from opening text to (part, closing text) is allowed, such as {'<a>': (int, '</a>')}",
+                "expected a mapping from opening text to (part, closing text), such as {'<a>': (int, '</a>')}",
             )
         listed.append((begin, _part(rest[0]), rest[1]))
     return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))
@@ -139,5 +139,5 @@ def _part(given: Any) -> str | Constraint:
     else:
         found = output_type(type=given)
     if found is TEXT or found.constraint is None:
-        raise ParameterError("parts", given, "a constrained part is allowed, not free text")
+        raise ParameterError("parts", given, "expected a constrained part, not free text")
     return found.constraint

@@ -120,7 +120,7 @@ def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], Ou
         by_text = {_choice_text(member, field): member for member in items}
         return _choices(by_text, len(items), items, field)
     if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
-        raise ParameterError(field, items, "a list of texts or numbers, or an Enum class, is allowed")
+        raise ParameterError(field, items, "expected a list of strings or numbers, or an Enum class")
     listed = list(items)
     return _choices({_choice_text(item, field): item for item in listed}, len(listed), listed, field)
 
@@ -129,7 +129,7 @@ def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tup
     if not by_text:
         raise ParameterError(field, given, "at least one choice is required")
     if len(by_text) != count:
-        raise ParameterError(field, given, "choices with distinct texts are allowed")
+        raise ParameterError(field, given, "expected choices with distinct texts")
     texts = tuple(by_text)
     is_text = all(type(item) is str for item in by_text.values())
 
@@ -153,7 +153,7 @@ def _choice_text(item: object, field: str) -> str:
         return "null"
     if isinstance(item, (str, int, float)) and str(item):
         return str(item)
-    raise ParameterError(field, item, "non-empty texts, numbers, true, false and null are allowed")
+    raise ParameterError(field, item, "expected non-empty strings, numbers, true, false or null")
 
 
 def _from_type(given: Any, field: str = "type") -> OutputType:
@@ -190,14 +190,14 @@ def _structured(given: Any, field: str) -> OutputType:
 
     if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
         also = ", a JSON schema as a mapping or text, or a boolean" if field == "schema" else ""
-        raise ParameterError(field, given, f"a type is allowed{also}")
+        raise ParameterError(field, given, f"expected a type{also}")
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
             return OutputType(_json_constraint(_schema_of(given)), given.model_validate_json)
         adapter: TypeAdapter[Any] = TypeAdapter(_with_readable_typed_dicts(given, ()))
         return OutputType(_json_constraint(adapter.json_schema(schema_generator=generator())), adapter.validate_json)
     except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, NameError) as error:
-        raise ParameterError(field, given, f"a type with a JSON schema is allowed: {error}") from error
+        raise ParameterError(field, given, f"expected a type with a JSON schema: {error}") from error
 
 
 def _schema_of(model: Any) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _signature(function: Callable[..., Any], field: str) -> OutputType:
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise ParameterError(field, function, "a function without *args and **kwargs is allowed")
+            raise ParameterError(field, function, "expected a function without *args and **kwargs")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[name] = (hints.get(name, Any), default)
     model = create_model(getattr(function, "__name__", "arguments"), **fields)
@@ -257,7 +257,7 @@ def _from_schema(given: Any) -> OutputType:
         try:
             schema = json.loads(given)
         except ValueError as error:
-            raise ParameterError("schema", given, f"JSON text of a schema is allowed: {error}") from None
+            raise ParameterError("schema", given, f"expected JSON text of a schema: {error}") from None
     elif isinstance(given, Mapping):
         schema = dict(given)
     elif isinstance(given, bool):
@@ -273,7 +273,7 @@ def _json_constraint(schema: object) -> Constraint:
     try:
         return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(schema, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ParameterError("schema", schema, f"a schema of plain JSON data is allowed: {error}") from None
+        raise ParameterError("schema", schema, f"expected a schema of plain JSON data: {error}") from None
 
 
 def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
@@ -300,9 +300,9 @@ def _refuse_constant(name: str) -> Any:
 def _from_regex(given: Any) -> OutputType:
     pattern = given.pattern if isinstance(given, re.Pattern) else given
     if not isinstance(pattern, str) or not pattern:
-        raise ParameterError("regex", given, "a non-empty pattern is allowed")
+        raise ParameterError("regex", given, "expected a non-empty pattern")
     if isinstance(given, re.Pattern) and given.flags & ~re.UNICODE:
-        raise ParameterError("regex", given, "a pattern without flags is allowed; use inline flags")
+        raise ParameterError("regex", given, "expected a pattern without flags; use inline flags")
     return OutputType(Constraint(ConstraintKind.REGEX, pattern), _same, is_text=True)
 
 
@@ -312,7 +312,7 @@ def _from_grammar(given: Any) -> OutputType:
         return OutputType(Constraint(_grammar_kind(text, os.fsdecode(given)), text), _same, is_text=True)
     if not isinstance(given, str) or not given.strip():
         raise ParameterError(
-            "grammar", given, "a Lark grammar, the path of one or the name of a library grammar is allowed"
+            "grammar", given, "expected a Lark grammar, the path of one or the name of a library grammar"
         )
     if given.isidentifier():
         if given not in LIBRARY:
@@ -336,7 +336,7 @@ def _read_file(field: str, path: os.PathLike[Any]) -> str:
     except OSError as error:
         raise ParameterError(field, shown, f"the file cannot be read: {error.strerror or error}") from None
     except ValueError:  # invalid UTF-8, or a NUL in the path
-        raise ParameterError(field, shown, "the path of a file of UTF-8 text is allowed") from None
+        raise ParameterError(field, shown, "expected the path of a UTF-8 text file") from None
 
 
 def _outlines_type(field: str, given: Any) -> OutputType | None:
@@ -360,7 +360,7 @@ def _outlines_type(field: str, given: Any) -> OutputType | None:
     try:
         return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
     except (TypeError, NotImplementedError, ValueError) as error:
-        raise ParameterError(field, given, f"an outlines type with a regex is allowed: {error}") from error
+        raise ParameterError(field, given, f"expected an outlines type with a regex: {error}") from error
 
 
 def _read_number(text: str) -> float:

@@ -53,7 +53,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     model_config = ModelConfig.from_pretrained(directory)
     if config.decoder == "native" and model_config.native is None:
         raise ConfigError(
-            "decoder", "native", f"auto or transformers is allowed for this model: {model_config.native_obstacle}"
+            "decoder", "native", f"expected auto or transformers for this model: {model_config.native_obstacle}"
         )
     dtype = pick_dtype(config.dtype, config.device)
     device = torch.device("cpu") if accelerator is None else accelerator.device

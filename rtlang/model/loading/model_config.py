@@ -130,7 +130,7 @@ class _Reader:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise self.fail(f"{name} = {value!r}: a positive integer is allowed")
+                raise self.fail(f"{name} = {value!r}: expected a positive integer")
             if value > _MAX_NUMBER:
                 raise self.fail(f"{name} exceeds {_MAX_NUMBER}")
             return value
@@ -148,7 +148,7 @@ class _Reader:
             or not 0 <= value <= _MAX_REAL
             or (value == 0 and not may_be_zero)
         ):
-            raise self.fail(f"{name} = {value!r}: a number {'of at least' if may_be_zero else 'over'} 0 is allowed")
+            raise self.fail(f"{name} = {value!r}: expected a number {'of at least' if may_be_zero else 'over'} 0")
         return float(value)
 
     def token_ids(self, name: str) -> frozenset[int]:
@@ -158,7 +158,7 @@ class _Reader:
                 return frozenset((value,))
             if isinstance(value, list) and value:
                 if not all(isinstance(item, int) for item in value):
-                    raise self.fail(f"{name} = {value!r}: a list of integers is allowed")
+                    raise self.fail(f"{name} = {value!r}: expected a list of integers")
                 return frozenset(value)
         return frozenset()
 

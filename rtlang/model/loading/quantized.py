@@ -32,7 +32,7 @@ def quantization_obstacle(config: object) -> str | None:
     Supported are symmetric int8 weights with scales per row, per group of columns or per tensor, and nothing else quantized.
     """
     if not isinstance(config, Mapping):
-        return f"quantization_config = {str(config)[:80]!r}: an object is allowed"
+        return f"quantization_config = {str(config)[:80]!r}: expected an object"
     method, layout = config.get("quant_method"), config.get("format")
     if method != "compressed-tensors" or layout != "int-quantized":
         named = method if method != "compressed-tensors" else f"{method}, {layout}"

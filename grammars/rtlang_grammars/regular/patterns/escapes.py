@@ -264,7 +264,7 @@ def _unicode_escape(source: Source, start: int) -> int:
 
 def _check_code_point(code_point: int, source: Source, start: int) -> int:
     if code_point > code_points.MAX_CODE_POINT:
-        raise source.error("code point out of range: at most 10FFFF is allowed", start)
+        raise source.error("code point out of range; the largest is 10FFFF", start)
     return code_point
 
 
@@ -283,5 +283,5 @@ def _octal(first: str, source: Source, start: int) -> int:
     while len(digits) < 3 and source.peek() and source.peek() in _OCTAL:
         digits += source.next("an escape")
     if not _OCTAL.issuperset(digits) or int(digits, 8) > 0o377:
-        raise source.error(f"octal escape \\{digits} is out of range: at most \\377 is allowed", start)
+        raise source.error(f"octal escape \\{digits} is out of range; the largest is \\377", start)
     return int(digits, 8)

@@ -1,1 +1,1 @@
-"""Lowers schema keywords to facets."""
+"""Reads schema keywords into facets; `lowering.json_shapes` turns what they describe into automata."""

@@ -76,7 +76,9 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
     key = (sliding_window, chunk_size)
     if key not in work.variants:
         if work.is_fixed:
-            raise ValueError(f"(sliding_window, chunk_size) = {key}: this plan allows {list(work.variants)}")
+            raise ValueError(
+                f"(sliding_window, chunk_size) = {key}: expected one of the plan's fixed variants, {list(work.variants)}"
+            )
         first = first_visible(work.positions, sliding_window, chunk_size)
         if key != (None, None) and not first.any():
             work.variants[key] = variant_of(plan, None, None)
@@ -118,7 +120,7 @@ def paged_attention(
         q = q.contiguous()
     for name, pool in (("k_pool", k_pool), ("v_pool", v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name} strides = {pool.stride()}: contiguous heads within a slot are allowed")
+            raise ValueError(f"{name} strides = {pool.stride()}: expected contiguous heads within a slot")
     variant = variant_of(plan, sliding_window, chunk_size)
     num_q_heads = plan.num_q_heads
     is_float8 = k_pool.dtype == torch.float8_e4m3fn

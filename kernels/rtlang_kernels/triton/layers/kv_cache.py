@@ -49,7 +49,7 @@ def write_kv(k: Tensor, v: Tensor, k_pool: Tensor, v_pool: Tensor, slot_mapping:
         return
     for name, source, pool in (("k", k, k_pool), ("v", v, v_pool)):
         if pool.stride()[1:] != (pool.shape[2], 1):
-            raise ValueError(f"{name}_pool strides = {pool.stride()}: contiguous heads within a slot are allowed")
+            raise ValueError(f"{name}_pool strides = {pool.stride()}: expected contiguous heads within a slot")
         lines = source if source.stride()[1:] == (source.shape[2], 1) else source.contiguous()
         _copy(lines, pool, None, slot_mapping, num_tokens, pool.shape[1] * pool.shape[2])
 

@@ -46,7 +46,7 @@ def rope_append(
         return
     for name, tensor in (("q", q), ("k", k), ("v", v), ("k_pool", k_pool), ("v_pool", v_pool)):
         if tensor.stride()[1:] != (tensor.shape[2], 1):
-            raise ValueError(f"{name} strides = {tensor.stride()}: contiguous heads within a token are allowed")
+            raise ValueError(f"{name} strides = {tensor.stride()}: expected contiguous heads within a token")
     is_float8 = k_pool.dtype == torch.float8_e4m3fn
     if is_float8:
         k_pool, v_pool = k_pool.view(torch.uint8), v_pool.view(torch.uint8)
@@ -96,7 +96,7 @@ def add_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, eps: float)
     check_device(x.device)
     num_tokens, size = x.shape
     if size > LARGEST_NORM or not x.is_contiguous() or not (residual is None or residual.is_contiguous()):
-        raise ValueError(f"x, residual = {list(x.shape)}: contiguous [num_tokens, at most {LARGEST_NORM}] is allowed")
+        raise ValueError(f"x, residual = {list(x.shape)}: expected contiguous [num_tokens, at most {LARGEST_NORM}]")
     out = torch.empty_like(x)
     if num_tokens:
         kernels.add_rms_norm[(num_tokens,)](

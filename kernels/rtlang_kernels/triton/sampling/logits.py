@@ -84,7 +84,7 @@ def apply_token_mask(logits: Tensor, bitmask: NDArray[np.int32], mask_rows: NDAr
     check_device(logits.device)
     num_rows, vocab_size = logits.shape
     if logits.stride(1) != 1:
-        raise ValueError(f"logits strides = {logits.stride()}: contiguous tokens within a row are allowed")
+        raise ValueError(f"logits strides = {logits.stride()}: expected contiguous tokens within a row")
     if num_rows:
         masks, rows = copy_to_device(logits.device, (bitmask, mask_rows))
         kernels.mask_logits[(-(-vocab_size // CHUNK), num_rows)](
@@ -114,7 +114,7 @@ def apply_penalties(
         ValueError: the logits are not contiguous.
     """
     if logits.stride(0) != 1:
-        raise ValueError(f"logits stride = {logits.stride(0)}: contiguous logits are allowed")
+        raise ValueError(f"logits stride = {logits.stride(0)}: expected contiguous logits")
     each = Penalties(0, prompt_token_ids, output_token_ids, repetition_penalty, presence_penalty, frequency_penalty)
     penalize_rows(logits[None], [each])
 
@@ -141,7 +141,7 @@ def penalize_rows(logits: Tensor, penalties: Sequence[Penalties]) -> None:
     """
     check_device(logits.device)
     if logits.stride(1) != 1:
-        raise ValueError(f"logits strides = {logits.stride()}: contiguous tokens within a row are allowed")
+        raise ValueError(f"logits strides = {logits.stride()}: expected contiguous tokens within a row")
     rows, ids, counts = [], [], []
     for each in penalties:
         both = np.concatenate((each.prompt_token_ids, each.output_token_ids)).astype(np.int64)
