@@ -121,12 +121,12 @@ def check(
     shape: Mapping[str, Any] | None = None,
     make: Callable[..., Workload] = workloads.make,
 ) -> bool:
-    """Whether the device's greedy texts in float32 are the CPU's.
+    """Whether at least `MIN_EQUAL` of the device's greedy float32 texts match the CPU's.
 
     Args:
         config: names the device; the rest of it is used for both sides.
-        shape: of the checkpoint, over that of `checkpoint.SHAPE`.
-        make: a workload by its name; as `workloads.make`.
+        shape: checkpoint fields that override `checkpoint.SHAPE`.
+        make: builds a workload from its name, like `workloads.make`.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_random_llama(Path(scratch), model_directory(EMBEDDED_MODEL), **dict(shape or {}))
@@ -367,7 +367,7 @@ def text_of(line: Line) -> str:
 
 
 def comparisons(lines: Sequence[Line]) -> list[str]:
-    """What cases that belong together come to."""
+    """Throughput ratios of paired cases, one line each: constrained to unconstrained, shared to not shared."""
     found = []
     by_name = {line.case.name: line for line in lines}
     for line in lines:

@@ -42,7 +42,7 @@ def load_program(spec: str) -> Program:
             raise CommandError(f"{place} has no program {name!r}; it has {known}")
         if not isinstance(found, Program):
             raise CommandError(
-                f"{name!r} in {place} is not a program (decorated with @rt.program); programs in this file: {known}"
+                f"{name!r} in {place} is not a program: expected a function decorated with @rt.program; programs in this file: {known}"
             )
         return found
     if len(programs) != 1:

@@ -149,7 +149,9 @@ class _Counter:
     def _spend(self, amount: int = 1) -> None:
         self._work += amount
         if self._work > _MAX_WORK:
-            raise GrammarError("JSON schema: too many subschemas with patterns are combined; use fewer allOf", "")
+            raise GrammarError(
+                "JSON schema: too many subschemas with patterns are combined; use fewer allOf branches", ""
+            )
 
     def _pointer(self, together: list[_Schema]) -> str | None:
         wanted = {id(part) for part in together if _patterns(part) or _multiple(part) > 1}

@@ -1,7 +1,8 @@
 """Lowers a context-free grammar to tables: one automaton over symbols per rule, embedded automata for terminals, calls between them.
 
-Every rule is an expression over symbols. Its subsets of positions become states whose rows are made on demand: where a terminal or a rule
-is allowed, its first bytes call it. Empty rules are stepped over when the subsets are made, so a called frame always reads a byte. The
+Every rule is an expression over symbols. Sets of positions in it become
+states, whose rows are built on demand: where a terminal or a rule is allowed, each byte that can start it is a call to its automaton.
+Empty rules are skipped when the sets are built, so a called frame always reads a byte. The
 machine handles parallel heads, left recursion and ambiguity. There is no lexer: a text is accepted if any split into terminals parses, as
 with Lark's Earley parser and its dynamic lexer.
 """

@@ -227,7 +227,7 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
 
 @compiled(nogil=True)
 def write_mask(base, ids, row):  # pragma: no cover
-    """Write a mask into `row`: the words of `base`, and the bits of `ids`."""
+    """Write a mask into `row`: a copy of `base` with the bits for `ids` also set."""
     for i in range(row.shape[0]):
         row[i] = base[i]
     for i in range(ids.shape[0]):

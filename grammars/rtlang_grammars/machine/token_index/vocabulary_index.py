@@ -80,7 +80,7 @@ class Workspace:
         """
         if len(self.W) >= _MAX_ARENA or len(self.H) >= _MAX_HEADS * 4:
             raise GrammarError(
-                "too ambiguous or nested too deeply: the text needs more than {_MAX_HEADS} heads or {_MAX_ARENA} words of frames"
+                f"too ambiguous or nested too deeply: the text needs more than {_MAX_HEADS} heads or {_MAX_ARENA} words of frames"
             )
         for name in ("W", "C", "H", "Q"):
             old = getattr(self, name)

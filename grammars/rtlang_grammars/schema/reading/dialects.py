@@ -133,12 +133,13 @@ _SURVEYED = _IDENTIFIERS | _DYNAMIC | _MODERN | {"exclusiveMinimum", "exclusiveM
 def survey(document: Json, max_depth: int) -> Survey:
     """Scan a document for features that decide how it is indexed and which dialect it has.
 
-    Values in `enum`, `const` and the like may be mistaken for schemas, which costs time but is not wrong.
+    Values in `enum`, `const` and the like may be mistaken for schemas, which costs time but does not affect
+    correctness.
 
     Args:
-        max_depth: allowed nesting of arrays and objects, because later passes recurse.
+        max_depth: maximum nesting of arrays and objects; limited because later passes recurse.
     Raises:
-        GrammarError: the document is nested more deeply.
+        GrammarError: the document is nested more deeply than `max_depth`.
     """
     found = Survey()
     level: list[Json] = [document]
