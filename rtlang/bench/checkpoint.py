@@ -1,7 +1,7 @@
-"""Models that benchmarks run on: by default a seeded random Llama of 36 million parameters.
+"""Models used by benchmarks: by default a seeded random Llama with 36 million parameters.
 
-A model is written once as a checkpoint directory, so that every engine loads the same file. Weights are random but spread enough that the
-most likely token is clear; token ids beyond the tokenizer's have no text.
+A model is written once as a checkpoint directory, so that every engine loads the same files. Weights are random but vary enough to make
+the most likely token unambiguous; token ids beyond the tokenizer's decode to nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 def write_random_llama(directory: Path, tokenizer_directory: Path, *, seed: int = 0, **overrides: Any) -> Path:
-    """Write config, bfloat16 weights and the files of an existing tokenizer into `directory`, and return it.
+    """Write a config, bfloat16 weights and a copy of an existing tokenizer to `directory`; returns `directory`.
 
     Args:
-        directory: made if missing.
-        tokenizer_directory: holds tokenizer.json and tokenizer_config.json, which are copied.
-        seed: of the weights.
-        overrides: fields of SHAPE, for example num_hidden_layers=2.
+        directory: created if missing.
+        tokenizer_directory: contains the tokenizer.json and tokenizer_config.json to copy.
+        seed: seed of the weights.
+        overrides: fields that override SHAPE, for example num_hidden_layers=2.
     Raises:
         FileNotFoundError: a tokenizer file is missing.
     """
@@ -44,7 +44,7 @@ def write_random_llama(directory: Path, tokenizer_directory: Path, *, seed: int 
 def write_random(
     directory: Path, tokenizer_directory: Path, model_type: str, shape: Mapping[str, Any], *, seed: int = 0
 ) -> Path:
-    """`write_random_llama` for any model type of transformers; `shape` are fields of its configuration."""
+    """Like `write_random_llama`, for any model type of transformers; `shape` holds the fields of its configuration."""
     import transformers
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def write_random(
 
 
 def _special_id(directory: Path, name: str) -> int | None:
-    """The id of a special token that tokenizer_config.json names, if it names one."""
+    """The id of the special token `name` in tokenizer_config.json; None if it is not set."""
     settings = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
     token = settings.get(name)
     content = token.get("content") if isinstance(token, dict) else token

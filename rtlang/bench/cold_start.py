@@ -1,4 +1,4 @@
-"""How long a first run takes: from `rtlang run` to its first streamed text, with nothing compiled yet, and with everything on disk.
+"""Measures the time from `rtlang run` to its first streamed text, with an empty and with a filled compilation cache.
 
 python -m rtlang.bench.cold_start --rounds 3
 """
@@ -20,17 +20,17 @@ COMPILE_ALL = ("-c", "from rtlang_grammars.api.precompile import precompile; pre
 
 
 class Times(NamedTuple):
-    """Seconds from the start of a process to the first byte that it writes, and to its end."""
+    """Seconds from the start of a process to the first byte of its output, and to its end."""
 
     first: float
     whole: float
 
 
 def timed(command: Sequence[str], environment: Mapping[str, str]) -> Times:
-    """Run a command.
+    """Run a command and time it.
 
     Raises:
-        RuntimeError: it failed or wrote nothing; says what it said.
+        RuntimeError: it failed or wrote nothing; the message contains its error output.
     """
     started = time.perf_counter()
     with (
@@ -49,14 +49,14 @@ def timed(command: Sequence[str], environment: Mapping[str, str]) -> Times:
 
 
 def measure(program: str, rounds: int, run: Callable[[Sequence[str], Mapping[str, str]], Times] = timed) -> str:
-    """The table: medians of all rounds. Every round has a cache directory of its own, empty at first."""
+    """Measure, and return a table with the medians of all rounds. Each round starts with its own empty cache directory."""
     command = [sys.executable, "-m", "rtlang", "run", program]
     cold, warm = [], []
     for _ in range(rounds):
-        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # what compiles may write still
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a background compilation may still be writing
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "RTLANG_CACHE_DIR": folder}
             cold.append(run(command, environment))
-            # Beside the process that the first run has left; whichever is behind finds what the other has made.
+            # The first run may have left a background compilation; each of the two finds in the cache what the other compiled.
             subprocess.run([sys.executable, *COMPILE_ALL], env=environment, check=True)
             warm.append(run(command, environment))
     lines = ["| caches | first text | whole run |", "|---|---|---|"]

@@ -1,9 +1,9 @@
-"""The benchmark itself: the same weights, threads, dtype and workloads on the runtime and on the baseline, in turns.
+"""The benchmark itself: runs the same workloads with the same weights, threads and dtype on the runtime and on the baseline.
 
     report = run_benchmark(RuntimeConfig(...), BenchOptions(is_quick=True), command="rtlang bench --quick")
 
-Both sides live in one process and run one after the other, ours, baseline, ours, baseline, after a warm-up of each. The prefix cache
-is emptied before every run. Beside the timed runs a few greedy generations are compared in float32, where both sides must agree.
+Both sides live in one process and take turns (ours, baseline, ours, baseline, ...) after a warm-up of each. The prefix cache is emptied
+before every run. In addition to the timed runs, a few greedy generations are compared in float32, where both sides must agree.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class BenchOptions:
     """What to measure.
 
     Attributes:
-        workloads: names, keys of `workloads.MAKERS`.
-        is_quick: fewer requests where that does not change what is measured, and fewer repeats.
-        repeats: pairs of runs of each workload; None: 3, or as many of them as fit into QUICK_BUDGET_S where is_quick.
-        seed: of the texts and lengths.
-        batch_size: of the baseline.
+        workloads: names of the workloads, keys of `workloads.MAKERS`.
+        is_quick: use fewer requests where that does not change what is measured, and fewer repeats.
+        repeats: pairs of runs of each workload; None means 3, or with is_quick as many of these as fit into QUICK_BUDGET_S.
+        seed: seed of the generated prompts and lengths.
+        batch_size: batch size of the baseline.
     """
 
     workloads: tuple[str, ...] = USUAL
@@ -71,7 +71,7 @@ class BenchOptions:
 
     @property
     def budget_s(self) -> float:
-        """Seconds after which only the first pair of each workload is still run."""
+        """Time budget in seconds. The first pair of each workload is run even if it exceeds the budget."""
         return QUICK_BUDGET_S if self.is_quick and self.repeats is None else math.inf
 
     @property
@@ -88,16 +88,16 @@ def run_benchmark(
     command: str = "rtlang bench",
     tell: Callable[[str], None] = lambda line: None,
 ) -> Report:
-    """Measure, and return the figures.
+    """Run the benchmark and return its figures.
 
     Args:
-        config: of our side; its dtype and threads hold for both. Where `model` is the embedded model, the seeded random Llama of
-            `checkpoint` is written to a temporary directory and used in its place.
-        command: how this was asked for, for the report.
-        tell: called with a line when something begins.
+        config: settings of our side; its dtype and number of threads apply to both. If `model` is the embedded model, the seeded
+            random Llama of `checkpoint` is written to a temporary directory and used instead.
+        command: the command line to show in the report.
+        tell: called with a line of text when a part begins.
     Raises:
         ModelLoadError, ConfigError: the model cannot be loaded with these settings.
-        RtlangError: a generation failed; a benchmark with failures has no figures.
+        RtlangError: a generation failed, so there are no figures.
     """
     import transformers
 
@@ -174,7 +174,7 @@ class Sides:
 def _measure_all(
     config: RuntimeConfig, options: BenchOptions, tell: Callable[[str], None], clock: Callable[[], float] = perf_counter
 ) -> tuple[Row, ...]:
-    """Pairs of runs, one of each workload in turn, until there are enough or (where is_quick) the time is used up."""
+    """Run pairs, one of each workload in turn, until there are enough or (with is_quick) the time is used up."""
     started = clock()
     tell(f"loading both sides, {config.dtype}, {config.num_threads} threads")
     with closing(Sides(config, options)) as sides:
@@ -182,7 +182,7 @@ def _measure_all(
         for name in options.workloads:
             todo[name] = workloads.make(name, sides.tokenizer, seed=options.seed, quick=options.is_quick)
             tell(f"{name}: warm-up")
-            # Other texts of the same shapes.
+            # Different prompts with the same structure.
             warm = workloads.make(name, sides.tokenizer, seed=options.seed + 1, quick=options.is_quick)
             warm = replace(warm, graphs=_first_batch(warm, options.batch_size))
             sides.run_ours(warm)
@@ -202,7 +202,7 @@ def _measure_all(
 
 
 def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
-    """Enough of a workload to warm the baseline up: one batch of requests, or the first level of a tree."""
+    """The part of a workload that suffices to warm up the baseline: one batch of requests, or the first generation of a tree."""
     graphs = []
     for graph in workload.graphs[:size]:
         first = next(workloads.generations(graph))
@@ -211,13 +211,13 @@ def _first_batch(workload: Workload, size: int) -> tuple[RequestGraph, ...]:
 
 
 def _agreement_in_float32(config: RuntimeConfig, options: BenchOptions) -> tuple[int, int]:
-    """Greedy generations that are equal on both sides in float32, and how many were tried."""
+    """Number of greedy generations that are equal on both sides in float32, and number of those compared."""
     small = replace(options, workloads=("mixed",), is_quick=True)
     with closing(Sides(replace(config, dtype="float32"), small)) as sides:
         sample = workloads.make("mixed", sides.tokenizer, seed=AGREEMENT_SEED, quick=True)
         sample = replace(sample, graphs=sample.graphs[:NUM_AGREEMENT_GRAPHS])
         result = agreement(sides.run_ours(sample), sides.run_baseline(sample))
-    gc.collect()  # the float32 weights are gone before peaks are measured
+    gc.collect()  # free the float32 weights before peak memory is measured
     return result
 
 

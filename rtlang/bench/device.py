@@ -1,9 +1,10 @@
-"""`rtlang bench --device cuda`: first that the device is right, then how fast it is, against what its memory allows.
+"""`rtlang bench --device cuda`: checks that the device computes correctly, then compares its speed with the limit set by its memory.
 
-The check compares greedy and constrained texts in float32 with the CPU's, on a small random checkpoint; where they differ decoding is not
-measured. Then a random model of a given shape (weights made on the device) decodes batches: the time of a step is the difference of
-two runs that differ in their number of tokens only, so that prompts, submission and the last texts fall out of it. Its floor is
-reading all weights and the batch's keys and values once, at the copy rate that this run measured.
+The check compares the device's greedy and constrained float32 output with the CPU's, on a small random checkpoint; if they differ,
+decoding is not measured. Then a random model of a given shape (its weights generated on the device) decodes batches. The time of a step
+is derived from the difference between two runs that differ only in their number of tokens, so that the cost of prompts, submission and
+completion cancels out. Its floor is the time to read all weights and the batch's keys and values once, at the copy rate measured in
+this run.
 """
 
 from __future__ import annotations
@@ -46,21 +47,21 @@ SHAPE_8B: dict[str, Any] = {
     "rope_theta": 500_000.0,
     "tie_word_embeddings": False,
 }
-# As long as it likes; a schema's strings have the same masks. A random model ends it by chance only.
+# Text of any length, with the same masks as the strings of a schema. A random model ends it only by chance.
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 CHECKED = ("shared", "tree", "json")
-MIN_EQUAL = 0.95  # of the texts in float32: two logits may tie within rounding
-# Of KV. The texts that are checked need 0.6 GB in float32, on the host too, whose memory may be small; the cases 36 GB in bfloat16.
+MIN_EQUAL = 0.95  # share of equal float32 outputs: two logits may tie within rounding
+# Bytes of KV. The check needs 0.6 GB in float32, also on the host, which may have little memory; the cases 36 GB in bfloat16.
 CHECK_CACHE_BYTES, CACHE_BYTES = 1 << 30, 48 << 30
-CACHE_SHARE = 0.85  # of the memory that weights leave, where that is less
-# Of the budget, after which no new family, no new line of the kernels, no new case, no family that is left is begun.
+CACHE_SHARE = 0.85  # share of the memory left by the weights, if that is less
+# Shares of the budget after which no new family, kernel measurement, case or remaining family is started.
 FAMILIES_SHARE, KERNELS_SHARE, CASES_SHARE, LEFT_SHARE = 0.3, 0.45, 0.7, 0.85
-LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts from this length on are computed fewer times
+LONG_PROMPT, LONG_REPEATS = 4096, 2  # prompts of at least this length are repeated less often
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A batch that decodes. `shared_tokens` of the prompt are the same in all rows."""
+    """A batch to decode. The first `shared_tokens` tokens of the prompt are the same in all rows."""
 
     name: str
     num_rows: int
@@ -72,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured: the model's shape, cases, tokens of the short and of the long run, and repeats of both."""
+    """What to measure: the model's shape, the cases, the number of tokens of the short and the long run, and repeats of both."""
 
     shape: Mapping[str, Any]
     cases: tuple[Case, ...]
@@ -97,12 +98,12 @@ FULL = Plan(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One case. Times in microseconds per step of decoding; `tokens_per_s` over all rows, of decoding alone.
+    """The figures of one case. Times are in microseconds per decoding step; `tokens_per_s` counts all rows and decoding only.
 
     Attributes:
-        spread: largest minus smallest over the median, of the repeats.
-        floor_us: weights, keys and values once at the measured copy rate.
-        num_replayed, num_eager: steps of all runs of the case that were replayed from a graph, and that were not.
+        spread: (largest - smallest) / median of the repeats.
+        floor_us: time to read weights, keys and values once at the measured copy rate.
+        num_replayed, num_eager: number of steps, over all runs of the case, that were replayed from a graph, and of the others.
     """
 
     case: Case
@@ -121,10 +122,10 @@ def check(
     shape: Mapping[str, Any] | None = None,
     make: Callable[..., Workload] = workloads.make,
 ) -> bool:
-    """Whether at least `MIN_EQUAL` of the device's greedy float32 texts match the CPU's.
+    """Whether at least `MIN_EQUAL` of the device's greedy float32 outputs equal the CPU's.
 
     Args:
-        config: names the device; the rest of it is used for both sides.
+        config: names the device; its other settings apply to both sides.
         shape: checkpoint fields that override `checkpoint.SHAPE`.
         make: builds a workload from its name, like `workloads.make`.
     """
@@ -159,9 +160,9 @@ def measure(
     """Decode every case of a plan.
 
     Args:
-        bytes_per_s: what the device copies, bytes read plus bytes written.
+        bytes_per_s: the device's copy rate, counting bytes read and bytes written.
         output: receives a line for each case that fails or is skipped for lack of time.
-        is_late: no new case is begun once this says so.
+        is_late: no new case is started once this returns True.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_shape(Path(scratch), plan.shape)
@@ -187,25 +188,25 @@ def measure(
                             line = _line(runtime, case, plan, floor, clock)
                         if line is not None:
                             yield line
-                del runtime  # and with it the device's memory, before the next one is loaded
+                del runtime  # frees the device's memory before the next one is loaded
             for case in cases:
                 output.write(f"{case.name}: not measured, the time is used up")
 
 
 def _with_pool(config: RuntimeConfig, cache_bytes: Callable[[], int]) -> RuntimeConfig:
-    """The settings with a KV pool of this size, unless they say one."""
+    """The settings with a KV pool of this size, unless they specify a size."""
     is_said = config.num_pages is not None or config.cache_bytes is not None
     return config if is_said else replace(config, cache_bytes=cache_bytes())
 
 
 def _cache_bytes(config: RuntimeConfig, model: ModelConfig) -> int:
-    """Bytes of KV that all cases need, or as many as there is room for beside the weights."""
+    """Bytes of KV that all cases need, or as many as fit in memory next to the weights."""
     left = accelerator_for(config.device).free_bytes() - native_bytes(model, pick_dtype(config.dtype, config.device))
     return max(1, min(CACHE_BYTES, int(CACHE_SHARE * left)))
 
 
 def pages_needed(case: Case, plan: Plan, page_size: int) -> int:
-    """KV pages of a case's longest run."""
+    """Number of KV pages that the longest run of a case needs."""
     shared = case.shared_tokens // page_size if case.prefix_sharing else 0
     return shared + case.num_rows * (-(-(case.prompt_tokens + plan.long_tokens) // page_size) - shared)
 
@@ -214,8 +215,8 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
     """Measure a case.
 
     Raises:
-        MemoryError: the pool does not hold it; rows would be preempted and computed again.
-        ArithmeticError: more tokens took no more time, so this is no time of a step.
+        MemoryError: the pool is too small, so rows would be preempted and recomputed.
+        ArithmeticError: the long run took no longer than the short one, so no step time can be derived.
     """
     needed, there = pages_needed(case, plan, runtime.config.page_size), runtime.stats()["num_pages"]
     if needed > there:
@@ -260,7 +261,7 @@ def _graphs(runtime: Runtime, case: Case, num_tokens: int) -> tuple[RequestGraph
 
 
 def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, bytes_per_s: float) -> float:
-    """Microseconds that a step of a case takes at least: all weights but the embedding, and each distinct key and value, read once."""
+    """Lower bound of a case's step time in microseconds: reading all weights but the embedding, and each distinct key and value, once."""
     assert model.native is not None
     item = pick_dtype(config.dtype, config.device).itemsize
     heads = model.num_q_heads + model.num_kv_heads
@@ -275,7 +276,7 @@ def floor_us(model: ModelConfig, config: RuntimeConfig, case: Case, plan: Plan, 
 
 
 def write_shape(directory: Path, shape: Mapping[str, Any]) -> Path:
-    """A model directory of a shape, without weights, with the embedded model's tokenizer; returns it."""
+    """Write a config of this shape and the embedded model's tokenizer to `directory`, without weights; returns `directory`."""
     from transformers import LlamaConfig
 
     tokenizer = model_directory(EMBEDDED_MODEL)
@@ -294,17 +295,17 @@ def run(
     is_quick: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> None:
-    """Everything in order: checks of kernels and of texts, the kernels that matter most, decoding, then what is left of the kernels.
+    """Run everything in order: checks of kernels and outputs, the most important kernels, decoding, then the remaining kernels.
 
-    A part that fails is noted in the output and the rest goes on; only decoding is not measured where texts are wrong. The kernels are
-    checked in a process of their own, as a kernel that hangs or loses the device would end all that comes after it.
+    If a part fails, this is noted in the output and the other parts still run, except that decoding is not measured if the outputs are
+    wrong. Kernels are checked in a separate process, because a kernel that hangs or loses the device would end everything after it.
 
     Args:
-        config: of the runtime, device "cuda". Its model is not used.
-        output: gets each line and each figure as it is there.
-        budget_s: after so many seconds no new line is begun. Models of transformers are checked until FAMILIES_SHARE of it, and after
-            decoding until LEFT_SHARE; the kernels' first part takes KERNELS_SHARE at most, and no case is begun after CASES_SHARE.
-        is_quick: a few kernels only.
+        config: settings of the runtime, with device "cuda". Its model is not used.
+        output: receives each line and each figure as soon as it is available.
+        budget_s: no new measurement is started after this many seconds. Models of transformers are checked until FAMILIES_SHARE of the
+            budget and, after decoding, until LEFT_SHARE; the first kernels are measured until KERNELS_SHARE, the cases until CASES_SHARE.
+        is_quick: measure only a few kernels.
     """
     started = clock()
 
@@ -319,7 +320,7 @@ def run(
     output.figure({"kind": "environment", "device": environment, "held": held})
     precompile.start_background_compile(
         config
-    )  # half a minute's work on a machine that never ran it, beside the first checks
+    )  # half a minute of work on a fresh machine, done in parallel with the first checks
     with output.part("kernels"):
         check_process.run(output, accelerator.device, is_after(FAMILIES_SHARE))
     is_right = False
@@ -358,7 +359,7 @@ def run(
 
 
 def text_of(line: Line) -> str:
-    """A line of the table."""
+    """The printed form of a line."""
     return (
         f"{line.case.name:<32} {line.step_us:>9.0f} us/step  spread {line.spread:>4.0%}  {line.tokens_per_s:>9.0f} tok/s  "
         f"floor {line.floor_us:>8.0f} us ({line.floor_us / line.step_us:.0%} of it reached)  "

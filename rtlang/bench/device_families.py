@@ -1,7 +1,7 @@
-"""Models of transformers on a device: their greedy texts in float32 against the CPU's, a family at a time.
+"""Checks models of transformers on a device, one family at a time: their greedy float32 output must equal the CPU's.
 
-Each is a small random checkpoint with the head sizes of the real ones, and differs from the others in its attention. Rows share a prefix;
-most steps are pure decoding, so that graphs are replayed where the family allows it.
+Each model is a small random checkpoint with the head sizes of its real family; the families differ in their attention. Rows share a
+prefix; most steps are pure decoding, so that graphs are replayed if the family supports it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def run(config: RuntimeConfig, output: Output, families: Iterator[str], is_late: Callable[[], bool]) -> None:
-    """Check families, names of SHAPES, each noted in the output; none is begun once `is_late`: what is left stays in `families`."""
+    """Check `families` (keys of SHAPES) and note each in the output, until `is_late`; unchecked ones stay in `families`."""
     while not is_late() and (model_type := next(families, None)) is not None:
         with output.part(f"check {model_type}"):
             check(config, output.write, model_type, SHAPES[model_type])
@@ -103,12 +103,12 @@ def check(
     num_rows: int = NUM_ROWS,
     num_tokens: int = NUM_TOKENS,
 ) -> None:
-    """Compare the device's texts with the CPU's; one may differ, as two logits may tie within rounding.
+    """Compare the device's outputs with the CPU's; one may differ, since two logits may tie within rounding.
 
     Args:
         config: names the device.
     Raises:
-        ArithmeticError: they differ.
+        ArithmeticError: more than one differs.
     """
     with tempfile.TemporaryDirectory(prefix="rtlang-bench-") as scratch:
         directory = write_random(Path(scratch), model_directory(EMBEDDED_MODEL), model_type, shape)

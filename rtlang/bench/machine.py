@@ -1,4 +1,4 @@
-"""What a benchmark or a check ran on: processor, flags that matter, and versions of what is installed."""
+"""Describes the machine of a benchmark or check: processor, relevant CPU flags, and versions of installed packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = (
     "websockets",
 )
 
-# What `rtlang bench --device cuda` runs on: fewer than a server needs, more than the kernels' own benchmark does.
+# Packages used by `rtlang bench --device cuda`: fewer than for a server, more than for the kernels' own benchmark.
 DEVICE_PACKAGES = (
     "torch",
     "triton",
@@ -52,7 +52,7 @@ class Machine:
 
 
 def this_machine(cpu_info: Path = Path("/proc/cpuinfo")) -> Machine:
-    """The machine of this process; where `cpu_info` is missing, what the platform module knows."""
+    """The machine of this process; if `cpu_info` is missing, as described by the platform module."""
     fields: dict[str, str] = {}
     if cpu_info.is_file():
         for line in cpu_info.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -64,7 +64,7 @@ def this_machine(cpu_info: Path = Path("/proc/cpuinfo")) -> Machine:
 
 
 def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str | None]:
-    """Installed version of each distribution; None where it is missing."""
+    """Installed version of each distribution; None if it is not installed."""
     versions: dict[str, str | None] = {}
     for name in names:
         try:
@@ -75,20 +75,20 @@ def package_versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str | None]
 
 
 class PeakMemory:
-    """Peak resident memory of this process since the last `reset`, where the system can forget an older peak."""
+    """Peak resident memory of this process since the last `reset`, or since its start if the system cannot reset the peak."""
 
     def __init__(self, proc: Path = Path("/proc/self")) -> None:
         self._proc = proc
 
     def reset(self) -> None:
-        """Begin a new peak. Without effect where the system does not allow it."""
+        """Reset the peak. Has no effect if the system does not support it."""
         try:
             (self._proc / "clear_refs").write_text("5")
         except OSError:
             return
 
     def read_bytes(self) -> int | None:
-        """The peak in bytes; None where the system does not tell."""
+        """The peak in bytes; None if the system does not report it."""
         try:
             lines = (self._proc / "status").read_text().splitlines()
         except OSError:

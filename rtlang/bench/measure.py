@@ -1,4 +1,4 @@
-"""Running a workload on a runtime, and what is recorded of any run."""
+"""Runs a workload on a runtime, and defines the measurements recorded for every run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ OutputKey = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One run of one workload. All graphs are submitted at its start; times are seconds from there.
+    """One run of one workload. All graphs are submitted at its start; times are in seconds since then.
 
     Attributes:
-        total_s: until the last graph ended.
-        latencies_s: until each graph ended, in graph order.
-        first_token_s: until the first generated token of each graph, in graph order.
+        total_s: time until the last graph ended.
+        latencies_s: time until each graph ended, in graph order.
+        first_token_s: time until the first generated token of each graph, in graph order.
         outputs: the generated token ids.
-        prompt_tokens, cached_tokens: of all generations; cached ones were not computed again.
-        cpu_s: processor time of the process, all threads, where it was measured.
-        peak_bytes: peak resident memory of the process, None where unknown.
+        prompt_tokens, cached_tokens: totals of all generations; cached tokens are prompt tokens that were not recomputed.
+        cpu_s: processor time of all threads of the process; None if not measured.
+        peak_bytes: peak resident memory of the process; None if unknown.
     """
 
     total_s: float
@@ -50,7 +50,7 @@ class Measurement:
 
 
 class _GraphRecorder:
-    """The listener of one graph. Written by a runtime thread, read after `on_end` was called."""
+    """The listener of one graph. Written by a runtime thread; read only after `on_end` was called."""
 
     def __init__(self, on_end: Callable[[], None], clock: Callable[[], float], started: float) -> None:
         self._on_end, self._clock, self._started = on_end, clock, started
@@ -63,7 +63,7 @@ class _GraphRecorder:
     def __call__(self, event: Event) -> None:
         match event:
             case NodeFinished():
-                # The time since the node could start; what came before it is what is left when its total is taken off.
+                # Timing counts from when the node was ready; subtracting its total from the time now gives that moment.
                 start = self._clock() - self._started - event.timing.total_s
                 first = start + event.timing.first_token_s
                 self.first_token_s = first if self.first_token_s is None else min(first, self.first_token_s)
@@ -88,7 +88,7 @@ def run_on_target(
     """Submit all graphs at once and wait for the last.
 
     Raises:
-        RtlangError: the error of the first graph that failed; the others are waited for.
+        RtlangError: the error of the first failed graph, raised once all graphs have ended.
     """
     is_done = threading.Event()
     lock = threading.Lock()
@@ -127,6 +127,6 @@ def run_on_target(
 
 
 def agreement(ours: Measurement, other: Measurement) -> tuple[int, int]:
-    """How many generations have the same token ids on both sides, and how many both have."""
+    """Number of generations with the same token ids on both sides, and number of generations that both sides have."""
     keys = ours.outputs.keys() & other.outputs.keys()
     return sum(ours.outputs[key] == other.outputs[key] for key in keys), len(keys)

@@ -1,7 +1,7 @@
-"""Figures of a comparison: pairs of runs to medians, ratios and spreads, and those to tables.
+"""The report of a comparison: turns pairs of runs into medians, ratios and spreads, and these into tables.
 
-Each row compares our runs with the baseline's on one workload. The two sides alternate, so that a ratio is taken within a pair of
-neighbouring runs and a drift of the machine falls out of it.
+Each row compares our runs with the baseline's on one workload. The two sides alternate, so each ratio is taken within a pair of
+consecutive runs and is not affected by drift of the machine's speed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Medians over the runs of one engine. Times in seconds; percentiles over the graphs of all runs."""
+    """The figures of one engine: medians over its runs, and percentiles over the graphs of all runs. Times are in seconds."""
 
     output_tokens_per_s: float
     total_s: float
@@ -40,10 +40,10 @@ class Row:
     """One workload.
 
     Attributes:
-        ratio: ours over the baseline's output tokens per second, the median of the pairs; ratio_min and ratio_max are their spread.
-        cpu_ratio: the same per second of processor time, which other load on the machine does not change; None where not measured.
-            It is telling for one thread only, since waiting threads may spin.
-        num_equal: generations with the same tokens on both sides in the last pair, of num_compared.
+        ratio: our output tokens per second divided by the baseline's, median of the pairs; ratio_min and ratio_max are the extremes.
+        cpu_ratio: the same per second of processor time, which does not depend on other load on the machine; None if not measured.
+            Meaningful with one thread only, since waiting threads may spin.
+        num_equal: how many of the num_compared generations of the last pair have the same tokens on both sides.
     """
 
     workload: str
@@ -61,14 +61,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All rows of one benchmark, and what they were measured on.
+    """All rows of one benchmark, and the environment they were measured in.
 
     Attributes:
-        command: as typed.
-        machine, model: descriptions.
-        versions: of packages.
-        notes: what a reader must know to judge the figures.
-        fp32_equal, fp32_compared: generations whose greedy tokens were the same on both sides in float32, of those tried.
+        command: the command line as typed.
+        machine, model: their descriptions.
+        versions: versions of packages, by name.
+        notes: explanations needed to interpret the figures.
+        fp32_equal, fp32_compared: number of float32 generations whose greedy tokens are the same on both sides, and number tried.
     """
 
     command: str
@@ -84,15 +84,15 @@ class Report:
 
     @property
     def is_sound(self) -> bool:
-        """Whether both sides do the same work: most greedy texts agree in float32 (two logits may tie within rounding)."""
+        """Whether both sides do the same work: most greedy outputs agree in float32 (two logits may tie within rounding)."""
         return 4 * self.fp32_equal >= 3 * self.fp32_compared
 
     def to_plain(self) -> dict[str, Any]:
-        """Maps, lists and scalars only."""
+        """The report as maps, lists and scalars."""
         return asdict(self)
 
     def to_table(self) -> Table:
-        """The rows for a terminal."""
+        """The rows as a table for the terminal."""
         table = Table(
             title="rtlang against transformers static batching",
             box=box.SIMPLE_HEAD,
@@ -101,16 +101,14 @@ class Report:
         )
         for index, header in enumerate(_HEADERS):
             justify: JustifyMethod = "left" if index == 0 else "right"
-            table.add_column(
-                header, justify=justify, no_wrap=index == 0 or "(" in header
-            )  # broken, these could not be read
+            table.add_column(header, justify=justify, no_wrap=index == 0 or "(" in header)  # unreadable if wrapped
         for row in self.rows:
             for line in _lines(row):
                 table.add_row(*line)
         return table
 
     def to_markdown(self) -> str:
-        """The rows as a markdown table, with what they were measured on."""
+        """The rows as a markdown table, followed by the facts."""
         lines = [
             "| " + " | ".join(_HEADERS) + " |",
             "|---|" + "---:|" * (len(_HEADERS) - 1),
@@ -121,7 +119,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def facts(self) -> list[str]:
-        """What was measured, where, and how the outputs agree, a line each."""
+        """What was measured, where, and how far the outputs agree; one line per fact."""
         packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return [
             f"`{self.command}` on {self.machine}",
@@ -140,12 +138,12 @@ def compare(
     *,
     is_agreement_due: bool = True,
 ) -> Row:
-    """The row of a workload from its runs; ours[i] and baseline[i] are a pair.
+    """Build the row of a workload from its runs; ours[i] and baseline[i] form a pair.
 
     Args:
-        is_agreement_due: whether both sides should produce the same tokens, so that comparing them says something.
+        is_agreement_due: whether both sides should produce the same tokens, so that comparing them is meaningful.
     Raises:
-        ValueError: no pairs, or a run without its partner.
+        ValueError: there are no runs, or a run has no counterpart.
     """
     if not ours or len(ours) != len(baseline):
         raise ValueError(f"{len(ours)} and {len(baseline)} runs do not make pairs")
@@ -172,10 +170,10 @@ def compare(
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of `values` that at least `share` (over 0 to 1) of them do not exceed.
+    """The smallest of `values` that is not exceeded by at least a `share` (above 0, at most 1) of them.
 
     Raises:
-        ValueError: no values, or a share outside its range.
+        ValueError: there are no values, or `share` is out of range.
     """
     if not values or not 0 < share <= 1:
         raise ValueError("expected at least one value, and a share above 0 and at most 1")
@@ -211,13 +209,13 @@ _HEADERS = (
 
 
 def _about(row: Row) -> str:
-    """What a row was measured on, in one line."""
+    """One line that describes what a row measures."""
     by_cpu = "" if row.cpu_ratio is None else f"; ratio by processor time {row.cpu_ratio:.2f}"
     return f"{row.workload}: {row.summary}; pairs of runs: {row.num_pairs}{by_cpu}"
 
 
 def _lines(row: Row) -> list[list[str]]:
-    """The two lines of a workload: ours with what compares the two, and the baseline's."""
+    """The two lines of a workload: ours, with the comparison, and the baseline's."""
     ratio = f"{row.ratio:.2f} ({row.ratio_min:.2f}-{row.ratio_max:.2f})"
     same = f"{row.num_equal}/{row.num_compared}" if row.num_compared else "-"
     return [

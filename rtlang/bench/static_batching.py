@@ -1,9 +1,9 @@
-"""The baseline: `transformers` with static batches, as a careful user of it writes them.
+"""The baseline: `transformers` with static batches, as a careful user would write them.
 
-Prompts are padded on the left to the longest of their batch, the KV cache is the library's DynamicCache, attention is its sdpa path,
-logits are made for the last position only, and a batch decodes until its longest member is done. A graph is run level by level:
-all generations whose inputs are there form the next batches, each with its whole prompt. Constrained generations are masked at every
-step with the same grammar library that the runtime uses, as a logits processor does.
+Prompts are left-padded to the longest of their batch, the KV cache is the library's DynamicCache, attention is its sdpa implementation,
+logits are computed for the last position only, and a batch decodes until its longest member is done. A graph is run level by level: all
+generations whose inputs are available form the next batches, each with its whole prompt. Constrained generations are masked at every
+step with the same grammar library that the runtime uses, as a logits processor would do.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(slots=True)
 class Member:
-    """One generation of a batch. `matcher` holds it to a constraint; without one exactly `num_tokens` are generated.
+    """One generation of a batch. `matcher` enforces its constraint; without one, exactly `num_tokens` tokens are generated.
 
-    With a matcher, the text ends with an end token (which is not kept), when nothing can follow, or after `num_tokens`.
+    With a matcher, generation ends at an end token (which is not kept), when nothing can follow, or after `num_tokens` tokens.
     """
 
     prompt: Sequence[int]
@@ -48,8 +48,8 @@ class StaticBatching:
         directory: the checkpoint.
         dtype: a key of DTYPES.
         num_threads: CPU threads, set for the calling thread whenever it runs a workload.
-        batch_size: most members of a batch.
-        eos_token_ids: tokens that end a constrained text.
+        batch_size: maximum number of members of a batch.
+        eos_token_ids: tokens that end a constrained generation.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class StaticBatching:
 
     @torch.inference_mode()
     def generate(self, members: Sequence[Member], clock: Callable[[], float] = perf_counter) -> float:
-        """Fill `token_ids` of every member; returns the clock when the first tokens were there.
+        """Fill `token_ids` of every member; returns the clock time at which the first tokens were available.
 
-        The batch decodes until every member is done; what is decoded for members that are done is dropped.
+        The batch decodes until every member is done; tokens decoded for members that are already done are dropped.
         """
         longest = max(len(member.prompt) for member in members)
         num_steps = max(member.num_tokens for member in members)
@@ -126,10 +126,10 @@ class StaticBatching:
         *,
         clock: Callable[[], float] = perf_counter,
     ) -> Measurement:
-        """Run graphs of text and generate nodes, all submitted at the start, level by level in batches.
+        """Run graphs of text and generate nodes level by level in batches; all are submitted at the start.
 
         Raises:
-            ValueError: a graph has a select node, a reference, or several texts per node.
+            ValueError: a graph has a select node, a reference, or a node with several completions.
         """
         torch.set_num_threads(self.num_threads)
         started = clock()
@@ -188,7 +188,7 @@ class _Progress:
         self._encoder = encoder
 
     def ready(self) -> list[Generate]:
-        """Generations whose sequence is complete, in node order."""
+        """Generations whose input sequence is complete, in node order."""
         return [node for node in self._waiting.values() if self._is_complete(node.parent)]
 
     def sequence(self, node_id: int | None) -> list[int]:
@@ -215,7 +215,7 @@ class _Progress:
 
 
 def _forbid(logits: Tensor, members: Sequence[Member]) -> None:
-    """Set logits of tokens that a member's constraint does not allow to -inf, in place. [B, V]"""
+    """Set the logits [B, V] of tokens that a member's constraint does not allow to -inf, in place."""
     vocab_size = logits.shape[1]
     words = np.zeros(-(-vocab_size // 32), dtype=np.int32)
     for row, member in enumerate(members):

@@ -1,8 +1,8 @@
-"""The workloads: request graphs with exact token counts, made from a seed.
+"""The workloads: request graphs with exact token counts, generated from a seed.
 
-A workload is plain data, a list of request graphs, and every engine that is compared gets the same ones. Lengths are counted with
-the model's own tokenizer: text is made of random words until it has the wanted number of tokens. Every generation has a fixed
-length, except in `json`, where the constraint decides.
+A workload is plain data, a list of request graphs, and all compared engines get the same graphs. Lengths are counted with the model's
+own tokenizer: random words are appended until a prompt has the required number of tokens. Every generation has a fixed length, except
+in `json`, where the constraint determines it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ STREAM_PROMPT_TOKENS, STREAM_OUTPUT = 32, 300
 
 
 class Encoder(Protocol):
-    """What the workloads need of a tokenizer."""
+    """The part of a tokenizer that the workloads need."""
 
     def encode(self, text: str, *, is_start: bool) -> list[int]:
-        """Token ids of `text`, at the start of a sequence or continuing one."""
+        """Token ids of `text`, which starts a sequence or continues one."""
 
     def start_ids(self) -> list[int]:
         """Token ids that every sequence begins with."""
@@ -40,9 +40,9 @@ class Workload:
     """Graphs that are submitted at once.
 
     Attributes:
-        name, summary: for people.
-        graphs: one per program.
-        is_quick: the counts are below those of the full benchmark.
+        name, summary: shown to people.
+        graphs: one graph per program.
+        is_quick: whether there are fewer requests than in the full benchmark.
     """
 
     name: str
@@ -52,17 +52,17 @@ class Workload:
 
 
 class TextMaker:
-    """Random text of an exact number of tokens. Seeded; texts of one maker differ from their first words on."""
+    """Generates random text with an exact number of tokens, from a seed. Strings from one maker differ from the first word on."""
 
     def __init__(self, encoder: Encoder, seed: int) -> None:
         self._encoder = encoder
         self._random = random.Random(seed)
 
     def text(self, num_tokens: int, *, is_start: bool = False) -> str:
-        """A text of `num_tokens` tokens; at a sequence start the tokens every sequence begins with are counted too.
+        """Random text of `num_tokens` tokens; with `is_start`, the tokens that start every sequence are included in the count.
 
         Raises:
-            ValueError: the tokenizer gives no text of that length.
+            ValueError: no text with this number of tokens was found.
         """
         for _ in range(20):
             text = ""
@@ -73,7 +73,7 @@ class TextMaker:
         raise ValueError(f"the tokenizer gave no text of {num_tokens} tokens in 20 attempts")
 
     def _fill(self, text: str, num_tokens: int, is_start: bool) -> str | None:
-        """`text` with small pieces appended until the count is met."""
+        """Append small pieces to `text` until it has `num_tokens` tokens; None if that fails."""
         missing = num_tokens - self._count(text, is_start)
         while missing > 0:
             pieces = [str(self._random.randrange(10)), self._word(), "a", " ", ".", "\n", " b"]
@@ -97,7 +97,7 @@ class TextMaker:
 
 def shared(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
     """Programs that begin with the same long text."""
-    del quick  # the sharing is the point: never scaled
+    del quick  # never scaled down, because sharing is what it measures
     maker = TextMaker(encoder, seed)
     prefix = maker.text(SHARED_TOKENS, is_start=True)
     graphs = tuple(
@@ -145,7 +145,7 @@ def mixed(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
 def mixed_lengths(num_requests: int, seed: int) -> list[tuple[int, int]]:
     """Prompt and output lengths, each log-uniform between its bounds: many short ones, a few long.
 
-    The draws are stratified, so that few requests have the spread of many.
+    The draws are stratified, so that a few requests are spread as evenly as many.
     """
     rng = random.Random(seed)
 
@@ -221,7 +221,7 @@ def json_constraint(index: int) -> Constraint:
 
 
 def json_outputs(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
-    """Constrained objects of several shapes."""
+    """JSON objects constrained by several schemas."""
     del quick
     maker = TextMaker(encoder, seed)
     params = SamplingParams(max_tokens=JSON_OUTPUT)
@@ -241,7 +241,7 @@ def json_outputs(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
 
 
 def stream(encoder: Encoder, *, seed: int, quick: bool) -> Workload:
-    """One request alone: what a person who watches the text sees."""
+    """A single request, as experienced by a user who watches the text being generated."""
     del quick
     prompt = TextMaker(encoder, seed).text(STREAM_PROMPT_TOKENS, is_start=True)
     graph = RequestGraph((Text(0, None, (prompt,)), _generate(1, 0, STREAM_OUTPUT)))
@@ -256,7 +256,7 @@ MAKERS: dict[str, Callable[..., Workload]] = {
     "stream": stream,
 }
 USUAL = ("shared", "tree", "mixed", "json")
-"""The workloads of a run that names none."""
+"""The workloads that are run by default."""
 
 
 def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> Workload:

@@ -11,8 +11,8 @@ from rtlang.cache.node import RadixNode
 class EvictionQueue:
     """A heap of nodes by the time of their last use. Owned by one `RadixTree`.
 
-    A use does not touch the heap: an entry whose node has been used since is reinserted when it comes up. The tree
-    decides whether a popped node may be evicted at all.
+    Using a node does not touch the heap: when an entry is popped whose node has been used since, it is reinserted. The tree
+    decides whether a popped node may be evicted.
     """
 
     def __init__(self) -> None:
@@ -23,13 +23,13 @@ class EvictionQueue:
         return len(self._entries)
 
     def push(self, node: RadixNode) -> None:
-        """Add a node, unless it is in already. O(log n)."""
+        """Add a node unless it is already queued. O(log n)."""
         if not node.is_queued:
             node.is_queued = True
             heapq.heappush(self._entries, (node.last_access, next(self._serial), node))
 
     def pop(self) -> RadixNode | None:
-        """Take the node out that has not been used for longest. O(log n), amortised over uses. None: the queue is empty."""
+        """Remove and return the least recently used node; None if the queue is empty. O(log n), amortized over uses."""
         while self._entries:
             queued_access, _, node = heapq.heappop(self._entries)
             node.is_queued = False
@@ -39,12 +39,12 @@ class EvictionQueue:
         return None
 
     def drop_detached(self) -> None:
-        """Forget nodes that are no longer in the tree. O(n)."""
+        """Remove nodes that are no longer in the tree. O(n)."""
         self._entries = [entry for entry in self._entries if entry[2].is_attached]
         heapq.heapify(self._entries)
 
     def check(self) -> None:
-        """Verify that every queued node is in the heap once and is marked as queued."""
+        """Verify that every queued node is in the heap exactly once and is marked as queued."""
         nodes = [node for _, _, node in self._entries]
         assert len(nodes) == len(set(nodes))
         assert all(node.is_queued for node in nodes)

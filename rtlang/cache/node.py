@@ -1,4 +1,4 @@
-"""One node of the radix tree, and how token ids are packed to be compared as memory."""
+"""A node of the radix tree, and packed token ids that can be compared as bytes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
 
 TOKEN_BYTES = 8  # tokens are packed as int64
-# Children looked at on each side of a key for one whose page may be copied; only pending ones are passed over.
+# Maximum number of children tried on each side of a key to find one whose page may be copied; pending ones are skipped.
 MAX_TAIL_PROBES = 32
 
 
 def pack(token_ids: Sequence[int]) -> bytes:
-    """Token ids as native int64 memory; cheapest from an array('q')."""
+    """Token ids as the bytes of native int64 values; fastest for an array('q')."""
     packed = token_ids if isinstance(token_ids, array) and token_ids.typecode == "q" else array("q", token_ids)
     return packed.tobytes()
 
 
 class RadixNode:
-    """One edge of the tree together with the point it leads to. Owned and changed by its `RadixTree` alone.
+    """An edge of the tree together with the node it leads to. Owned by its `RadixTree`, which alone changes it.
 
     Attributes:
         key: the tokens of this node's pages, array('q').
         page_ids: its pages in order.
-        children: by the packed tokens of the child's first page; child_keys are the same keys, sorted.
-        lock_count: locks on this node and below.
+        children: keyed by the packed tokens of the child's first page; child_keys lists these keys in order.
+        lock_count: number of locks on this node and on nodes below it.
         last_access: logical time of the last use.
-        num_pending_pages: how many of the last pages are yet to be written.
-        is_queued: has an entry in the eviction queue.
-        is_attached: False once no match can reach the node: it was dropped, or cut off after a failed step.
+        num_pending_pages: number of pages, at the end of the node, that are yet to be written.
+        is_queued: whether the eviction queue has an entry for the node.
+        is_attached: False once no match can reach the node, because it was dropped or was cut off after a failed step.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class RadixNode:
         self.is_queued = False
 
     def path(self, top: RadixNode | None = None) -> Iterator[RadixNode]:
-        """This node and its ancestors upwards, `top` (if given) left out."""
+        """This node and its ancestors, from the bottom up, ending below `top` if given."""
         node: RadixNode | None = self
         while node is not None and node is not top:
             yield node
@@ -71,25 +71,25 @@ class RadixNode:
 
     @property
     def has_written_start(self) -> bool:
-        """Whether the first page holds its content."""
+        """Whether the content of the first page has been written."""
         return self.num_pending_pages < len(self.page_ids)
 
     def link(self, first_page: bytes, child: RadixNode) -> None:
-        """Add a child under the tokens of its first page, which no other child has."""
+        """Add a child, keyed by the tokens of its first page; no other child may have the same key."""
         assert first_page not in self.children
         self.children[first_page] = child
         insort(self.child_keys, first_page)
 
     def unlink(self, first_page: bytes) -> None:
-        """Take a child out."""
+        """Remove a child."""
         del self.children[first_page]
         del self.child_keys[bisect_left(self.child_keys, first_page)]
 
     def closest_child(self, query: bytes) -> tuple[RadixNode, int] | None:
-        """The child whose first page is written and shares the most leading tokens with `query`, with their number.
+        """The child with a written first page that shares the most leading tokens with `query`, and the number of these tokens.
 
-        In sorted order a key shares less with the query the further it is from where the query would stand, so the nearest written
-        one on either side is the best of its side.
+        In sorted order, the farther a key is from the query's position, the less it shares with the query, so the nearest written
+        child on each side is the best of that side.
         """
         best: tuple[RadixNode, int] | None = None
         middle = bisect_left(self.child_keys, query)
@@ -108,7 +108,7 @@ class RadixNode:
 
 
 def common_pages(node: RadixNode, data: bytes, position: int, limit: int, page_bytes: int) -> int:
-    """How many leading pages of `node` are data[position:limit]'s; the first is known to be."""
+    """Number of leading pages of `node` that match data[position:limit]. The first page is known to match."""
     key = memoryview(node.key).cast("B")
     low, high = 1, min(len(node.page_ids), (limit - position) // page_bytes)
     while low < high:
@@ -121,7 +121,7 @@ def common_pages(node: RadixNode, data: bytes, position: int, limit: int, page_b
 
 
 def common_tokens(a: bytes, b: bytes) -> int:
-    """Length in tokens of the common prefix of two packed runs."""
+    """Length in tokens of the common prefix of two packed token sequences."""
     size = min(len(a), len(b))
     difference = int.from_bytes(a[:size], "little") ^ int.from_bytes(b[:size], "little")
     if difference == 0:

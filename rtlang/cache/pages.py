@@ -1,9 +1,9 @@
-"""Who owns each page of the KV pool, and which runs of pages are free.
+"""Tracks the owner of each page of the KV pool, and the runs of free pages.
 
 A page is free, private to one request, or in the radix tree; the allocator keeps that state for every page id and refuses any
-other transition. Free pages are held as maximal runs in classes by length (segregated fits, as in Wilson et al. 1995), so that
-a request for several pages gets one ascending run where one exists: attention kernels read a run as one strided matrix.
-No tensors here; `pool.py` holds the memory that the ids stand for.
+other transition. Free pages are kept as maximal runs, grouped by length (segregated fits, as in Wilson et al. 1995), so that a
+request for several pages gets one ascending run if there is one: attention kernels read a run as one strided matrix. This module deals
+with page ids only; `pool.py` holds their memory.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-# Runs looked at in the length class that may or may not fit; every class above fits for certain.
+# Number of runs tried in the one length class whose runs may or may not fit; all runs of higher classes fit.
 _MAX_FIT_PROBES = 8
 
 
 class PageOwner(IntEnum):
-    """The one owner of a page."""
+    """The owner of a page."""
 
     FREE = 0
     PRIVATE = 1
@@ -27,7 +27,7 @@ class PageAllocator:
     """Page ids 0 .. num_pages-1, each with exactly one owner. Owned by one `PrefixCache`; not thread-safe."""
 
     def __init__(self, num_pages: int) -> None:
-        """All pages are free at the start.
+        """Create an allocator whose pages are all free.
 
         Raises:
             ValueError: num_pages is below 1.
@@ -41,22 +41,22 @@ class PageAllocator:
         self._start_of: dict[int, int] = {}  # page after a free run -> first page of the run
         self._classes: list[dict[int, None]] = [
             {} for _ in range(num_pages.bit_length())
-        ]  # by bit_length - 1 of the length
+        ]  # indexed by bit_length - 1 of the run's length
         self._insert(0, num_pages)
 
     @property
     def num_free(self) -> int:
-        """Free pages."""
+        """Number of free pages."""
         return self._counts[PageOwner.FREE]
 
     @property
     def num_private(self) -> int:
-        """Pages handed out and not given to the tree."""
+        """Number of pages that were handed out and not given to the tree."""
         return self._counts[PageOwner.PRIVATE]
 
     @property
     def num_in_tree(self) -> int:
-        """Pages that belong to the radix tree."""
+        """Number of pages that belong to the radix tree."""
         return self._counts[PageOwner.TREE]
 
     def owner(self, page_id: int) -> PageOwner:
@@ -64,10 +64,10 @@ class PageAllocator:
         return PageOwner(self._owners[page_id])
 
     def allocate(self, num_pages: int) -> list[int] | None:
-        """Take `num_pages` free pages as private ones, ascending, in as few runs as is cheap to find.
+        """Make `num_pages` free pages private, in as few runs as can be found cheaply.
 
         Returns:
-            Page ids, or None where fewer are free; then nothing changed.
+            Page ids in ascending order, or None (without any change) if fewer are free.
         """
         assert num_pages >= 0, f"allocate({num_pages})"
         if num_pages > self.num_free:
@@ -80,11 +80,11 @@ class PageAllocator:
         return page_ids
 
     def give_to_tree(self, page_ids: Sequence[int]) -> None:
-        """Private pages become pages of the radix tree."""
+        """Transfer private pages to the radix tree."""
         self._move(page_ids, PageOwner.PRIVATE, PageOwner.TREE)
 
     def free(self, page_ids: Sequence[int], owner: PageOwner = PageOwner.PRIVATE) -> None:
-        """Free pages, all of which `owner` must own: freeing twice, or freeing another's page, fails an assertion."""
+        """Free pages of `owner`. Freeing a page twice, or a page of another owner, fails an assertion."""
         self._move(page_ids, owner, PageOwner.FREE)
         if len(page_ids) == 1:
             self._insert(page_ids[0], 1)
@@ -93,7 +93,7 @@ class PageAllocator:
             self._insert(start, length)
 
     def check(self) -> None:
-        """Verify owners, counts and free runs against each other."""
+        """Verify that owners, counts and free runs are consistent."""
         for owner in PageOwner:
             assert self._counts[owner] == self._owners.count(owner), f"count of {owner.name} pages is off"
         num_free = 0
@@ -117,7 +117,7 @@ class PageAllocator:
         self._counts[target] += len(page_ids)
 
     def _take_one(self) -> int:
-        """One page from the shortest class, so that long runs stay whole."""
+        """Take one page from the class of the shortest runs, so that long runs stay intact."""
         start = next(iter(next(filter(None, self._classes))))
         self._cut(start, 1)
         return start
@@ -127,7 +127,7 @@ class PageAllocator:
         is_one_run = True
         while num_pages:
             start = self._find(num_pages)
-            if start is None:  # no run is long enough: use up a longest one, then look again for the rest
+            if start is None:  # no run is long enough: use up one of the longest class, then look again for the rest
                 is_one_run = False
                 start = next(iter(next(filter(None, reversed(self._classes)))))
             length = min(num_pages, self._length_of[start])
@@ -154,7 +154,7 @@ class PageAllocator:
             self._add(start + length, rest)
 
     def _insert(self, start: int, length: int) -> None:
-        """Add a free run, merged with its free neighbours."""
+        """Add a free run and merge it with its free neighbors."""
         end = start + length
         if end in self._length_of:
             length += self._remove(end)
@@ -177,7 +177,7 @@ class PageAllocator:
 
 
 def _runs(page_ids: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """(first page, length) of every run of successive ids in an ascending list."""
+    """(first page, length) of each run of consecutive ids in an ascending list."""
     start = previous = None
     for page_id in page_ids:
         if start is None or previous is None:

@@ -1,8 +1,8 @@
-"""The memory behind the page ids: K and V of every layer, token-major.
+"""The memory of the pages: K and V of every layer, token-major.
 
-Slot `page_id * page_size + offset` of a layer holds one token's keys (or values) of all its KV heads, so a run of pages is a plain
-strided matrix per head. K and V lie in one tensor [num_layers, 2, num_pages, page_size, num_kv_heads, head_dim] where their
-head dimensions agree, and in two tensors otherwise.
+Slot `page_id * page_size + offset` of a layer holds one token's keys (or values) for all KV heads, so a run of pages is a plain strided
+matrix per head. K and V share one tensor [num_layers, 2, num_pages, page_size, num_kv_heads, head_dim] if their head dimensions are
+equal; otherwise each has its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 class KVPool:
     """K and V of `num_layers` layers on one device. Owned by the model runner; kernels write into its views.
 
-    Memory starts as zeros: a kernel may read lanes it masks, and a NaN left in memory would survive a multiplication by zero.
+    Memory is initialized to zeros: kernels may read lanes that they mask, and a NaN there would survive multiplication by zero.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class KVPool:
 
     @property
     def num_slots(self) -> int:
-        """Tokens that one layer can hold."""
+        """Number of tokens that a layer can hold."""
         return self.num_pages * self.page_size
 
     def k(self, layer: int) -> Tensor:
@@ -59,10 +59,10 @@ class KVPool:
         return self._v[layer].flatten(0, 1)
 
     def copy_pages(self, copies: Sequence[tuple[int, int]]) -> None:
-        """Copy whole pages (source, destination) of every layer, in place.
+        """Copy whole pages, given as (source, destination), in every layer.
 
         All sources are read before any destination is written, so a page may be the source of one copy and the destination of
-        another. Of several copies to one destination the last counts.
+        another. If several copies have the same destination, the last one wins.
         """
         if not copies:
             return
@@ -73,7 +73,7 @@ class KVPool:
             lines.index_copy_(1, target_ids, lines.index_select(1, source_ids))
 
     def _ids(self, ids: list[int]) -> Tensor:
-        """On the pool's device; from pinned memory, so that the copy does not block."""
+        """Page ids as a tensor on the pool's device, copied from pinned memory so that the copy does not block."""
         there = torch.tensor(ids)
         device = self._k.device
         return there.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else there.to(device)
@@ -82,12 +82,12 @@ class KVPool:
     def bytes_per_page(
         num_layers: int, page_size: int, num_kv_heads: int, head_dim: int, v_head_dim: int, dtype: torch.dtype
     ) -> int:
-        """Bytes that one page takes over all layers, keys and values together."""
+        """Bytes of one page, summed over keys and values of all layers."""
         return num_layers * page_size * num_kv_heads * (head_dim + v_head_dim) * dtype.itemsize
 
 
 def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros that on a CPU take memory only as they are first written: torch.zeros would touch a large pool for seconds."""
+    """A tensor of zeros. On a CPU, memory is committed only when first written; torch.zeros would take seconds for a large pool."""
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
     num_bytes = math.prod(shape) * dtype.itemsize

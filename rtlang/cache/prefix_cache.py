@@ -1,12 +1,12 @@
-"""The prefix cache: a radix tree and a page allocator, with one set of books for every page.
+"""The prefix cache: a radix tree and a page allocator that together account for every page.
 
-The engine asks it for the longest stored prefix of a sequence, for pages to compute the rest into, and hands computed pages back so
-that later sequences find them. Every page is free, cached (in the tree and unlocked) or in use (private to a request, or in the
-tree and locked); the three always add up to num_pages. Follows RadixAttention (Zheng et al. 2024) and adds copy-on-write inside
-pages and the two-phase commit of pages that a running step is writing.
+The engine asks it for the longest stored prefix of a sequence and for pages to hold the rest, and hands computed pages back so that
+later sequences find them. Every page is free, cached (in the tree and unlocked) or in use (private to a request, or in the
+tree and locked); the three always add up to num_pages. Follows RadixAttention (Zheng et al. 2024), with copy-on-write within pages
+and a two-phase commit of pages that a running step is writing.
 
-A request's life here: `match`, `lock` at once, `allocate`; then `extend` whenever whole pages are about to be full, `commit` after the
-step; finally `finish`, or `abandon` if its content cannot be trusted.
+The calls for one request: `match`, immediately `lock`, `allocate`; then `extend` whenever whole pages are about to be filled, and
+`commit` after the step; finally `finish`, or `abandon` if its content cannot be trusted.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rtlang.cache.radix import RadixTree
 
 @dataclass(frozen=True, slots=True)
 class PrefixMatch:
-    """A stored prefix of a sequence. Valid until the next change of the cache, so lock `node` before anything else.
+    """A stored prefix of a sequence. Valid until the cache changes, so `node` must be locked first.
 
     Attributes:
-        num_tokens: tokens in whole pages; len(page_ids) * page_size.
+        num_tokens: number of tokens in whole pages, len(page_ids) * page_size.
         page_ids: those pages, shared and read-only.
-        node: what to lock, and where `extend` goes on.
-        tail_page_id: a page whose first num_tail_tokens tokens go on with the sequence, to be copied into a page of the caller's in
-            the step being built (copies come first in a step, so the source may be evicted after the match). None: no such page.
-        num_tail_tokens: 0 where tail_page_id is None.
+        node: the node to lock, and to pass to `extend`.
+        tail_page_id: a page whose first num_tail_tokens tokens continue the sequence, to be copied into one of the caller's pages in
+            the step being built (copies come first in a step, so the source may be evicted after the match); None if there is none.
+        num_tail_tokens: 0 if tail_page_id is None.
     """
 
     num_tokens: int
@@ -44,8 +44,8 @@ class CacheStats:
     """Counters since the start. Owned by one `PrefixCache`.
 
     Attributes:
-        num_queried_tokens: tokens asked for in `match`, up to its limit.
-        num_hit_tokens: of these, matched (tails included).
+        num_queried_tokens: tokens looked up by `match`, up to its limit.
+        num_hit_tokens: number of these tokens that matched, including tails.
         num_evicted_pages: cached pages evicted to make room.
     """
 
@@ -55,14 +55,14 @@ class CacheStats:
 
 
 class PrefixCache:
-    """Pages 0 .. num_pages-1 and what they hold. Owned by the scheduler; not thread-safe."""
+    """Pages 0 .. num_pages-1 and their contents. Owned by the scheduler; not thread-safe."""
 
     def __init__(self, num_pages: int, page_size: int, *, sharing: bool = True) -> None:
-        """An empty cache.
+        """Create an empty cache.
 
         Args:
-            num_pages, page_size: at least 1 each, else ValueError.
-            sharing: False keeps all pages private to their requests: nothing is matched, nothing outlives its request.
+            num_pages, page_size: at least 1 each; ValueError otherwise.
+            sharing: False keeps all pages private to their requests, so nothing is matched and nothing outlives its request.
         """
         self.page_size, self.sharing = page_size, sharing
         self.stats = CacheStats()
@@ -71,33 +71,33 @@ class PrefixCache:
 
     @property
     def num_pages(self) -> int:
-        """All pages."""
+        """Total number of pages."""
         return self._pages.num_pages
 
     @property
     def num_free(self) -> int:
-        """Pages that hold nothing."""
+        """Number of free pages."""
         return self._pages.num_free
 
     @property
     def num_cached(self) -> int:
-        """Pages in the tree that no request holds."""
+        """Number of pages in the tree that no request holds."""
         return self._tree.num_unlocked_pages
 
     @property
     def num_in_use(self) -> int:
-        """Pages private to a request, and pages in the tree that a request holds."""
+        """Number of pages that a request holds, privately or in the tree."""
         return self.num_pages - self.num_free - self.num_cached
 
     @property
     def num_available(self) -> int:
-        """Pages that `allocate` can hand out now: free ones and evictable ones."""
+        """Number of pages that `allocate` can hand out now: free and evictable ones."""
         return self._pages.num_free + self._tree.num_evictable_pages
 
     def match(self, token_ids: Sequence[int], limit: int) -> PrefixMatch:
-        """The longest stored prefix of `token_ids`, `limit` tokens at most (tail included); marks it as used.
+        """Find the longest stored prefix of `token_ids`, of at most `limit` tokens including the tail, and mark it as used.
 
-        Whole pages may be pending ones: a row of the same step may read what that step writes. A tail never is.
+        Whole pages may be pending, since a row may read what the same step writes; a tail page never is.
         """
         limit = max(0, min(limit, len(token_ids)))
         self.stats.num_queried_tokens += limit
@@ -110,13 +110,13 @@ class PrefixCache:
         return PrefixMatch(num_tokens, page_ids, node, tail_page_id, num_tail_tokens)
 
     def peek(self, token_ids: Sequence[int]) -> int:
-        """How many tokens `match` would find without a limit, tail included. Changes nothing, not even recency."""
+        """Number of tokens that `match` would find without a limit, including the tail. Changes nothing, not even recency."""
         if not self.sharing:
             return 0
         return self._tree.peek(pack(token_ids), len(token_ids) * TOKEN_BYTES)
 
     def lock(self, node: RadixNode) -> None:
-        """Hold `node` and the path to it: its pages are not evicted until `unlock`."""
+        """Lock `node` and the path to it, so that their pages are not evicted until `unlock`."""
         self._tree.lock(node)
 
     def unlock(self, node: RadixNode) -> None:
@@ -124,10 +124,10 @@ class PrefixCache:
         self._free_tree_pages(self._tree.unlock(node))
 
     def allocate(self, num_pages: int) -> list[int] | None:
-        """Private pages, ascending and in contiguous runs where possible; evicts unlocked leaves, least recently used first.
+        """Allocate private pages, in contiguous runs if possible. If needed, evicts unlocked leaves, least recently used first.
 
         Returns:
-            Page ids, or None where fewer than `num_pages` are available; then nothing is evicted.
+            Page ids in ascending order, or None (and nothing is evicted) if fewer than `num_pages` are available.
         """
         missing = num_pages - self._pages.num_free
         if missing > 0:
@@ -143,15 +143,15 @@ class PrefixCache:
         self._pages.free(page_ids)
 
     def extend(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> tuple[RadixNode, list[int]]:
-        """Put whole pages into the tree after `node`, for others to match.
+        """Add whole pages to the tree after `node`, so that others can match them.
 
         Args:
             node: on which the caller holds a lock; the lock moves to the returned node.
-            token_ids: what the pages hold, or will hold once the step being built is done; len(page_ids) * page_size of them.
-            page_ids: private pages of the caller.
+            token_ids: len(page_ids) * page_size tokens that the pages contain, or will contain after the step being built.
+            page_ids: the caller's private pages.
         Returns:
-            The node to go on from, and the pages to use from now on: where the tree already has the same tokens its page takes the
-            place of the given one, which is freed. New pages are pending until `commit`.
+            The node to continue from, and the pages to use from now on: if the tree already has a page with the same tokens, it replaces
+            the given one, which is freed. New pages are pending until `commit`.
         """
         assert len(token_ids) == len(page_ids) * self.page_size, f"{len(token_ids)} tokens for {len(page_ids)} pages"
         assert node.is_attached, "extend after discard_pending cut the node off"
@@ -160,7 +160,7 @@ class PrefixCache:
         data = pack(token_ids)
         deepest, found = self._tree.descend(node, data)
         self._pages.free(page_ids[: len(found)])
-        self._tree.lock(deepest, node)  # the lock that the caller has covers `node` and what is above
+        self._tree.lock(deepest, node)  # the caller's lock covers `node` and the path above it
         rest = list(page_ids[len(found) :])
         if not rest:
             return deepest, found
@@ -169,24 +169,24 @@ class PrefixCache:
         return self._tree.append(deepest, added, rest, held=1, is_pending=True), found + rest
 
     def commit(self) -> None:
-        """The step that writes the pending pages succeeded: they are valid from now on."""
+        """Mark pending pages as valid, because the step that writes them succeeded."""
         self._free_tree_pages(self._tree.commit())
 
     def discard_pending(self) -> None:
-        """The step that should have written the pending pages failed: no match finds them from now on.
+        """Remove pending pages from the tree, because the step that should have written them failed.
 
-        Unlocked ones are freed at once. Requests that hold such pages (their node's is_attached is False) must be given up with
+        Unlocked ones are freed at once. Requests that hold such pages (their node's is_attached is False) must be ended with
         `abandon`, before or after this call; their pages are freed with the last lock.
         """
         self._free_tree_pages(self._tree.discard())
 
     def finish(self, node: RadixNode, token_ids: Sequence[int], page_ids: Sequence[int]) -> None:
-        """A request ends: keep what it computed for others, free the rest of its pages, and release its lock on `node`.
+        """End a request: keep what it computed for others, free its other pages, and release its lock on `node`.
 
         Args:
             node: on which the caller holds a lock.
-            token_ids: what follows `node` and has been computed; the last page may be filled in part.
-            page_ids: the caller's private pages that hold them, in order; pages beyond that are surplus.
+            token_ids: the computed tokens that follow `node`; the last page may be partly filled.
+            page_ids: the caller's private pages that hold these tokens, in order; additional pages are freed.
         """
         num_whole, num_rest = divmod(len(token_ids), self.page_size)
         assert num_whole + (num_rest > 0) <= len(page_ids), f"{len(token_ids)} tokens in {len(page_ids)} pages"
@@ -217,16 +217,16 @@ class PrefixCache:
         self.unlock(node)
 
     def abandon(self, node: RadixNode, page_ids: Sequence[int]) -> None:
-        """A request ends and what it computed cannot be trusted: free its private pages, take its lock on `node` back."""
+        """End a request whose results cannot be trusted: free its private pages and release its lock on `node`."""
         self._pages.free(page_ids)
         self.unlock(node)
 
     def clear(self) -> None:
-        """Drop everything that no request holds and no step is about to write."""
+        """Drop all pages in the tree that no request holds and no step is about to write."""
         self._free_tree_pages(self._tree.evict(self.num_pages))
 
     def check(self) -> None:
-        """Verify that every page is accounted for, and the tree."""
+        """Verify the tree, and that every page is accounted for."""
         self._pages.check()
         self._tree.check()
         assert self._pages.num_in_tree == self._tree.num_pages

@@ -1,16 +1,16 @@
 """A radix tree over token ids whose edges are runs of whole KV pages.
 
-A node holds the tokens of its pages and their page ids; the path from the root spells a prefix of some sequence. Children are found
-by the bytes of their first page, and compared as memory, so a long prompt costs a few comparisons and not a loop over tokens.
-After RadixAttention (Zheng et al. 2024), with nodes cut at page borders only.
+A node holds the tokens of its pages and their page ids; the path from the root spells a prefix of some sequence. Children are
+looked up by the bytes of their first page and compared as bytes, so a long prompt takes a few comparisons instead of a loop over tokens.
+Follows RadixAttention (Zheng et al. 2024), but splits nodes at page boundaries only.
 
 Invariants:
-- A node's key has len(page_ids) * page_size tokens. Only a *partial leaf* differs: one page with fewer tokens, the end of a finished
-  sequence. It is never locked and never has children; it serves to copy its tokens from.
-- lock_count of a node is the number of locks on it and below it. A lock stands for the whole path to the end of its node, so a
-  split leaves the existing object as the deeper part, and a node with foreign locks never grows.
-- Pages whose content a step has yet to write are *pending*. They are the last pages of their node, and all that lies below them
-  is pending too. They are matched as whole pages, never as the source of a copy, and are not evicted.
+- A node's key has len(page_ids) * page_size tokens. The exception is a *partial leaf*: one page with fewer tokens, the end of a
+  finished sequence. It is never locked and never has children; it exists so that its tokens can be copied.
+- lock_count of a node is the number of locks on it and below it. A lock covers the whole path to the end of its node, so after a
+  split the existing object is the deeper part, and a node that others have locked never grows.
+- Pages whose content a step has yet to write are *pending*. They are the last pages of their node, and everything below them is
+  pending too. They can be matched as whole pages but not be the source of a copy, and they are not evicted.
 - A node cut off while locked (its content is garbage after a failed step) is *detached*: no match reaches it, and its pages are freed
   with its last lock.
 """
@@ -28,16 +28,16 @@ __all__ = ["RadixNode", "RadixTree"]
 
 
 class RadixTree:
-    """Match, append, split, lock and evict. Page ids are opaque here: what a method returns as freed is the caller's again."""
+    """Matches, appends, splits, locks and evicts. Pages are only ids here: the caller must free those that a method returns as freed."""
 
     def __init__(self, page_size: int) -> None:
-        """An empty tree. Raises ValueError where page_size is below 1."""
+        """Create an empty tree. Raises ValueError if page_size is below 1."""
         if page_size < 1:
             raise ValueError(f"page_size = {page_size}: expected at least 1")
         self.page_size = page_size
         self.root = RadixNode(array("q"), [], None)
-        self.num_nodes = 0  # attached ones, without the root
-        self.num_pages = 0  # attached and detached
+        self.num_nodes = 0  # attached nodes, without the root
+        self.num_pages = 0  # in attached and detached nodes
         self.num_unlocked_pages = 0  # in attached nodes with lock_count 0
         self.detached: dict[RadixNode, None] = {}
         self.pending: dict[RadixNode, None] = {}
@@ -47,7 +47,7 @@ class RadixTree:
 
     @property
     def num_evictable_pages(self) -> int:
-        """Pages that `evict` could free now."""
+        """Number of pages that `evict` could free now."""
         blocked: dict[RadixNode, None] = {}  # unlocked nodes with pending pages, and the unlocked nodes above them
         for pending in self.pending:
             for node in pending.path():
@@ -57,11 +57,11 @@ class RadixTree:
         return self.num_unlocked_pages - sum(len(node.page_ids) for node in blocked)
 
     def find(self, data: bytes, limit: int) -> tuple[RadixNode, int | None, int]:
-        """The longest stored prefix of `data` of at most `limit` bytes; splits where it ends inside a node, and marks the path as used.
+        """Find the longest stored prefix of `data`, of at most `limit` bytes; splits the node in which it ends, and marks the path as used.
 
         Returns:
-            The node at whose end the whole-page part stops; and the page in which matching goes on for some more tokens (None:
-            there is none) with their number.
+            The node at which the match of whole pages ends, the page that matches some more tokens (None if there is none), and the
+            number of these tokens.
         """
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         tail = self._tail(node, data, position, limit, child, num_pages)
@@ -77,16 +77,16 @@ class RadixTree:
         return node, page_id, num_tokens
 
     def peek(self, data: bytes, limit: int) -> int:
-        """How many tokens `find` would match, tail included, without any change."""
+        """Number of tokens that `find` would match, including the tail. Changes nothing."""
         node, position, child, num_pages = self._follow(self.root, data, 0, limit)
         tail = self._tail(node, data, position, limit, child, num_pages)
         return position // TOKEN_BYTES + (0 if tail is None else tail[2])
 
     def descend(self, node: RadixNode, data: bytes) -> tuple[RadixNode, list[int]]:
-        """Follow whole pages of `data` below `node` as far as they are stored, splitting where they end inside a node.
+        """Follow whole pages of `data` below `node` as far as they are stored; splits the node in which they end.
 
         Returns:
-            The node reached and the page ids passed, `node`'s own left out.
+            The node reached, and the page ids on the way, without those of `node`.
         """
         top = node
         node, _, child, num_pages = self._follow(node, data, 0, len(data))
@@ -95,18 +95,18 @@ class RadixTree:
         return node, self.page_ids(node, top)
 
     def page_ids(self, node: RadixNode, top: RadixNode | None = None) -> list[int]:
-        """Pages of the path down to `node`, from below `top`."""
+        """Page ids on the path from below `top` (default: the root) down to `node`."""
         parts = [passed.page_ids for passed in node.path(top)]
         return [page_id for part in reversed(parts) for page_id in part]
 
     def append(self, node: RadixNode, data: bytes, page_ids: list[int], *, held: int, is_pending: bool) -> RadixNode:
-        """Store new whole pages after `node`, where `descend` found no child for them.
+        """Store new whole pages after `node`, for which `descend` found no child.
 
         Args:
-            held: how many of `node`'s locks are the caller's own (0 or 1); a new child gets as many.
-            is_pending: whether their content is yet to be written.
+            held: number of locks on `node` held by the caller (0 or 1); a new child gets the same number.
+            is_pending: whether the pages are yet to be written.
         Returns:
-            The node that ends with the new pages: `node` itself, grown, if nothing else depends on where it ends.
+            The node that ends with the new pages: `node` itself, extended, if nothing else depends on where it ends.
         """
         assert node.is_attached
         key = array("q", data)
@@ -129,7 +129,7 @@ class RadixTree:
         return node
 
     def append_partial(self, node: RadixNode, data: bytes, page_id: int) -> RadixNode | None:
-        """Store the last, partly filled page of a sequence after `node`. None where its tokens are stored already."""
+        """Store the last, partly filled page of a sequence after `node`; None if its tokens are already stored."""
         assert node.is_attached
         assert 0 < len(data) < self._page_bytes
         self._clock += 1
@@ -151,7 +151,7 @@ class RadixTree:
         return leaf
 
     def supersede(self, node: RadixNode) -> list[int]:
-        """Drop partial leaves beside `node` that its first page repeats, unless that is pending. Returns the freed pages."""
+        """Drop partial leaves whose tokens the first page of their sibling `node` repeats, if that is written. Returns the freed pages."""
         parent = node.parent
         if parent is None or not node.is_attached or not node.has_written_start:
             return []
@@ -164,7 +164,7 @@ class RadixTree:
         return freed
 
     def split(self, node: RadixNode, num_pages: int) -> RadixNode:
-        """Cut `node` after its first `num_pages` pages. It stays the deeper part; returns the new node above it."""
+        """Split `node` after its first `num_pages` pages. `node` becomes the deeper part; returns the new node above it."""
         assert 0 < num_pages < len(node.page_ids)
         assert node.parent is not None
         cut = num_pages * self.page_size
@@ -182,7 +182,7 @@ class RadixTree:
         return upper
 
     def lock(self, node: RadixNode, top: RadixNode | None = None) -> None:
-        """Add a lock to the path down to `node`, from below `top`."""
+        """Add a lock to the path from below `top` (default: the root) down to `node`."""
         assert node.is_attached, "lock after the node was dropped"
         self._clock += 1
         for passed in node.path(top):
@@ -192,10 +192,10 @@ class RadixTree:
             passed.last_access = self._clock
 
     def unlock(self, node: RadixNode) -> list[int]:
-        """Take a lock from the path down to `node`.
+        """Remove a lock from the path down to `node`.
 
         Returns:
-            Pages freed because they were detached and this was their last lock.
+            Freed pages: those of detached nodes whose last lock this was.
         """
         freed: list[int] = []
         self._clock += 1
@@ -212,7 +212,7 @@ class RadixTree:
         return freed
 
     def commit(self) -> list[int]:
-        """Pending pages now hold their content. Returns pages freed because a new page made them superfluous."""
+        """Mark pending pages as written. Returns pages freed because a new page made them redundant."""
         nodes, self.pending = list(self.pending), {}
         for node in nodes:
             node.num_pending_pages = 0
@@ -223,7 +223,7 @@ class RadixTree:
         return freed
 
     def discard(self) -> list[int]:
-        """Pending pages will never hold their content: cut them off. Returns freed pages; those still locked follow with `unlock`."""
+        """Cut off pending pages, which will never be written. Returns freed pages; locked ones are freed by `unlock`."""
         nodes, self.pending = list(self.pending), {}
         freed: list[int] = []
         for node in nodes:
@@ -236,7 +236,7 @@ class RadixTree:
         return freed
 
     def evict(self, num_pages: int) -> list[int]:
-        """Free up to `num_pages` pages, least recently used leaves first, a long leaf from its end. Returns the freed pages."""
+        """Free up to `num_pages` pages: least recently used leaves first, each from its end. Returns the freed pages."""
         freed: list[int] = []
         while len(freed) < num_pages and (node := self._queue.pop()) is not None:
             if not self._is_candidate(node):
@@ -253,18 +253,18 @@ class RadixTree:
         return freed
 
     def nodes(self) -> Iterator[RadixNode]:
-        """The root, all nodes below it, and the detached ones."""
+        """The root, all nodes below it, and detached nodes."""
         yield from self.root.subtree()
         yield from self.detached
 
     def _follow(
         self, node: RadixNode, data: bytes, position: int, limit: int
     ) -> tuple[RadixNode, int, RadixNode | None, int]:
-        """Walk down whole pages of data[position:limit], changing nothing.
+        """Follow whole pages of data[position:limit] down the tree. Changes nothing.
 
         Returns:
-            The last node passed completely, the position reached, and the child in whose middle the walk ended with how many of
-            its pages matched (None and 0: at the end of a node).
+            The last node passed completely, the position reached, the child in the middle of which the walk ended, and the number of
+            its pages that matched (None and 0 if the walk ended at the end of a node).
         """
         page_bytes = self._page_bytes
         while limit - position >= page_bytes:
@@ -282,7 +282,7 @@ class RadixTree:
     def _tail(
         self, node: RadixNode, data: bytes, position: int, limit: int, child: RadixNode | None, num_pages: int
     ) -> tuple[RadixNode, int, int] | None:
-        """After `_follow`: the written page that shares the most next tokens, as (its node, page id, number of tokens)."""
+        """After `_follow`: the written page that matches the most of the next tokens, as (its node, page id, number of tokens)."""
         query = data[position : min(limit, position + self._page_bytes)]
         if not query:
             return None
@@ -296,7 +296,7 @@ class RadixTree:
         return None if closest is None else (closest[0], closest[0].page_ids[0], closest[1])
 
     def _first_page(self, node: RadixNode) -> bytes:
-        """What the parent finds the node by."""
+        """The key under which the parent stores the node."""
         return node.key[: self.page_size].tobytes()
 
     def _unlink(self, child: RadixNode) -> None:
@@ -322,14 +322,14 @@ class RadixTree:
         return self._forget(leaf)
 
     def _forget(self, node: RadixNode) -> list[int]:
-        """The pages of a node that is out of the tree and unlocked."""
+        """Forget an unlocked node that is no longer in the tree; returns its pages."""
         self.detached.pop(node, None)
         freed, node.page_ids, node.key = node.page_ids, [], array("q")
         self.num_pages -= len(freed)
         return freed
 
     def _detach(self, top: RadixNode) -> list[int]:
-        """Cut `top` and all below it off. Returns the pages of unlocked ones; locked ones keep theirs until unlocked."""
+        """Cut off `top` and all nodes below it. Returns the pages of unlocked ones; locked ones keep theirs until unlocked."""
         self._unlink(top)
         freed: list[int] = []
         for node in list(top.subtree()):
