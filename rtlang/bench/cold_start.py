@@ -56,7 +56,7 @@ def measure(program: str, rounds: int, run: Callable[[Sequence[str], Mapping[str
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a background compilation may still be writing
             environment = {**os.environ, "NUMBA_CACHE_DIR": folder, "RTLANG_CACHE_DIR": folder}
             cold.append(run(command, environment))
-            # The first run may have left a background compilation; each of the two finds in the cache what the other compiled.
+            # The first run may have left a background compilation; the two share their results through the cache.
             subprocess.run([sys.executable, *COMPILE_ALL], env=environment, check=True)
             warm.append(run(command, environment))
     lines = ["| caches | first text | whole run |", "|---|---|---|"]

@@ -51,7 +51,7 @@ SHAPE_8B: dict[str, Any] = {
 FREE_TEXT = Constraint(ConstraintKind.REGEX, "[ -~]*")
 CHECKED = ("shared", "tree", "json")
 MIN_EQUAL = 0.95  # share of equal float32 outputs: two logits may tie within rounding
-# Bytes of KV. The check needs 0.6 GB in float32, also on the host, which may have little memory; the cases 36 GB in bfloat16.
+# Bytes of KV. The check needs 0.6 GB in float32, also on the host (often short of memory); the cases 36 GB in bfloat16.
 CHECK_CACHE_BYTES, CACHE_BYTES = 1 << 30, 48 << 30
 CACHE_SHARE = 0.85  # share of the memory left by the weights, if that is less
 # Shares of the budget after which no new family, kernel measurement, case or remaining family is started.

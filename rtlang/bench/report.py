@@ -170,7 +170,7 @@ def compare(
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of `values` that is not exceeded by at least a `share` (above 0, at most 1) of them.
+    """The smallest of `values` that at least a `share` (above 0, at most 1) of them do not exceed.
 
     Raises:
         ValueError: there are no values, or `share` is out of range.

@@ -31,7 +31,7 @@ class ServerConnection(NamedTuple):
 
 
 class PendingAck:
-    """The pending answer to an open or an extend. `is_awaited` is False if the reader thread sent it and so cannot wait."""
+    """The pending answer to an open or an extend. `is_awaited` is False if the reader thread sent the message and so cannot wait."""
 
     def __init__(self, is_awaited: bool) -> None:
         self.is_awaited = is_awaited
@@ -65,7 +65,7 @@ class ReconnectBackoff:
     def next_pause(self) -> float | None:
         """Seconds until the next attempt; None once the time limit is reached.
 
-        A connection that breaks before it delivered a message counts as part of the same outage.
+        A connection that breaks before delivering a message counts as part of the same outage.
         """
         now = time.monotonic()
         if self._until is None:
@@ -82,7 +82,7 @@ class ReconnectBackoff:
 
 
 class GraphOwner(Protocol):
-    """The runtime of a graph, as the graph calls it."""
+    """The part of the runtime that a graph calls."""
 
     def extend(self, run: RemoteGraphRun, nodes: Sequence[Node]) -> None:
         """Add `nodes` to `run`."""
@@ -102,7 +102,7 @@ class RemoteGraphRun:
         rid, epoch: ids of the stream and of the server process, once the open is acknowledged; until then `opening_message` is retained.
         num_taken: messages of the stream received so far.
         last_acknowledged: the last extend that was answered; 0 if none.
-        was_closed, was_cancelled: sent to the server, and to be sent again on a new connection.
+        was_closed, was_cancelled: whether a close or cancel was sent, which must be sent again on a new connection.
         is_attaching: whether an attach on a new connection is unanswered.
     """
 
@@ -153,7 +153,7 @@ class RemoteGraphRun:
         return extensions + [Encoding.MSGPACK.pack({"t": kind, "s": self.graph_id}) for kind in said]
 
     def resolve_extends(self, last_acknowledged: int, refused: Collection[int]) -> list[bytes]:
-        """Resolve extends up to `last_acknowledged`, except `refused` ones, whose errors follow. Returns the messages to send again."""
+        """Resolve extends up to `last_acknowledged`, except `refused` ones, whose errors arrive separately. Returns messages to resend."""
         for request in [number for number in self.extending if number <= last_acknowledged and number not in refused]:
             self.extending.pop(request).answer.resolve(None)
         missed = {number: self.extending.pop(number) for number in refused if number in self.extending}

@@ -11,9 +11,9 @@ from rtlang.contract.config import RuntimeConfig
 from rtlang_grammars import Constraint, ConstraintKind, GrammarError, JsonStyle, Vocabulary
 
 MAX_LINES = 40
-"""Report lines shown by default."""
+"""Number of report lines shown by default."""
 MAX_LETTERS = 2000
-"""Characters shown of a sample text."""
+"""Number of characters shown of each sample."""
 
 
 def check_grammar(

@@ -28,7 +28,7 @@ from rtlang.lang.execution.stream import EndEvent, ErrorEvent, StreamEvent, Text
 STYLES = ("cyan", "magenta", "green", "yellow", "blue", "bright_red")
 UNNAMED = "(unnamed)"
 Key = tuple[int, int]
-"""(node id, choice) of one generated text."""
+"""(node id, choice) of one completion."""
 
 
 class Labels:
@@ -73,7 +73,7 @@ class Labels:
                 self._num_choices[node.node_id] = choices_of(node)
 
     def label(self, name: str | None, key: Key) -> str:
-        """The label of a text: its name, with indices if nodes share the name or the node has several choices."""
+        """The label of a completion: its name, with indices if nodes share the name or the node has several choices."""
         node_id, choice = key
         name = name or UNNAMED
         namesakes = self._nodes_by_name.get(name, [])
@@ -104,7 +104,7 @@ class _LabelledRun:
 
 @dataclass(slots=True)
 class _Span:
-    """One generated text: the part received, and how much of it is printed."""
+    """One completion: the text received so far, and how much of it has been printed."""
 
     label: str
     style: str
@@ -149,7 +149,7 @@ class EventPrinter:
         return span
 
     def _print_front(self) -> None:
-        """Print new foreground text; when it has ended, continue with the next text."""
+        """Print new foreground text; when it has ended, continue with the next completion."""
         while self._spans:
             if self._front is None:
                 self._front = min(self._spans)  # in the order of the program

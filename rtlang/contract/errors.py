@@ -120,7 +120,7 @@ class ConstraintError(RequestError):
 
 
 class BudgetError(ConstraintError):
-    """`max_tokens` is too small for the shortest text that the constraint allows."""
+    """`max_tokens` is too small for the shortest output that the constraint allows."""
 
     code = "budget"
 
@@ -133,7 +133,7 @@ class BudgetError(ConstraintError):
 
 
 class InvalidValueError(RequestError):
-    """A generated value violates a keyword that masks cannot enforce, in each of `num_attempts` attempts. Stores the last text."""
+    """A generated value violates a keyword that masks cannot enforce, in all `num_attempts` attempts. Stores the text of the last one."""
 
     code = "invalid_value"
 
@@ -144,7 +144,7 @@ class InvalidValueError(RequestError):
 
 
 class ValueParseError(RequestError):
-    """Generated text cannot be parsed as the declared type. Stores the text."""
+    """The generated text cannot be parsed as the declared type; stores the text."""
 
     code = "value"
 

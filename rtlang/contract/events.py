@@ -32,7 +32,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One finished text of a node.
+    """One finished output of a node.
 
     Attributes:
         text: the text without stop tokens and stop strings.
@@ -81,7 +81,7 @@ class NodeFinished:
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed:
-    """A node failed, by an error of its own or, with DependencyError, of a node that it depends on."""
+    """A node failed, either itself or (with DependencyError) because a node that it depends on failed."""
 
     graph_id: int
     node_id: int
@@ -94,7 +94,7 @@ class GraphFinished:
     """All nodes have ended; some may have failed.
 
     Attributes:
-        values: the text of each name, or a list of texts, in node order, if n > 1 or several nodes share the name.
+        values: the text of each name, or a list of strings in node order if n > 1 or several nodes share the name.
     """
 
     graph_id: int

@@ -64,7 +64,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Generate from the sequence of `parent`. With params.n > 1 the texts are side branches and the node has no children."""
+    """Generate from the sequence of `parent`. With params.n > 1 the completions are side branches and the node has no children."""
 
     node_id: int
     parent: int | None
@@ -99,8 +99,6 @@ class RequestGraph:
 
         Args:
             known: the nodes of the running graph that these nodes extend, by id.
-
-
         Raises:
             GraphError: names the node and the field.
         """
@@ -166,7 +164,7 @@ def nodes_to_plain(nodes: Sequence[Node]) -> list[dict[str, Any]]:
 
 
 def choices_of(node: Node) -> int:
-    """Number of texts of a node: n for a generate node, 1 for a select, 0 for text."""
+    """Number of completions of a node: n for a generate node, 1 for a select, 0 for text."""
     match node:
         case Generate():
             return node.params.n

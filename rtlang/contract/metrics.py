@@ -2,7 +2,7 @@
 
 Each runtime has its own `Metrics` object; there is no global registry, so runtimes in one process stay separate. This is a thin layer on
 prometheus-client: names have the prefix `rtlang:` and the usual suffixes, and the only label, `finished_reason`, has a fixed set of values,
-so that no text of a request becomes a label.
+so that request text never becomes a label.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ MAX_PRIORITY = 1_000_000
 MAX_MAX_TOKENS = 1 << 24
 MAX_TOKEN_ID = (1 << 31) - 1
 MAX_DEADLINE_S = 1e9
-_NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options given in several forms
+_NORMALIZED = frozenset(("stop", "stop_token_ids", "stop_regex", "logit_bias"))  # options accepted in several forms
 
 
 class FinishReason(StrEnum):
@@ -53,9 +53,9 @@ class SamplingParams:
     Attributes:
         max_tokens: maximum number of tokens to generate.
         min_tokens: end tokens and stops are ignored before this number of tokens.
-        stop: a string, or strings, that end the text and are not part of it. Constrained text ignores stops: its constraint ends it.
+        stop: a string or strings that end the text and are not part of it. Ignored in constrained text, which its constraint ends.
         stop_token_ids: tokens that end the text, in addition to the model's end tokens; not part of it.
-        stop_regex: a pattern, or patterns (Python `re`), that end the text at their first match, which is not part of it.
+        stop_regex: a pattern or patterns (Python `re`) that end the text at their first match, which is not part of it.
         temperature: logits are divided by it; 0 (the default, for reproducible programs) takes the most likely token.
         top_k: sample from the k most likely tokens only; 0 means all.
         top_p: then from the smallest set of tokens whose probability reaches top_p.
@@ -64,7 +64,7 @@ class SamplingParams:
         repetition_penalty: positive logits of tokens in prompt or output are divided by it, negative ones multiplied.
         logit_bias: pairs (token id, bias added to its logit), or a mapping.
         seed: seed of the sampling noise; None chooses one at random. The same seed gives the same text, whatever else runs.
-        n: number of independent texts.
+        n: number of independent completions.
         logprobs: report the log-probability of each generated token and of this many most likely tokens; None reports none.
         prompt_logprobs: the same for the tokens of the prompt.
         ignore_eos: treat the model's end tokens as ordinary tokens.
@@ -103,7 +103,7 @@ class SamplingParams:
             try:
                 with warnings.catch_warnings(
                     action="ignore", category=FutureWarning
-                ):  # of syntax that may change, such as [[
+                ):  # about syntax whose meaning may change, such as [[
                     re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ParameterError("stop_regex", pattern, f"expected a pattern of Python's re: {error}") from None

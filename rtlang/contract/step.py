@@ -27,7 +27,7 @@ class Row:
         banned_token_ids: tokens that must not be sampled (end tokens before min_tokens).
         prompt_token_ids, output_token_ids: history for penalties; empty if no penalty is set.
         score_offset, score_token_ids: score_token_ids[i] is scored under the logits of token_ids[score_offset + i].
-        num_score_top: number of most likely tokens to report beside each score.
+        num_score_top: number of most likely tokens to report with each score.
         input_is_pending: token_ids[-1] is not known yet: it is the token that the previously launched step samples for this request.
     """
 

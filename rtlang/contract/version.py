@@ -1,4 +1,4 @@
 """The version of rtlang, for every layer."""
 
 VERSION = "0.1.0"
-"""As in pyproject.toml."""
+"""Same as in pyproject.toml."""

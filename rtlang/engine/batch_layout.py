@@ -1,4 +1,4 @@
-"""Lays the scheduled requests of a step out as rows, in the order of the prefix tree.
+"""Arranges the scheduled requests of a step as rows, in the order of the prefix tree.
 
 Rows in depth-first order of the tree share their pages with their neighbors, so one number per row (`Row.num_shared_tokens`) describes
 sharing at every depth.
@@ -28,11 +28,11 @@ class BatchLayout:
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._order: list[Request] = []
-        self._shared: dict[Request, int] = {}  # tokens shared with the previous request of the order
+        self._shared: dict[Request, int] = {}  # tokens shared with the previous request in the order
         self._is_stale = True
 
     def invalidate(self) -> None:
-        """Recompute the order for the next step: a request has started or stopped running."""
+        """Recompute the order for the next step, because a request has started or stopped running."""
         self._is_stale = True
 
     def lay_out(self, running: Sequence[Request], scheduled: Mapping[Request, int]) -> Layout:
@@ -51,7 +51,7 @@ class BatchLayout:
             shared = self._shared[request]
             num_tokens = scheduled.get(request)
             if num_tokens is None:
-                # Not in this step: the next row shares at most what both share with the skipped request.
+                # Not in this step: the rows around it share at most what both share with the skipped request.
                 num_skipped_shared = shared if num_skipped_shared is None else min(num_skipped_shared, shared)
                 continue
             if num_skipped_shared is not None:

@@ -1,4 +1,4 @@
-"""A thread pool and timers on daemon threads, which never keep the process from exiting.
+"""A thread pool and timers that use daemon threads, so that they never keep the process from exiting.
 
 The standard library's executor joins its threads at interpreter exit, so a native call that never returns would block the exit forever.
 The number of threads of this pool can also change while it runs.

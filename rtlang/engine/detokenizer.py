@@ -147,8 +147,8 @@ class IncrementalDetokenizer:
 def _num_ahead(pattern: str) -> int:
     """Number of characters that must follow a match before it counts.
 
-    None, but where the pattern looks at what follows: at the end of unfinished text, `\\bfor\\b` matches in "forest". How far it
-    looks is taken to be at most as long as it is written.
+    0 unless the pattern looks ahead: at the end of unfinished text, `\\bfor\\b` would match the start of "forest". A pattern is
+    assumed to look ahead no farther than its own length.
     """
     return len(pattern) + 1 if _LOOKS_AHEAD.search(pattern) else 0
 
@@ -163,6 +163,6 @@ def longest_token_prefix(tokenizer: Tokenizer, token_ids: Sequence[int], text: s
             break
         if num_bytes == len(cut) or cut[num_bytes] & 0xC0 != 0x80:
             kept = index
-    while kept and not text.startswith(tokenizer.decode(token_ids[:kept])):  # undecodable bytes shift the count
+    while kept and not text.startswith(tokenizer.decode(token_ids[:kept])):  # undecodable bytes distort the count
         kept -= 1
     return kept

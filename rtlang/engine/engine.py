@@ -67,7 +67,7 @@ class Engine:
         self._requests: dict[int, Request] = {}
         self._compiling: dict[Request, Future[ConstraintSession]] = {}
         self._failed: list[RequestOutput] = []
-        self._awaiting_masks: list[Request] = []  # requests whose next mask is made outside the steps
+        self._awaiting_masks: list[Request] = []  # requests whose next mask is computed outside the steps
         self._is_stalled = False  # the last step was empty because of them
         self._next_id = 1
         self._pipeline = StepPipeline(self.scheduler, runner, compiler, self._apply, self._fail)
@@ -216,7 +216,7 @@ class Engine:
         return outputs
 
     def _prepare_if_slow(self, request: Request) -> None:
-        """Start making the next mask now if masks of this grammar are slow; the request sits out steps until it is ready."""
+        """Start computing the next mask now if masks of this grammar are slow; the request sits out steps until it is ready."""
         if request.session is not None and request.session.is_slow and not self._runner.is_pipelined:
             self._compiler.prepare(request.session, self._wake)
             self._awaiting_masks.append(request)

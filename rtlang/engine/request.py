@@ -1,6 +1,6 @@
 """One sequence in the engine: its parameters, progress and pages.
 
-The number of computed tokens of a request catches up with its number of tokens; prefill and decode are not separate states. The scheduler
+Steps compute tokens until every token of a request is computed; prefill and decode are not separate states. The scheduler
 alone writes computed tokens, pages and the position in the tree; the engine sets the session and appends results (token ids, scores,
 log-probabilities).
 """
@@ -128,7 +128,7 @@ class Request:
 
     @property
     def is_awaiting_mask(self) -> bool:
-        """Whether its next mask is being made outside the steps; the request sits out steps until then."""
+        """Whether its next mask is being computed outside the steps; the request sits out steps until then."""
         return self.session is not None and self.session.is_preparing
 
     @property

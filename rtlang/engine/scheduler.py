@@ -1,6 +1,6 @@
 """The scheduler: decides how many tokens of which requests each step computes.
 
-Each step lets the computed tokens of requests catch up with their tokens, within one token budget: running requests first (decoding before
+Each step computes tokens of requests that are not computed yet, within one token budget: running requests first (decoding before
 prefill), then waiting ones in policy order. Three rules govern the cache:
 
 - Full pages enter the tree when they are scheduled, so requests of the same step already share them (a layer writes K and V before it
@@ -9,7 +9,7 @@ prefill), then waiting ones in policy order. Three rules govern the cache:
 - When no page is free, unlocked cached pages are evicted first, then the policy's victim is preempted; its pages stay in the tree until
   they are needed.
 
-The scheduler knows no tensors, no clock and no text.
+The scheduler does not deal with tensors, clocks or text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rtlang.engine.request import Request, RequestStatus
 logger = logging.getLogger(__name__)
 
 MAX_SKIPPED = 256
-"""Maximum number of requests skipped in one step because they wait for a prefix that another one computes."""
+"""Maximum number of requests skipped in one step because they wait for a prefix that another request computes."""
 
 _Entry = tuple[policy.Key, int, Request]
 

@@ -6,7 +6,7 @@ step is launched before the host has seen the tokens of the previous one, and a 
 the device is still busy with the layers.
 
 A token of the previous step may turn out to end its request, or the constraint may replace it. The row launched after it was then computed
-from a wrong token, and its result is discarded. Pages written by such a row are reused by later steps only, which run after it.
+from the wrong token, and its result is discarded. Pages written by such a row are reused by later steps only, which run after it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _LaunchedStep:
     Attributes:
         masks: masks of all constrained rows, if filling could start before the launch.
         walks: by row, positions of the constraints that the device tracks itself.
-        discarded: requests whose row was computed from a wrong token.
+        discarded: requests whose row was computed from the wrong token.
     """
 
     step: Step
@@ -74,7 +74,7 @@ class StepPipeline:
     Args:
         apply: processes the results of rows; returns the outputs.
         fail: ends a request with an error.
-        executor: runs slow work beside the steps instead of an own thread; for tests.
+        executor: runs slow background work instead of a dedicated thread; for tests.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Metadata of a generated text."""
+"""Metadata of a completion."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rtlang.contract.params import FinishReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Metadata of one generated text.
+    """Metadata of one completion.
 
     Attributes:
         finish_reason: why the generation ended.
         stop_match: the stop string, pattern or token id that ended it, if any.
         token_ids: the tokens of the text.
-        usage: tokens used by the node, for all of its texts; `usage.cached_tokens` were taken from the prefix cache.
+        usage: tokens used by the node, for all of its completions; `usage.cached_tokens` were taken from the prefix cache.
         timing: seconds since the node was ready to start.
         logprobs: one entry per token, if requested.
         prompt_logprobs: one entry per prompt token, if requested.
@@ -37,7 +37,7 @@ class Meta:
 
     @classmethod
     def of(cls, node: Node, event: NodeFinished, choice: int) -> Meta:
-        """Create the metadata of one text of a finished node."""
+        """Create the metadata of one completion of a finished node."""
         completion = event.completions[choice]
         scores = probabilities = None
         if isinstance(node, Select):

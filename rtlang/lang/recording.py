@@ -1,7 +1,7 @@
 """The recording of a program run: its nodes and their outcomes.
 
 A `Recording` owns the nodes of one run. It assigns node ids, keeps nodes that are not submitted yet, and converts outcomes (the events that
-ended nodes) into texts, parsed values and errors. It neither submits nor waits; its `Driver` does. May be used from several threads of one
+ended nodes) into text, parsed values and errors. It neither submits nor waits; its `Driver` does. May be used from several threads of one
 body.
 """
 
@@ -123,7 +123,7 @@ class Recording:
         return self._add(lambda node_id: Text(node_id, parent, tuple(parts)))
 
     def add_generate(self, parent: int | None, name: str | None, params: SamplingParams, kind: OutputType) -> int:
-        """Record a generate node whose texts parse as `kind`; returns its id."""
+        """Record a generate node whose completions parse as `kind`; returns its id."""
         node_id = self._add(lambda node_id: Generate(node_id, parent, name, params, kind.constraint))
         self._types[node_id], self._locations[node_id] = kind, user_location()
         return node_id
@@ -308,7 +308,7 @@ class Recording:
         return located, error
 
     def _located(self, node_id: int, error: RtlangError) -> RtlangError:
-        """A copy of an error without earlier tracebacks, whose message names the generation and the line that recorded it."""
+        """A copy of an error, without its traceback, whose message names the generation and the line that recorded it."""
         location = self._locations.get(node_id)
         if location is not None and not isinstance(error, _RUN_ERRORS):
             node = self.nodes[node_id]

@@ -339,7 +339,7 @@ class Forks:
     @overload
     def __getitem__(self, key: str) -> list[Any]: ...
     def __getitem__(self, key: int | slice | str) -> State | list[Any]:
-        """One state, a slice of the states, or, for a name, that variable of every state."""
+        """One state, a slice of the states, or (for a name) that variable of every state."""
         if isinstance(key, str):
             return [state[key] for state in self._states]
         return self._states[key]

@@ -250,7 +250,7 @@ def deep_real(item: Any) -> Any:
 
 
 def _joined(left: Any, right: Any) -> Value | None:
-    """Concatenate two texts lazily; None if a side is not text or they belong to different runs."""
+    """Concatenate two strings lazily; None if a side is not text or they belong to different runs."""
     parts: list[Part] = []
     source: Source | None = None
     for side in (left, right):

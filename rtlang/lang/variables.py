@@ -33,7 +33,7 @@ Variable = Entry | Plain | list["Variable"] | None
 
 
 def generated(recording: Recording, node_id: int, choice: int, what: str, is_text: bool) -> Entry:
-    """Create the variable of one text of a node; with `is_text` its value is the text itself."""
+    """Create the variable for one completion of a node; with `is_text` its value is the text itself."""
     parts = (Ref(node_id, choice),)
     text = text_value(recording, parts, what)
     value = text if is_text else Value(recording, (node_id,), parts, lambda: recording.value_of(node_id, choice), what)

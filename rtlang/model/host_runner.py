@@ -109,7 +109,7 @@ class HostRunner:
         """See `Runner`; there is nothing to free."""
 
     def can_follow(self, walk: Walk) -> bool:
-        """See `Runner`; the host makes masks itself."""
+        """See `Runner`; always False, since the host computes all masks."""
         return False
 
     def launch(self, step: Step) -> HostFlight:
@@ -166,7 +166,7 @@ class HostRunner:
         for index, row in zip(batch.scoring_rows, rows, strict=True):
             own = tuple(found[start : start + len(row.score_token_ids)])
             start += len(own)
-            # a log-probability is NaN if any logit of its row is NaN or +inf; -inf is a forbidden token and fine
+            # a log-probability is NaN if any logit of its row is NaN or +inf; -inf is valid and marks a forbidden token
             scores[index] = own if all(item.logprob == item.logprob for item in own) else None
         return scores
 

@@ -76,4 +76,4 @@ class Runner(Protocol):
         """Wait for a sampled step and return its results."""
 
     def can_follow(self, walk: Walk) -> bool:
-        """Whether the device can track a text through this automaton, and so make its masks, from now on."""
+        """Whether the device can follow this walk and compute its masks from now on."""

@@ -224,7 +224,7 @@ def read_messages(data: str | bytes) -> list[dict[str, Any]]:
     """Decode a server frame in MessagePack into its messages: one map, or an array of maps.
 
     Raises:
-        ProtocolError: the frame is not MessagePack, or contains other values than maps.
+        ProtocolError: the frame is not MessagePack, or contains values other than maps.
     """
     if isinstance(data, str):
         raise ProtocolError("received a text frame; MessagePack uses binary frames")

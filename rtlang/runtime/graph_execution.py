@@ -1,7 +1,7 @@
 """Executes a graph on the engine thread: starts nodes, keeps their token sequences, emits events.
 
 A node starts when its parent and the nodes it refers to have ended. A sequence is a list of token ids that only grows: text is encoded once
-when it is added, and generated tokens are continued as they are. If a node fails, the nodes that depend on it fail with an error that names
+when it is added, and generated tokens are never re-encoded. If a node fails, the nodes that depend on it fail with an error that names
 the cause; other nodes continue.
 """
 

@@ -1,14 +1,14 @@
 """Process-wide Python settings that keep step latency low: the thread switch interval and garbage collection.
 
 - The thread switch interval is 0.5 ms instead of 5 ms. Otherwise a thread that compiles a large grammar in Python holds the interpreter
-  lock several times per step; masks of other requests then took up to 16 ms beside adversarial inputs.
-- A full garbage collection visits every live object, and Python starts one in the middle of other work whenever a quarter more objects
-  survived than at the last one: 5-10 ms within a mask. So the objects that exist when serving starts are frozen (`gc.freeze`), the young
-  generation is collected as usual, the middle one more often and so in smaller portions (1 ms was common), and the old one at idle
-  moments (`tidy`), or after several times as many allocations.
+  lock several times per step; masks of other requests then took up to 16 ms while adversarial inputs were compiled.
+- A full garbage collection visits every live object. Python starts one, in the middle of other work, whenever the number of surviving
+  objects has grown by a quarter since the last one; this adds 5-10 ms to a mask. Therefore the objects that exist when serving starts are
+  frozen (`gc.freeze`), the young generation is collected as usual, the middle one more often and so in smaller portions (1 ms was
+  common), and the old one at idle moments (`tidy`) or after several times as many allocations.
 
-The settings are shared by all runtimes of the process, and restored when the last one closes, except those that other code has changed in
-between. If other code has frozen objects already, nothing more is frozen: the two could not be told apart later. A forked process, in
+The settings are shared by all runtimes of the process, and restored when the last one closes, except those that other code has changed
+meanwhile. If other code has frozen objects already, nothing more is frozen: the two could not be told apart later. A forked process, in
 which nothing runs, starts with the original settings.
 """
 

@@ -3,8 +3,8 @@
     with Runtime(model="path/to/checkpoint") as runtime:
         ...
 
-A runtime is a `Target`: programs submit graphs to it. Graphs are validated in the caller's thread, so that mistakes raise where they are
-made; everything else happens on the engine thread. The model is loaded on first use or by `start`.
+A runtime is a `Target`: programs submit graphs to it. Graphs are validated in the caller's thread, so that errors are raised where they
+occur; everything else happens on the engine thread. The model is loaded on first use or by `start`.
 """
 
 from __future__ import annotations
@@ -185,10 +185,10 @@ class Runtime:
         return run
 
     def report(self, constraint: Constraint) -> Report | None:
-        """Report for every keyword of a schema whether it is enforced, checked on the finished value, or an annotation.
+        """Report, for every keyword of a schema, whether it is enforced, checked on the finished value, or only an annotation.
 
         Returns:
-            The report, with JSON pointers; None for other constraints, and if the grammar backend makes none.
+            The report, with JSON pointers; None for other constraints, and if the grammar backend does not produce one.
         Raises:
             ConstraintError: the constraint cannot be compiled; names the location.
         """

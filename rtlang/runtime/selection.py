@@ -17,7 +17,9 @@ def select_scores(
     """The score of each choice under `method`; the highest score wins, ties go to the first choice.
 
     Args:
-        tokens: token ids of each choice. conditional: their log-probabilities given the prompt. unconditional: without it (may be empty).
+        tokens: token ids of each choice.
+        conditional: log-probabilities of these tokens given the prompt.
+        unconditional: the same without the prompt; may be empty.
     """
     match method:
         case SelectMethod.TOKEN_LENGTH_NORMALIZED:
@@ -36,7 +38,7 @@ def select_scores(
 def _greedy_scores(tokens: Sequence[tuple[int, ...]], logprobs: Sequence[Sequence[float]]) -> list[float]:
     """Score 1 for the choice reached by repeatedly taking the most likely next token of the remaining choices, 0 for the others.
 
-    If a choice is a prefix of others, it wins if their next token has a probability below one half.
+    A choice that is a prefix of others wins if the most likely next token of the others has a probability below one half.
     """
     alive = list(range(len(tokens)))
     depth = 0

@@ -1,6 +1,6 @@
 """Token sequences of graph nodes.
 
-Text is encoded once, when it is added; generated tokens are continued as they are. Chat messages are framed by the tokenizer's template,
+Text is encoded once, when it is added; generated tokens are never re-encoded. Chat messages are framed by the tokenizer's template,
 which also determines whether a conversation begins with a start token. Message contents are plain text and never become special tokens.
 """
 
@@ -63,7 +63,7 @@ def append_text(
     text_of: Callable[[Ref], str],
     max_tokens: int,
 ) -> TokenSequence:
-    """Append the text of `parts` to a sequence. Adjacent texts are encoded as one.
+    """Append the text of `parts` to a sequence. Adjacent strings are encoded together.
 
     Args:
         max_tokens: maximum length of the whole sequence; checked before encoding where possible.

@@ -1,8 +1,8 @@
 """The server side of one `rtlang.v1` connection as a state machine without I/O or clock.
 
 The transport feeds in whole messages and carries out the returned actions: submit, attach, extend, close or cancel a graph. It reports
-outcomes back (`opened`, `refused`, `deliver`, ...) and sends the messages from `take_output`. An error of one stream leaves the other
-streams alone. A fatal error sets `close_code`; nothing is read after that, and the transport must cancel the connection's graphs except
+outcomes back (`opened`, `refused`, `deliver`, ...) and sends the messages from `take_output`. An error in one stream does not affect the
+other streams. A fatal error sets `close_code`; nothing is read after that, and the transport must cancel the connection's graphs except
 resumable ones. No input raises an exception.
 
 Kinds that `open` accepts: `program` with body {graph: a RequestGraph in plain form, inputs: {name: text}, open: whether more nodes may

@@ -2,7 +2,7 @@
 
 uvicorn serves HTTP and hands upgraded sockets to websocket.py. The server runs in the engine's process, on its own event loop: `run`
 blocks until SIGINT or SIGTERM, `serve` is the same as a coroutine, and `running_server` runs a server in a thread. Shutdown is graceful:
-nothing new is accepted, running graphs get `drain_timeout_s` to finish, the rest is cancelled, and sockets are closed.
+nothing new is accepted, running graphs get `drain_timeout_s` seconds to finish, the rest are cancelled, and sockets are closed.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class _HttpProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _request_late(self) -> None:
-        # uvicorn calls a request a cycle; an upgraded transport has another protocol by now.
+        # `cycle` is uvicorn's current request; an upgraded transport has a different protocol by now.
         has_request = cast(object, self.cycle) is not None
         if not has_request and self.transport.get_protocol() is self:
             self.transport.close()

@@ -1,4 +1,4 @@
-"""Compiles constraints and fills masks on threads beside the engine.
+"""Compiles constraints and fills masks on separate threads.
 
 The engine never waits for a grammar: `ConstraintCompiler.session` returns a future. Equal constraints requested at the same time are
 compiled once, and a cache with a byte limit keeps compiled constraints (and compilation errors) by the canonical form of their source. A
@@ -44,7 +44,7 @@ _ERROR_BYTES = 1024
 _MAX_OTHER_FORMS, _MAX_OTHER_BYTES = 256, 32 << 10
 """Number and maximum length of sources whose canonical forms are cached; others are canonicalized each time, off the step."""
 MAX_LATE = 4
-"""Maximum number of compilations that continue after their time limit. The rtlang backend stops soon; other libraries keep a core busy."""
+"""Maximum number of compilations that continue past their time limit. The rtlang backend stops soon; other libraries keep a core busy."""
 
 NUM_SLOW = 4
 """Number of threads for slow masks, so that one very slow mask does not block the others."""
@@ -102,7 +102,7 @@ class ConstraintCompiler:
         self.num_cached_bytes = self.num_compiled = self.num_cache_hits = 0
 
     def session(self, constraint: Constraint, max_tokens: int) -> Future[ConstraintSession]:
-        """Create a session at the start of a text of at most `max_tokens` tokens.
+        """Create a session for a new output of at most `max_tokens` tokens.
 
         Never raises and never blocks. The future may be cancelled. It fails with:
             ConstraintError: the constraint cannot be compiled, or not within the time limit.
@@ -141,12 +141,12 @@ class ConstraintCompiler:
         return future
 
     def fill(self, sessions: Sequence[ConstraintSession], bitmask: NDArray[np.int32]) -> Future[None]:
-        """Fill row i of `bitmask` for sessions[i], on threads.
+        """Fill row i of `bitmask` for sessions[i], on other threads.
 
         Args:
             bitmask: int32, [at least len(sessions), ceil(vocab_size / 32)]; do not read it before the future is done.
         Returns:
-            A future that is done when all rows are written. A failing session does not fail the future; see `raise_if_failed`.
+            A future that completes when all rows are written. It does not fail if a session fails; see `raise_if_failed`.
         """
         num_parts = max(1, min(self._config.grammar_threads, len(sessions)))
         done: Future[None] = Future()
@@ -168,7 +168,7 @@ class ConstraintCompiler:
         return done
 
     def prepare(self, session: ConstraintSession, wake: Callable[[], None]) -> None:
-        """Make the next mask of a slow session on a thread; do not use the session while `session.is_preparing`.
+        """Compute the next mask of a slow session on another thread; do not use the session while `session.is_preparing`.
 
         `wake` is called on that thread when the mask is ready.
         """
@@ -219,9 +219,7 @@ class ConstraintCompiler:
         if refused is not None:
             self._refuse(constraint, refused)
             return
-        if (
-            self._backend is not None
-        ):  # starts now, not at the request, so that no request fails because others were slow
+        if self._backend is not None:  # the time limit starts now, so that no request fails because others were slow
             self._start_timer_of(constraint)
         started = perf_counter()
         form, compiled, is_new = self._compiled(constraint, is_unwanted)
@@ -309,7 +307,7 @@ class ConstraintCompiler:
         )
 
     def _make_backend(self) -> tuple[GrammarBackend, CompletionSearch]:
-        """The backend, created on first use. This may take long and does not count toward the time limit of constraints."""
+        """The backend, created on first use. Its creation may take long and does not count toward a constraint's time limit."""
         with self._backend_lock:
             if self._backend is None or self._search is None:
                 vocabulary = self._tokenizer.vocabulary(self._vocab_size)

@@ -1,8 +1,8 @@
-"""Tracks the constraints for which the device makes masks itself, with the host's copy of each position.
+"""Tracks the constraints whose masks the device computes itself, and keeps the host's copy of each position.
 
-The automaton of a constraint is exported beside the steps, once per compiled constraint. Requests that start before the export is done,
-and those whose constraint has no automaton, get their masks from the host. The host follows every token one step late: it still decides
-the effect of a sampled token, and corrects the device when it replaces one.
+The automaton of a constraint is exported in the background, once per compiled constraint. Requests that start before the export is
+done, and those whose constraint has no automaton, get their masks from the host. The host follows every token one step late: it still
+decides the effect of a sampled token, and corrects the device when it replaces one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DeviceConstraints:
     """Positions of constraints in exported automata. Used on the engine thread.
 
     Args:
-        executor: exports automata; default: an own thread.
+        executor: exports automata; default: a dedicated thread.
     """
 
     def __init__(self, runner: Runner, executor: Executor | None = None) -> None:
@@ -59,7 +59,7 @@ class DeviceConstraints:
             self._walks[request] = Walk.at_start(automaton) if automaton is not None else None
         walk = self._walks[request]
         if walk is not None and not self._runner.can_follow(walk):
-            walk = self._walks[request] = None  # the host makes its masks from now on
+            walk = self._walks[request] = None  # the host computes its masks from now on
         return walk
 
     def _automaton(self, request: Request) -> Automaton | None:

@@ -13,16 +13,16 @@ from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
 
 SLOW_FILL_S = 0.05
-"""CPU time in seconds above which a mask counts as slow; later masks are then made outside the steps."""
+"""CPU time in seconds above which a mask counts as slow; later masks are then computed outside the steps."""
 NUM_QUICK_AFTER_SLOW = 32
-"""Number of consecutive fast masks after which masks are made within the steps again."""
+"""Number of consecutive fast masks after which masks are computed within the steps again."""
 
 
 class MaskTimes:
     """Tracks mask times of one grammar; shared by its sessions.
 
     Attributes:
-        is_slow: whether a recent mask took longer than `SLOW_FILL_S`, so the next ones should be made by `prepare`.
+        is_slow: whether a recent mask took longer than `SLOW_FILL_S`, so the next ones should be computed by `prepare`.
     """
 
     __slots__ = ("_num_quick", "is_slow")
@@ -113,16 +113,16 @@ class ConstraintSession:
 
     @property
     def is_slow(self) -> bool:
-        """Whether masks of this grammar are slow, so the next one should be made by `prepare`."""
+        """Whether masks of this grammar are slow, so the next one should be computed by `prepare`."""
         return self._mask_times.is_slow
 
     @property
     def is_preparing(self) -> bool:
-        """Whether the next mask is being made; do not use the session until then."""
+        """Whether the next mask is being computed; do not use the session until then."""
         return self._prepared is not None and not self._prepared.done()
 
     def prepare(self, num_words: int, submit: Callable[[Callable[[], None]], None], wake: Callable[[], None]) -> None:
-        """Make the next mask in a job; the next `fill` then copies it.
+        """Compute the next mask in a job; the next `fill` then copies it.
 
         Args:
             num_words: width of the mask, ceil(vocab_size / 32).
@@ -142,7 +142,7 @@ class ConstraintSession:
         submit(make)
 
     def close(self) -> None:
-        """End the session; a pending mask that was not started is skipped."""
+        """End the session; a pending mask computation that has not started is skipped."""
         self._is_closed = True
 
     def raise_if_failed(self) -> None:

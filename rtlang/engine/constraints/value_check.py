@@ -32,8 +32,8 @@ class ValueChecker:
     """Intercepts outputs between requests and their listeners. Used on the engine thread; a pool checks values.
 
     Args:
-        post: runs a command on the engine thread; raises EngineDeadError if that has ended.
-        pool: runs the checks instead of own threads; for tests.
+        post: runs a command on the engine thread; raises EngineDeadError if the engine has ended.
+        pool: runs the checks instead of dedicated threads; for tests.
     """
 
     def __init__(self, post: Callable[[Callable[[], None]], None], pool: Executor | None = None) -> None:

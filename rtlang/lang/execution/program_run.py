@@ -1,4 +1,4 @@
-"""One run of a program body: calls the body, submits what it recorded, and makes the result.
+"""One run of a program body: calls the body, submits what it recorded, and builds the result.
 
 `run`, `arun`, batches and streams all execute bodies through this class; they differ in how they wait.
 """
@@ -23,7 +23,7 @@ class ProgramRun:
     """
 
     def __init__(self, body: Body, target: Target, **options: Any) -> None:
-        """Args: options: as for `Session`."""
+        """Create a run of `body` on `target`; `options` are those of `Session`."""
         self.session = Session(target, is_async=body.is_async, **options)
         self.error: BaseException | None = None
         self._body, self._state = body, State(self.session.recording)

@@ -21,7 +21,7 @@ class Result:
     """The variables of a finished or failed program.
 
     `result[name]` is a parsed value, `result.text(name)` its text, `result.meta(name)` its `Meta`; reading a failed
-    variable raises its error. Names in forks that were not joined give lists, in the order of recording. Results can be copied and pickled
+    variable raises its error. Names used in forks that were not joined yield lists, in recording order. Results can be copied and pickled
     if their values can.
 
     Attributes:
@@ -54,7 +54,7 @@ class Result:
 
     @property
     def value(self) -> Any:
-        """The return value of the body with actual values. Raises the error of a failed generation."""
+        """The return value of the body, with lazy values replaced by actual ones. Raises the error of a failed generation."""
         if self._value_error is not None:
             raise self._value_error
         return self._value
@@ -82,7 +82,7 @@ class Result:
         return name in self.names
 
     def text(self, name: str) -> Any:
-        """The text of a variable, or a list of texts. Raises as `result[name]`."""
+        """The text of a variable, or a list of strings. Raises as `result[name]`."""
         return self._source.read(name, "text")
 
     def meta(self, name: str) -> Any:
@@ -103,7 +103,7 @@ class Result:
 
 
 class _Source(Protocol):
-    """The source of the data of a result."""
+    """The source of a result's data."""
 
     @property
     def names(self) -> tuple[str, ...]: ...

@@ -54,7 +54,7 @@ def resolve_runtime(runtime: Target | None) -> Target:
 
 
 def check_on_error(on_error: str) -> None:
-    """Raises ParameterError unless it is "raise" or "result"."""
+    """Raise ParameterError unless `on_error` is "raise" or "result"."""
     if on_error not in ("raise", "result"):
         raise ParameterError("on_error", on_error, 'allowed are "raise" and "result"')
 

@@ -27,7 +27,7 @@ MAX_WAIT_S = 3600.0  # maximum time of one wait; condition variables cannot wait
 
 
 def check_options(params: object, priority: object, deadline_s: object) -> None:
-    """Raises ParameterError unless these are options of a run."""
+    """Raise ParameterError unless these are valid options of a run."""
     check_run_options(priority, deadline_s)
     if params is not None and not isinstance(params, SamplingParams):
         raise ParameterError("params", params, "expected rt.Sampling(...)")

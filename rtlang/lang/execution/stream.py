@@ -28,7 +28,7 @@ from rtlang.lang.meta import Meta
 
 @dataclass(frozen=True, slots=True)
 class TextEvent:
-    """New text of a variable. Forks with the same name differ in `node_id`, texts of one node (n > 1) in `choice`."""
+    """New text of a variable. Forks with the same name differ in `node_id`, completions of one node (n > 1) in `choice`."""
 
     name: str | None
     text: str

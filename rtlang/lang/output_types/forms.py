@@ -20,7 +20,7 @@ from rtlang_grammars.spec import structures
 def json_text(
     schema: Any, *, whitespace: Literal["free", "compact"] = "free", order: Literal["any", "declared"] = "any"
 ) -> OutputType:
-    """JSON that matches a schema, in a certain style.
+    """JSON that matches a schema, in the given style.
 
     Args:
         schema: as for `gen`: a type or a JSON schema.
@@ -40,7 +40,7 @@ def json_text(
 
 
 def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputType:
-    """Text of a grammar in GBNF, the notation of llama.cpp (start rule `root`), or in the EBNF of the W3C (the first rule starts).
+    """Text that matches a grammar written in llama.cpp's GBNF (start rule `root`) or in the W3C's EBNF (the first rule is the start rule).
 
     Raises:
         ParameterError: the source is not text, or the notation is unknown.
@@ -54,7 +54,7 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
 
 
 def sequence(*parts: Any) -> OutputType:
-    """A concatenation of parts. A part is a literal text, a compiled regex, a type, a JSON schema as a mapping, or an output type.
+    """A concatenation of parts. A part is a literal string, a compiled regex, a type, a JSON schema as a mapping, or an output type.
 
     Raises:
         ParameterError: a part is of another kind, or parts with schemas have different styles.
@@ -94,8 +94,8 @@ def tagged(
     """Free text with tagged sections of constrained text, such as tool calls, thoughts or code.
 
     Args:
-        tags: maps the opening text of each tag to its content, a part (see `sequence`), and its closing text.
-        triggers: texts that start a tag and may not occur otherwise; by default, the opening texts of the tags.
+        tags: maps the opening string of each tag to its content, a part (see `sequence`), and its closing string.
+        triggers: strings that start a tag and may not occur otherwise; by default, the opening strings of the tags.
         low, high: minimum and maximum number of tags.
         text_behind: whether free text may follow the last of `high` tags.
     Raises:

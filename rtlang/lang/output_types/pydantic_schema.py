@@ -85,11 +85,11 @@ def _decimal_schema(schema: Any) -> dict[str, Any]:
 
 
 def _with_places(found: dict[str, Any], step: Decimal | float | None, places: int, whole: int | None) -> dict[str, Any]:
-    """The numbers of a regex with at most `places` digits after the point and `whole` before it (None: any number)."""
+    """`found`, narrowed to numbers with at most `places` digits after the point and `whole` before it (None: any number)."""
     made = dict(found)
     smallest = Fraction(1, 10 ** min(places, _MAX_EXPONENT))
     if step is not None:
-        own = Fraction(str(step))  # of a float as it is written
+        own = Fraction(str(step))  # for a float, its value as written in decimal
         smallest = Fraction(lcm(smallest.numerator, own.numerator), gcd(smallest.denominator, own.denominator))
     made["multipleOf"] = int(smallest) if smallest.denominator == 1 else float(smallest)
     if whole is not None and whole <= _MAX_EXPONENT:

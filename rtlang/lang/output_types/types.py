@@ -111,10 +111,10 @@ def output_type(
 
 
 def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], OutputType]:
-    """The texts of choices, and the output type that returns the chosen item.
+    """The choices as strings, and the output type that returns the chosen item.
 
     Raises:
-        ParameterError: there are no choices, a text is empty or repeated, or an item has no plain text.
+        ParameterError: there are no choices, a string is empty or repeated, or an item cannot be written as plain text.
     """
     if isinstance(items, type) and issubclass(items, enum.Enum):
         by_text = {_choice_text(member, field): member for member in items}
@@ -222,9 +222,7 @@ def _with_readable_typed_dicts(given: Any, seen: tuple[Any, ...]) -> Any:
         for name, hint in typing.get_type_hints(given, include_extras=True).items():
             is_required = name in given.__required_keys__
             while (origin := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
-                is_required = (
-                    origin is typing.Required
-                )  # with annotations stored as strings, the class itself does not know
+                is_required = origin is typing.Required  # if annotations are strings, the class attribute is unreliable
                 (hint,) = typing.get_args(hint)
             wrapper: Any = typing.Required if is_required else typing.NotRequired
             fields[name] = wrapper[_with_readable_typed_dicts(hint, inner)]

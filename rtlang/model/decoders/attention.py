@@ -86,7 +86,7 @@ class PagedKV:
 
 
 class StepAttention:
-    """Attention of one step over `kv`, which it writes. Plans are made on first use and shared by all layers with equal heads.
+    """Attention of one step over `kv`, which it writes. Plans are computed on first use and shared by all layers with equal heads.
 
     Attributes:
         input_ids: int64 [num_tokens]; defaults to the batch's.
@@ -101,7 +101,7 @@ class StepAttention:
         plans: Mapping[HeadGeometry, AttentionPlan] | None = None,
         input_ids: Tensor | None = None,
     ) -> None:
-        """Args: plans: precomputed plans for all head geometries; the batch may then contain padding rows after those of the step."""
+        """Create the attention of a step. If `plans` has precomputed plans for all head geometries, `batch` may end with padding rows."""
         self.batch, self.kv = batch, kv
         self._has_surplus = bool(plans)
         self.input_ids = batch.input_ids if input_ids is None else input_ids
@@ -146,7 +146,7 @@ class StepAttention:
             scale: factor of the scores.
             sliding_window: a key is visible if key position > query position - sliding_window.
             chunk_size: a key is visible if position // chunk_size equals that of the query.
-            soft_cap: replaces scores by soft_cap * tanh(score / soft_cap).
+            soft_cap: replaces each score with soft_cap * tanh(score / soft_cap).
             sinks: [num_q_heads], a logit per head that receives weight but contributes no value.
         Returns:
             [T, num_q_heads, v_head_dim], dtype of q.

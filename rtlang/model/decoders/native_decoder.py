@@ -168,7 +168,7 @@ class NativeDecoder:
         fused = self._fused
         if fused is None or not len(states) or not fused.is_worthwhile(len(states)):
             return self._head(states)
-        is_cpu = ops.backend_for(states.device, self.dtype).name == "cpu"  # else the definition is asked for
+        is_cpu = ops.backend_for(states.device, self.dtype).name == "cpu"  # otherwise the definition was requested
         return fused.project(states) if is_cpu else self._head(states)
 
     def _rotation(self, longest: int) -> tuple[Tensor, Tensor]:

@@ -31,8 +31,8 @@ from rtlang.model.loading.transformers_loading import load_model, progress_repor
 
 logger = logging.getLogger(__name__)
 
-_CHECK_LENGTHS = (21, 13)  # tokens of the two sequences of the self-check
-_CHECK_CUTS = (9, 12)  # tokens of them computed in the first step
+_CHECK_LENGTHS = (21, 13)  # lengths in tokens of the self-check's two sequences
+_CHECK_CUTS = (9, 12)  # how many of these tokens the first step computes
 _CHECK_PAGE_SIZE = 4
 _DEVICE_PAGE_SIZE = 16  # the default page size: GPU kernels would be recompiled for another one
 _FLOAT32_TOLERANCE, _BFLOAT16_TOLERANCE = 1e-3, 4e-2
@@ -222,7 +222,7 @@ class TransformersDecoder:
         return self._guarded(torch.tensor(sequence), positions, positions).float()  # [len(sequence), vocab_size]
 
     def _guarded(self, input_ids: Tensor, positions: Tensor, keep: Tensor) -> Tensor:
-        """Run a forward pass of the self-check; any exception of the model's code becomes a refusal."""
+        """Run a forward pass of the self-check; any exception from the model's code becomes a refusal."""
         try:
             return self._call_model(input_ids, positions, keep)
         except ModelLoadError:

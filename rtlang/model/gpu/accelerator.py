@@ -58,6 +58,7 @@ class Accelerator(Protocol):
         """Capture `function`; the result replays its launches on the same tensors and returns the same tensor each time.
 
         `function` must be capturable and must have run once. It is kept alive together with its tensors.
+
         Raises:
             RuntimeError: capturing failed.
         """
@@ -118,7 +119,7 @@ class CudaAccelerator:
         before = torch.cuda.get_sync_debug_mode()
         with warnings.catch_warnings(
             action="ignore"
-        ):  # a prototype warning, which is an error where warnings are errors
+        ):  # torch warns about a prototype; warnings may be turned into errors
             torch.cuda.set_sync_debug_mode("error")
         try:
             return sync_check.obstacle(function, self.device)

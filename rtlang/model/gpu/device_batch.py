@@ -48,7 +48,7 @@ class HeadsPlan(KeptPlan, Protocol):
 
     @property
     def plans(self) -> tuple[AttentionPlan, ...]:
-        """Plans for the layers by level; each fits everything that earlier ones fit."""
+        """Plans for the layers, by level; each fits every step that lower levels fit."""
 
     def on_device(self, name: str) -> Tensor:
         """The tensors that layers read."""
@@ -65,7 +65,7 @@ class JointPlan:
         plans: by head geometry.
         input_ids, sources, page_size: as in `DecodePlan`, common to all.
         num_sets, num_grown, fitting: as in `DecodePlan`; `fitting` is the lowest level that fits the step for every geometry.
-        num_levels: number of levels; each fits everything that lower ones fit.
+        num_levels: number of levels; each fits every step that lower levels fit.
     """
 
     def __init__(self, plans: Mapping[Heads, HeadsPlan]) -> None:

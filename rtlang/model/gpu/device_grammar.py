@@ -1,7 +1,7 @@
 """Constraints tracked on the device: assigns slots to requests and builds the masks of a step.
 
 A row with a pending input keeps its slot and its state on the device, which is ahead of the host; any other row is set to the position
-known to the host. Masks made by the host occupy slots of the same table.
+known to the host. Masks computed by the host occupy slots of the same table.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class DeviceGrammars:
     def __init__(self, accelerator: Accelerator, vocabulary: Callable[[], Vocabulary], num_slots: int) -> None:
         self._accelerator, self._make_vocabulary, self._num_slots = accelerator, vocabulary, num_slots
         self._store: Any = None
-        self._number_of: dict[int, tuple[Automaton, int]] = {}  # by id, with the automaton, so that ids stay theirs
-        self._slot_of: dict[int, int] = {}  # by request, of the step sampled last
-        self._is_wanted = False  # by the step that is being put together
+        self._number_of: dict[int, tuple[Automaton, int]] = {}  # by id(); holds the automaton to keep its id valid
+        self._slot_of: dict[int, int] = {}  # by request, for the step sampled last
+        self._is_wanted = False  # whether the step being built uses an automaton
         self._most_frames = 0
 
     def warm_up(self, vocab_size: int) -> None:
@@ -67,8 +67,8 @@ class DeviceGrammars:
         """The masks of a step.
 
         Args:
-            walks: by row; None if the host makes the mask.
-            bitmask: masks made by the host, indexed by `Row.mask_row`.
+            walks: by row; None if the host computes the mask.
+            bitmask: masks computed by the host, indexed by `Row.mask_row`.
         """
         from rtlang_kernels.triton.grammar.automaton_store import Place
 

@@ -22,7 +22,7 @@ from rtlang.model.gpu.device_batch import DecodeSteps, Heads, HeadsPlan, JointPl
 
 logger = logging.getLogger(__name__)
 
-_MAX_TABLE_WORDS = 1 << 20  # of one graph's page table
+_MAX_TABLE_WORDS = 1 << 20  # maximum size of one graph's page table
 
 
 def capture_decoding(

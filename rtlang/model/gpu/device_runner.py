@@ -88,10 +88,10 @@ class DeviceRunner:
         self.config = config
         self._accelerator = accelerator
         self._sampled = torch.empty(0, dtype=torch.int64)
-        self._sampled_at: dict[int, int] = {}  # by request id, index in _sampled of the step sampled last
+        self._sampled_at: dict[int, int] = {}  # by request id, index of its token in _sampled
         self._graphs: dict[int, DecodeSteps] = {}
         self.num_replayed = self.num_eager = 0
-        self._num_grown = 0  # by graphs that no longer exist
+        self._num_grown = 0  # total of graphs that no longer exist
         self._is_closed = self._has_warned = False
 
     @property
@@ -289,7 +289,7 @@ class DeviceRunner:
     def _masks(
         self, rows: Sequence[Row], walks: Sequence[Walk | None], bitmask: NDArray[np.int32] | None
     ) -> Masks | None:
-        """Masks made by the host, uploaded."""
+        """The masks computed by the host, uploaded to the device."""
         if all(row.mask_row is None for row in rows):
             return None
         assert bitmask is not None

@@ -274,7 +274,7 @@ class DummySource:
     """Seeded noise in any shape. Norm weights are one, so that activations keep their size."""
 
     def __init__(self, seed: int, dtype: torch.dtype, device: torch.device | None = None) -> None:
-        """Noise made on the device itself (a CPU and a GPU make different noise of one seed)."""
+        """Create a source of noise generated on `device`; a CPU and a GPU generate different noise from the same seed."""
         self._dtype, self._device = dtype, device or torch.device("cpu")
         self._generator = torch.Generator(self._device).manual_seed(seed)
 
@@ -287,27 +287,27 @@ class DummySource:
         return noise.uniform_(-_DUMMY_RANGE, _DUMMY_RANGE, generator=self._generator)
 
     def has(self, name: str) -> bool:
-        """See `WeightSource`: nothing but what is asked for."""
+        """See `WeightSource`; always False, so no optional tensors are used."""
         return False
 
     def check_unused(self, config: ModelConfig) -> None:
-        """Noise has no names left over."""
+        """Do nothing: noise has no unused tensors."""
 
 
 def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized: bool = False) -> int:
-    """Bytes of all tensors of the files, once held as `dtype`.
+    """Bytes of all tensors in the files after conversion to `dtype`.
 
     Args:
-        is_quantized: weights may be int8 with scales, in whichever files these are.
+        is_quantized: whether weights may be int8 with scales, which may be in any of the files.
     Raises:
-        ModelLoadError: a file cannot be read, or a weight is of another kind; names it.
+        ModelLoadError: a file cannot be read, or a weight has an unsupported dtype; names it.
     """
-    found: dict[str, tuple[Path, str, int]] = {}  # by name: where, kind, number of elements
+    found: dict[str, tuple[Path, str, int]] = {}  # by name: directory, dtype, number of elements
     for path in files:
         try:
             opened: Any = safetensors.safe_open(str(path), framework="pt")
             with opened as reader:
-                for name in reader.keys():  # noqa: SIM118 - it is no mapping
+                for name in reader.keys():  # noqa: SIM118 - the reader is not a mapping
                     tensor = reader.get_slice(name)
                     found[name] = path.parent, tensor.get_dtype(), math.prod(tensor.get_shape())
         except (safetensors.SafetensorError, OSError) as error:
@@ -325,7 +325,7 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name too long, a directory that may not be entered
+    except OSError:  # the name is too long, or a directory is not accessible
         return False
 
 

@@ -25,15 +25,15 @@ from rtlang.model.text.token_bytes import UnsupportedDecoderError, token_bytes_o
 from rtlang_grammars import Vocabulary
 
 _PROBES = ("word", " a", "(", *string.ascii_letters, *string.digits)
-"""Texts that must survive encoding and decoding as a continuation; checked at load time."""
+"""Strings that must survive encoding and decoding as a continuation; checked at load time."""
 _OLDER_FORMATS = ("tokenizer.model", "spiece.model", "vocab.json", "merges.txt")
 
 
 class IncrementalDecoder:
     """Incremental detokenizer of one sequence: returns whole characters.
 
-    Invalid UTF-8 becomes U+FFFD as soon as it is certain to be invalid, and an incomplete character at `flush`. The concatenated results
-    equal `Tokenizer.decode` of all tokens.
+    Invalid UTF-8 becomes U+FFFD as soon as it is certain to be invalid, and so does an incomplete character at `flush`. Concatenated,
+    the results equal `Tokenizer.decode` of all tokens.
     """
 
     def __init__(self, token_bytes: Sequence[bytes]) -> None:
@@ -41,7 +41,7 @@ class IncrementalDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_ids: Iterable[int]) -> str:
-        """Add a token; returns the characters completed by it."""
+        """Add tokens; returns the characters that they complete."""
         table = self._token_bytes
         return self._decoder.decode(b"".join([table[token_id] for token_id in token_ids]))
 
@@ -68,7 +68,7 @@ class Tokenizer:
     Attributes:
         vocab_size: highest token id plus one. The model's logits may be wider.
         bos_token_id: the start token, or None. `start_ids` tells whether it is used.
-        eos_token_ids: tokens that end a text.
+        eos_token_ids: tokens that end generation.
         longest_token: length in bytes of the longest token, a lower bound for token counts.
         special_token_ids: control tokens, which have no text and never result from user text.
         chat: framing of chat messages.
@@ -175,7 +175,7 @@ class Tokenizer:
     def decode(self, token_ids: Iterable[int]) -> str:
         """Decode tokens that continue a sequence. Special tokens give no text, invalid bytes U+FFFD.
 
-        A space before the first word is kept, since the text continues a sequence.
+        A space before the first word is kept.
         """
         return b"".join(map(self.token_bytes, token_ids)).decode("utf-8", "replace")
 
