@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
     from rtlang.lang.output_types.forms import json_text as json_text
+    from rtlang.lang.output_types.forms import lark as lark
     from rtlang.lang.output_types.forms import repeated as repeated
     from rtlang.lang.output_types.forms import sequence as sequence
     from rtlang.lang.output_types.forms import tagged as tagged
@@ -86,7 +87,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
-    "rtlang.lang.output_types.forms": "ebnf either json_text repeated sequence tagged",
+    "rtlang.lang.output_types.forms": "ebnf either json_text lark repeated sequence tagged",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",

@@ -161,6 +161,7 @@ TESTED_ELSEWHERE: dict[str, tuple[str, str]] = {
 # Folders whose parts call each other so closely that they are tested together: a file of one may do without a mirror.
 TESTED_WHOLE = {
     "grammars/rtlang_grammars/context_free": "tests/grammars/context_free/test_lark_reader.py",
+    "grammars/rtlang_grammars/machine/lexing": "tests/grammars/machine/lexing/test_grammar.py",
     **{
         f"grammars/rtlang_grammars/{folder}": "tests/grammars/machine/test_machine.py"
         for folder in ("machine", "machine/automaton", "machine/native", "machine/token_index")
@@ -181,7 +182,7 @@ TESTED_DATA = {
     "tests/grammars/test_layers.py": "grammars/rtlang_grammars",
     **{
         f"tests/grammars/benchmarks/test_{name}.py": f"grammars/benchmarks/rtlang_grammars_bench/{name}.py"
-        for name in ("conformance", "keyword_table", "memory", "pathological", "speed")
+        for name in ("conformance", "keyword_table", "lexer_speed", "memory", "pathological", "speed")
     },
 }
 # Folders of tests about more than one source file.

@@ -18,6 +18,7 @@ _MODULES = {
     "GrammarMatcher": f"{_SPEC}.protocols",
     "GrammarStore": "rtlang_grammars.storage.grammar_store",
     "JsonStyle": f"{_SPEC}.constraint",
+    "Lexer": f"{_SPEC}.constraint",
     "KeywordStatus": "rtlang_grammars.schema.reading.report",
     "Limits": f"{_SPEC}.limits",
     "PropertyOrder": f"{_SPEC}.constraint",

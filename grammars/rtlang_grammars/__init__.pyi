@@ -20,6 +20,9 @@ from rtlang_grammars.spec.constraint import (
     JsonStyle as JsonStyle,
 )
 from rtlang_grammars.spec.constraint import (
+    Lexer as Lexer,
+)
+from rtlang_grammars.spec.constraint import (
     PropertyOrder as PropertyOrder,
 )
 from rtlang_grammars.spec.constraint import (

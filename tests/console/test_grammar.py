@@ -87,7 +87,7 @@ def test_long_texts_are_cut_and_ends_that_are_too_long_are_none(tmp_path: Path) 
     [
         ("s.json", '{"properties": {"a": {"type": "strin"}}}', [], "/properties/a"),
         ("s.json", '{"type": }', [], "1:10"),
-        ("g.lark", "start: (", [], "1:8"),
+        ("g.lark", "start: (", [], "1:9"),
         ("g.txt", "a", [], "unknown suffix"),
         ("g.txt", "(", ["--kind", "regex"], "1:1"),
         ("g.lark", 'start: "a" start', [], "g.lark"),

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Vocabulary
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, Lexer, Vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend, RtlangGrammar
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
@@ -41,7 +41,7 @@ class Kit:
     def compile(self, kind: ConstraintKind, source: str) -> RtlangGrammar | str:
         """The compiled constraint, or why it is refused."""
         try:
-            return self.backend.compile(Constraint(kind, source))
+            return self.backend.compile(Constraint(kind, source, lexer=Lexer.ANYWHERE))
         except GrammarError as error:
             return error.reason
 

@@ -16,14 +16,16 @@ from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
 from rtlang_grammars.machine.grammar import MachineGrammar
-from rtlang_grammars.machine.matcher import MachineMatcher
+from rtlang_grammars.machine.lexing.grammar import LexedGrammar
+from rtlang_grammars.machine.matcher import Completion, MachineMatcher
+from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.schema.value_checks import ValueCheck
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.array_file import ArrayFiles
@@ -32,6 +34,8 @@ from rtlang_grammars.storage.grammar_store import GrammarStore
 _WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties": {"a": {"enum": ["x", "y"]},
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
     "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
+
+_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"\n'
 
 
 class RtlangBackend:
@@ -90,6 +94,8 @@ class RtlangBackend:
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
+        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
+            return self._compile_lexed(constraint, budget)
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
@@ -100,7 +106,15 @@ class RtlangBackend:
         if store is not None and is_new and time.thread_time() - started >= store.min_seconds:
             store.put(compilation, built)  # from here on other threads may use the tables
         machine = MachineGrammar(self._index, built.tables, built.start)
-        return RtlangGrammar(machine, self._forcing, self._table, built.report, built.check)
+        return RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
+
+    def _compile_lexed(self, constraint: Constraint, budget: Budget) -> RtlangGrammar:
+        """A Lark grammar with a lexer."""
+        from rtlang_grammars.lowering.lexed_tables import compile_lexed
+
+        grammar, completion = compile_lexed(constraint, budget, self._index)
+        budget.detach()
+        return RtlangGrammar(grammar, completion, self._forcing, self._table)
 
     def _warm_up(self) -> None:
         """Run every compiled function once, and explore usual formats: about 100 ms."""
@@ -116,6 +130,8 @@ class RtlangBackend:
             matcher.forced_bytes()
             matcher.accept_token(token_id)
             matcher.completes(())
+        if native_code.is_any_missing_on_disk():
+            self.compile(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP)).matcher().fill_bitmask(row)
 
 
 class RtlangGrammar:
@@ -129,14 +145,15 @@ class RtlangGrammar:
 
     def __init__(
         self,
-        machine: MachineGrammar,
+        machine: MachineGrammar | LexedGrammar,
+        completion: Completion,
         forcing: ForcedText,
         table: TokenTable,
         report: Report | None = None,
         value_check: ValueCheck | None = None,
     ) -> None:
         self.machine, self.report, self.value_check = machine, report, value_check
-        self._completion = TableCompletion(machine)
+        self._completion = completion
         self._forcing, self._table = forcing, table
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 
 LIBRARY = (
     "arithmetic",
@@ -40,4 +40,4 @@ def library_constraint(name: str) -> Constraint:
     Raises:
         KeyError: as `library_grammar`.
     """
-    return Constraint(ConstraintKind.LARK, library_grammar(name))
+    return Constraint(ConstraintKind.LARK, library_grammar(name), lexer=Lexer.ANYWHERE)

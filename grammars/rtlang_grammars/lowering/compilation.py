@@ -29,7 +29,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, Report, ReportBuilder, ReportEntry
 from rtlang_grammars.schema.value_checks import ValueCheck, value_check
 from rtlang_grammars.spec.canonical_json import canonical
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
@@ -140,6 +140,11 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     """
     budget = Budget(limits)
     budget.check_source(constraint.source)
+    if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
+        from rtlang_grammars.lowering.lexed_tables import LexedTables
+
+        LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
+        return
     build(Compilation(constraint, None, limits or Limits(), True), budget)
 
 
@@ -170,7 +175,7 @@ def build(compilation: Compilation, budget: Budget) -> Built:
             tables, start = _language_tables(language, budget)
         case ConstraintKind.CHOICE:
             tables, start = _choice_tables(constraint.source, budget)
-        case ConstraintKind.LARK:
+        case ConstraintKind.LARK:  # with lexer=anywhere; others have no tables of this kind
             tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
         case ConstraintKind.GBNF:
             tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)

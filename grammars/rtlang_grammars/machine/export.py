@@ -36,6 +36,7 @@ from rtlang_grammars.machine.automaton.layout import (
     UNKNOWN_ROW,
 )
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
+from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.native.registers import act_alone
 from rtlang_grammars.spec.errors import GrammarError
@@ -115,9 +116,9 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
 
     Open rows are made. May take some hundred milliseconds.
     """
-    if not isinstance(matcher, MachineMatcher):
+    grammar = owner_of(matcher)
+    if grammar is None:
         return None
-    grammar = matcher._grammar
     try:
         return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
     except _Refusal:
@@ -126,9 +127,10 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
         return None
 
 
-def owner_of(matcher: GrammarMatcher) -> object | None:
+def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
     """Owner of a matcher's automaton, the same for all matchers of a compiled grammar; None where there is no automaton."""
-    return matcher._grammar if isinstance(matcher, MachineMatcher) else None
+    found = matcher._grammar if isinstance(matcher, MachineMatcher) else None
+    return found if isinstance(found, MachineGrammar) else None
 
 
 class _Refusal(Exception):

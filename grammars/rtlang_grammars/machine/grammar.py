@@ -118,6 +118,15 @@ class MachineGrammar:
         """The tokens that may follow, end tokens among them."""
         return self.masks.mask(configuration)
 
+    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
+        """Write the tokens that may follow, end tokens among them, uint32 [num_mask_words]."""
+        self.masks.mask(configuration).write(row)
+
+    def only_ends(self, configuration: Configuration) -> bool:
+        """Whether nothing but an end token may follow."""
+        mask = self.masks.mask(configuration)
+        return mask.base is self.index.no_tokens and bool(np.isin(mask.ids, self.index.end_ids).all())
+
     def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
         """Make the row or the room that compiled code asked for; returns the tables to continue with."""
         if code == NEED_ROW:

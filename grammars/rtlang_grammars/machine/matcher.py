@@ -6,14 +6,57 @@ Places never change, so a fork shares them and a rollback forgets the last ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
-from rtlang_grammars.machine.grammar import MachineGrammar, Place
-from rtlang_grammars.machine.table_completion import TableCompletion
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+
+
+class Place(Protocol):
+    """A place in a text, which never changes."""
+
+    @property
+    def configuration(self) -> Any:
+        """What the grammar needs to go on from there."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the text may end there."""
+
+
+class Grammar(Protocol):
+    """A compiled grammar bound to a vocabulary."""
+
+    @property
+    def index(self) -> VocabularyIndex:
+        """The vocabulary."""
+
+    @property
+    def start_place(self) -> Place:
+        """The place at the start of the text."""
+
+    def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
+        """The place after data[start:end]; None where these bytes cannot follow."""
+
+    def write_mask(self, configuration: Any, row: NDArray[np.uint32]) -> None:
+        """Write the tokens that may follow, end tokens among them, into a row of the vocabulary's mask words."""
+
+    def only_ends(self, configuration: Any) -> bool:
+        """Whether nothing but an end token may follow."""
+
+    def forced(self, configuration: Any) -> bytes:
+        """The bytes that must come next."""
+
+
+class Completion(Protocol):
+    """Finds short completions in one grammar."""
+
+    def find(self, configuration: Any) -> tuple[bytes | None, bool]:
+        """A short text that completes the one so far; without one, whether all that were found are too long (`text_limit`)."""
 
 
 class MachineMatcher:
@@ -23,8 +66,8 @@ class MachineMatcher:
 
     def __init__(
         self,
-        grammar: MachineGrammar,
-        completion: TableCompletion,
+        grammar: Grammar,
+        completion: Completion,
         forcing: ForcedText,
         table: TokenTable,
         path: list[Place] | None = None,
@@ -51,8 +94,7 @@ class MachineMatcher:
             return True
         if not self.is_accepting:
             return False
-        index, mask = self._grammar.index, self._grammar.mask(self._place.configuration)
-        return mask.base is index.no_tokens and bool(np.isin(mask.ids, index.end_ids).all())
+        return self._grammar.only_ends(self._place.configuration)
 
     def accept_token(self, token_id: int) -> bool:
         """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
@@ -97,7 +139,7 @@ class MachineMatcher:
         if self._has_ended:
             row.fill(0)
         else:
-            self._grammar.masks.mask(self._path[-1].configuration).write(row.view(np.uint32))
+            self._grammar.write_mask(self._path[-1].configuration, row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
@@ -156,7 +198,7 @@ class MachineMatcher:
         if self._has_ended:
             return [False] * len(token_ids)
         mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
-        self._grammar.mask(self._place.configuration).write(mask)
+        self._grammar.write_mask(self._place.configuration, mask)
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> Place | None:

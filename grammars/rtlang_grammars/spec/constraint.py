@@ -37,6 +37,16 @@ class PropertyOrder(StrEnum):
     )
 
 
+class Lexer(StrEnum):
+    """How the text of a Lark grammar is divided into terminals."""
+
+    LONGEST = (
+        "longest"  # the longest match wins; among equally long ones the priority, then literals before expressions
+    )
+    LARK = "lark"  # as lark's contextual lexer, to the letter
+    ANYWHERE = "anywhere"  # no lexer: a terminal may end wherever it matches
+
+
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
     """How the values of a schema are written. Which values are valid does not depend on it."""
@@ -55,17 +65,21 @@ class Constraint:
             grammar in the notation of Lark (LARK), llama.cpp (GBNF) or the EBNF of the W3C (EBNF), or the JSON text of a structure as
             described in `structures` (STRUCTURE).
         style: for JSON_SCHEMA and STRUCTURE, how values of schemas are written.
+        lexer: for LARK, how text is divided into terminals.
     """
 
     kind: ConstraintKind
     source: str
     style: JsonStyle = JsonStyle()
+    lexer: Lexer = Lexer.LONGEST
 
     def to_plain(self) -> dict[str, str]:
-        """As a map of texts; the style only where it differs from the default."""
+        """As a map of strings; style and lexer only where they differ from the default."""
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
+        if self.lexer is not Lexer.LONGEST:
+            plain["lexer"] = str(self.lexer)
         return plain
 
     @classmethod
@@ -81,7 +95,11 @@ class Constraint:
             _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
             _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),
         )
-        return cls(_member(ConstraintKind, plain.get("kind"), "kind"), plain["source"], style)
+        kind = _member(ConstraintKind, plain.get("kind"), "kind")
+        lexer = _member(Lexer, plain.get("lexer", Lexer.LONGEST), "lexer")
+        if lexer is not Lexer.LONGEST and kind is not ConstraintKind.LARK:
+            raise GrammarError(f"{lexer}: only a constraint of kind lark has a lexer", "lexer")
+        return cls(kind, plain["source"], style, lexer)
 
 
 _Member = TypeVar("_Member", bound=StrEnum)

@@ -1,4 +1,4 @@
-"""Output types beyond the options of `gen`: styled JSON, GBNF and EBNF grammars, and compositions.
+"""Output types beyond the options of `gen`: styled JSON, Lark, GBNF and EBNF grammars, and compositions.
 
 Pass them to `gen` as a type: `gen("call", type=rt.tagged(...))`.
 """
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import GrammarError, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec import structures
 
 
@@ -51,6 +51,22 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
         raise ParameterError("notation", notation, "allowed are gbnf, w3c")
     kind = ConstraintKind.GBNF if notation == "gbnf" else ConstraintKind.EBNF
     return OutputType(Constraint(kind, source), str, is_text=True)
+
+
+def lark(source: str, *, lexer: Literal["longest", "lark", "anywhere"] = "longest") -> OutputType:
+    """Text that matches a Lark grammar (start rule `start`).
+
+    Args:
+        lexer: how text is divided into terminals. "longest": the longest match wins. "lark": as lark's contextual lexer, to the letter.
+            "anywhere": a terminal may end wherever it matches.
+    Raises:
+        ParameterError: the source is not text, or the lexer is unknown.
+    """
+    if not isinstance(source, str) or not source.strip():
+        raise ParameterError("source", source, "expected grammar source as text")
+    if lexer not in list(Lexer):
+        raise ParameterError("lexer", lexer, f"expected one of {', '.join(Lexer)}")
+    return OutputType(Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer)), str, is_text=True)
 
 
 def sequence(*parts: Any) -> OutputType:

@@ -11,7 +11,7 @@ import pytest
 
 from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from tests.support.vocabularies import allowed_ids, small_vocabulary
 
@@ -33,7 +33,7 @@ PATTERNS = ["[ab]{2,4}c", "(abc|abd)*é?", r"-?\d{1,3}(\.\d+)?"]
 
 
 def matcher_of(kind: ConstraintKind, source: str) -> GrammarMatcher:
-    return create_backend("rtlang", VOCABULARY).compile(Constraint(kind, source)).matcher()
+    return create_backend("rtlang", VOCABULARY).compile(Constraint(kind, source, lexer=Lexer.ANYWHERE)).matcher()
 
 
 def follow(matcher: GrammarMatcher, seed: int) -> int:

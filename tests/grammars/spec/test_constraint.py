@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+import pytest
+
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 
 GRAMMARS = Path(__file__).parents[3] / "grammars"
@@ -16,6 +18,16 @@ def test_equal_constraints_are_one_cache_key() -> None:
     first = Constraint(ConstraintKind("regex"), "a+")
     assert {first: 1}[Constraint(ConstraintKind.REGEX, "a+")] == 1
     assert first != Constraint(ConstraintKind.LARK, "a+")
+
+
+def test_a_lexer_travels_with_a_lark_grammar_only() -> None:
+    constraint = Constraint(ConstraintKind.LARK, 'start: "a"', lexer=Lexer.LARK)
+    assert constraint.to_plain() == {"kind": "lark", "source": 'start: "a"', "lexer": "lark"}
+    assert Constraint.from_plain(constraint.to_plain()) == constraint
+    for plain in ({"kind": "regex", "source": "a", "lexer": "lark"}, {"kind": "lark", "source": "a", "lexer": "first"}):
+        with pytest.raises(GrammarError) as caught:
+            Constraint.from_plain(plain)
+        assert caught.value.location == "lexer"
 
 
 def test_an_error_keeps_its_facts_and_says_where() -> None:

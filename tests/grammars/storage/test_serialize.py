@@ -16,8 +16,9 @@ from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.layout import HEADS
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.grammar import MachineGrammar
+from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.structures import tagged
 from rtlang_grammars.storage.disk_cache import KEY_BYTES, packed, unpacked
@@ -54,7 +55,7 @@ CONSTRAINTS = [
     Constraint(ConstraintKind.REGEX, r"(ab|cd){3}(?!x)[a-z]{0,4}\b-\d+"),
     Constraint(ConstraintKind.CHOICE, json.dumps(["one", "two", "twofold", "drei"])),
     Constraint(ConstraintKind.GBNF, 'root ::= "a" root "b" | "c"'),
-    Constraint(ConstraintKind.LARK, 'start: "(" start* ")" | WORD\nWORD: /[a-c]{1,3}/'),
+    Constraint(ConstraintKind.LARK, 'start: "(" start* ")" | WORD\nWORD: /[a-c]{1,3}/', lexer=Lexer.ANYWHERE),
     tagged([("<t>", Constraint(ConstraintKind.REGEX, "[0-9]{5}"), "</t>")], low=1),
 ]  # fmt: skip
 
@@ -77,7 +78,7 @@ def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIn
     assert not tables.makers
     table = TokenTable(VOCABULARY)
     machine = MachineGrammar(index, tables, int(grammar.machine.start[HEADS]))
-    return RtlangGrammar(machine, ForcedText(VOCABULARY, index.trie.order, table), table)
+    return RtlangGrammar(machine, TableCompletion(machine), ForcedText(VOCABULARY, index.trie.order, table), table)
 
 
 def mask(matcher: Any) -> list[int]:

@@ -13,7 +13,7 @@ import rtlang as rt
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import ConstraintKind
 from rtlang.lang.output_types.types import output_type
-from rtlang_grammars import JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars import Constraint, JsonStyle, Lexer, PropertyOrder, Whitespace
 
 
 class Point(BaseModel):
@@ -41,6 +41,8 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
         (lambda: rt.json_text(int), "schema"),
         (lambda: rt.json_text("{"), "schema"),
         (lambda: rt.ebnf(" "), "source"),
+        (lambda: rt.lark(" "), "source"),
+        (lambda: rt.lark('start: "a"', lexer="first"), "lexer"),  # type: ignore[arg-type]
         (lambda: rt.ebnf("a ::= b", notation="bnf"), "notation"),  # type: ignore[arg-type]
         (lambda: rt.sequence("a", str), "parts"),
         (lambda: rt.either(), "parts"),
@@ -82,3 +84,9 @@ def test_tags_are_given_as_a_mapping_or_a_list() -> None:
     mapped = rt.tagged({"<call>": (Point, "</call>")}, low=1, high=2, text_behind=False)
     assert mapped == rt.tagged([("<call>", Point, "</call>")], low=1, high=2, text_behind=False)
     assert rt.repeated(mapped, 1).constraint is not None
+
+
+def test_a_lark_grammar_names_its_lexer() -> None:
+    source = 'start: "a"'
+    assert rt.lark(source).constraint == Constraint(ConstraintKind.LARK, source)
+    assert rt.lark(source, lexer="anywhere").constraint == Constraint(ConstraintKind.LARK, source, lexer=Lexer.ANYWHERE)

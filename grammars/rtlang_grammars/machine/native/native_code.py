@@ -31,6 +31,9 @@ _SOURCES = (
     "machine/string_masks.py",
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",
+    "machine/lexing/layout.py",
+    "machine/lexing/native_walk.py",
+    "machine/lexing/native_masks.py",
     "lowering/json_shapes/literal_trie.py",
 )
 """Files with compiled functions or with constants that these contain."""

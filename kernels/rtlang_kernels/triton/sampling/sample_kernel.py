@@ -1,8 +1,9 @@
 """Sampling kernels: mask, temperature, maximum and noise in one pass over the logits, then one small program per row.
 
-The first kernel reads each logit once and records, per chunk of the vocabulary, its maximum and the best approximate score (logit / temperature + noise computed with hardware logarithms). The second finds the chunks whose approximate score is within a margin of the best, almost
-always one, and computes their scores exactly, so the token always
-matches the reference, although exact noise is computed for only a few chunks. Rows with top-k, top-p or min-p are then sampled by `candidates_kernel` and `filter_kernel`.
+The first kernel reads each logit once and records, per chunk of the vocabulary, its maximum and the best approximate score (logit /
+temperature + noise computed with hardware logarithms). The second finds the chunks whose approximate score is within a margin of the best,
+almost always one, and computes their scores exactly, so the token always matches the reference, although exact noise is computed for only a
+few chunks. Rows with top-k, top-p or min-p are then sampled by `candidates_kernel` and `filter_kernel`.
 
 A chunk has the shape [words of the mask, 32 tokens], so that each mask word is loaded once and its bits are extracted by shifting.
 """

@@ -12,7 +12,7 @@ import pytest
 from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_constraint
 from rtlang_grammars.machine.matcher import MachineMatcher
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarBackend
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
@@ -64,7 +64,7 @@ def backend() -> GrammarBackend:
 
 @functools.cache
 def matcher_of(source: str) -> MachineMatcher:
-    matcher = backend().compile(Constraint(ConstraintKind.LARK, source)).matcher()
+    matcher = backend().compile(Constraint(ConstraintKind.LARK, source, lexer=Lexer.ANYWHERE)).matcher()
     assert isinstance(matcher, MachineMatcher)
     return matcher
 
@@ -170,7 +170,7 @@ def test_the_library_compiles_and_is_completed(name: str) -> None:
 )
 def test_a_bad_grammar_is_refused(source: str, location: str | None) -> None:
     with pytest.raises(GrammarError) as caught:
-        backend().compile(Constraint(ConstraintKind.LARK, source))
+        backend().compile(Constraint(ConstraintKind.LARK, source, lexer=Lexer.ANYWHERE))
     assert caught.value.reason
     if location is not None:
         assert caught.value.location == location

@@ -33,6 +33,7 @@ CONSTRAINTS = [
     *((ConstraintKind.JSON_SCHEMA, json.dumps(schema)) for schema in SCHEMAS),
     (ConstraintKind.REGEX, "(a|b.)*1?[^a]{2,4}"),
     (ConstraintKind.LARK, 'start: "a" start "b" | pair+\npair: "(" start ")" | /b+/'),
+    (ConstraintKind.GBNF, 'root ::= "a" root "b" | pair+\npair ::= "(" root ")" | [b]+'),
     (ConstraintKind.CHOICE, json.dumps(["a", "ab", "bb", 'b"'])),
 ]
 

@@ -1,0 +1,252 @@
+"""Reads Lark grammars with lark's own loader: imports, templates, priorities, `%declare`, `%extend` and `%override` as lark resolves them.
+
+Imports find lark's own grammars and this package's library, and no file of the machine. A rule whose optional parts multiply to too many
+alternatives gets helper rules for them, which lark inlines in parse trees.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from lark import Tree
+from lark.exceptions import LarkError
+from lark.grammar import NonTerminal, Rule
+from lark.grammar import Terminal as LarkTerminal
+from lark.lexer import PatternStr, TerminalDef
+from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, GrammarBuilder
+
+from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
+
+MAX_SOURCE_CHARS = 1 << 17
+"""lark's own parser reads the text, about 1 us a character, and cannot be interrupted."""
+
+MAX_PATTERN_CHARS = 1 << 16
+"""Characters of one terminal's pattern after its parts are put in."""
+
+_MAX_ALTERNATIVES = 64
+"""A rule is expanded to at most this many alternatives; the optional parts of larger ones become rules."""
+
+_MAX_REPEAT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A terminal as lark defines it.
+
+    Attributes:
+        pattern: for Python's `re`, with the flags inside.
+        text: the text of a literal; None for a regular expression.
+        flags: letters of `imslux`.
+        max_width: of the pattern, by lark's measure.
+        num_chars: characters of the pattern as written.
+    """
+
+    name: str
+    pattern: str
+    text: str | None
+    flags: str
+    priority: int
+    max_width: int
+    num_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A grammar in terms of terminals and plain rules.
+
+    Attributes:
+        terminals: those that rules use or the grammar ignores, and no other.
+        ignored: names of terminals that may stand between all others.
+        rules: as lark compiled them, for start rule `start`.
+    """
+
+    terminals: tuple[Terminal, ...]
+    ignored: frozenset[str]
+    rules: tuple[Rule, ...]
+    start: str
+
+
+def read_source(text: str, *, start: str = "start", budget: Budget | None = None) -> Source:
+    """Read a Lark grammar.
+
+    Raises:
+        GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
+            library; the grammar is too large.
+    """
+    budget = budget or Budget()
+    if len(text) > MAX_SOURCE_CHARS:
+        raise GrammarError(f"Lark grammar: {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed")
+    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise GrammarError("Lark grammar: the text contains a null character or a lone surrogate")
+    try:
+        builder = _Builder(import_paths=[_from_library])
+        builder.load_grammar(text, "<grammar>")
+        budget.check()
+        grammar = builder.build()
+        if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
+            raise GrammarError(f"Lark grammar: start rule {start} is not defined")
+        _bound_terminals(dict(grammar.term_defs), budget)
+        _Products(grammar.rule_defs, budget).extract()
+        terminals, rules, ignored = grammar.compile([start], ())
+    except RecursionError:
+        raise GrammarError("Lark grammar: nested too deeply") from None
+    except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        raise _located(error) from None
+    budget.check()
+    used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
+    defined = {terminal.name: terminal for terminal in terminals}
+    if undeclared := sorted((used | set(ignored)) - set(defined)):
+        raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared and has no pattern")
+    named = {rule.origin.name for rule in rules}
+    missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
+    if missing:
+        raise GrammarError(f"Lark grammar: rule {min(missing)} has no alternatives")
+    budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
+    return Source(
+        tuple(_terminal(defined[name], text) for name in sorted(used | set(ignored))),
+        frozenset(ignored),
+        tuple(rules),
+        start,
+    )
+
+
+class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
+    """lark's builder without the file system."""
+
+    def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
+        super().do_import(dotted_path, None, aliases, base_mangle)
+
+
+_lark_grammars = FromPackageLoader("lark", IMPORT_PATHS)
+
+
+def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
+    name = str(grammar_path).removesuffix(".lark")
+    if base_path is None and name in LIBRARY:
+        return grammar_path, library_grammar(name)
+    found: tuple[Any, str] = _lark_grammars(base_path, grammar_path)
+    return found
+
+
+def _located(error: BaseException) -> GrammarError:
+    """lark's error with its place apart."""
+    reason = _first_line(error)
+    found = re.search(r",? at line (\d+),? col(?:umn)? (\d+)(?: in <grammar>)?:?", reason)
+    if found is None:
+        return GrammarError(f"Lark grammar: {reason}")
+    return GrammarError(f"Lark grammar: {reason.replace(found.group(), '')}", f"{found.group(1)}:{found.group(2)}")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__
+
+
+def _terminal(found: TerminalDef, text: str) -> Terminal:
+    pattern = found.pattern
+    try:
+        re.compile(pattern.to_regexp())
+        width = int(pattern.max_width)
+    except (re.error, ValueError, RecursionError, OverflowError) as error:
+        at = max(text.find(f"/{pattern.value}/"), 0) if found.name.startswith("__") else -1
+        if found_at := re.search(rf"^{re.escape(found.name)}\b", text, re.MULTILINE):
+            at = found_at.start()
+        location = f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}" if at >= 0 else None
+        raise GrammarError(f"Lark grammar: terminal {found.name}: {_first_line(error)}", location) from None
+    return Terminal(
+        found.name,
+        pattern.to_regexp(),
+        pattern.value if isinstance(pattern, PatternStr) else None,
+        "".join(sorted(pattern.flags)),
+        found.priority,
+        width,
+        len(pattern.value),
+    )
+
+
+def _bound_terminals(definitions: dict[str, tuple[Tree[Any] | None, int]], budget: Budget) -> None:
+    """Refuse terminals whose patterns, with the parts they name put in, would become too long."""
+    sizes: dict[str, int] = {}
+
+    def size(name: str, depth: int) -> int:
+        budget.check_depth(depth)
+        found = sizes.get(name)
+        if found is None:
+            tree = definitions[name][0] if name in definitions else None
+            sizes[name] = 1 << 60  # a cycle, which lark reports
+            found = sizes[name] = 0 if tree is None else measure(tree, depth + 1)
+            if found > MAX_PATTERN_CHARS:
+                raise GrammarError(
+                    f"Lark grammar: terminal {name}: a pattern of more than {MAX_PATTERN_CHARS} characters"
+                )
+        return found
+
+    def measure(node: Any, depth: int) -> int:
+        budget.spend()
+        if isinstance(node, Tree):
+            budget.check_depth(depth)
+            if node.data == "expr" and str(node.children[1]) == "~":
+                counts = [int(child) for child in node.children[2:]]
+                if max(counts) > _MAX_REPEAT:
+                    raise GrammarError(f"Lark grammar: ~{max(counts)}: at most {_MAX_REPEAT} repeats are allowed")
+            return sum(measure(child, depth + 1) for child in node.children)
+        return size(node.name, depth) if hasattr(node, "name") and node.name in definitions else len(str(node)) + 2
+
+    for name in definitions:
+        size(name, 0)
+
+
+class _Products:
+    """Bounds the alternatives of rules before lark multiplies them out."""
+
+    def __init__(self, rule_defs: list[Any], budget: Budget) -> None:
+        self.rule_defs, self.budget = rule_defs, budget
+        self.names = {name for name, *_ in rule_defs}
+
+    def extract(self) -> None:
+        """Give every part of a product that is too large a rule of its own."""
+        for name, parameters, tree, _ in list(self.rule_defs):
+            if not parameters:  # arguments of templates may be anything: they are not moved
+                self._count(tree, name, 0)
+
+    def _count(self, node: Any, name: str, depth: int) -> int:
+        """The number of alternatives a tree expands to, after parts were moved out."""
+        self.budget.spend()
+        self.budget.check_depth(depth)
+        if not isinstance(node, Tree):
+            return 1
+        counts = [self._count(child, name, depth + 1) for child in node.children]
+        if node.data == "expansions":
+            return sum(counts)
+        if node.data == "maybe":
+            return counts[0] + 1
+        if node.data == "expr":
+            operator = str(node.children[1])
+            if operator == "~" and int(node.children[-1]) > _MAX_REPEAT:
+                raise GrammarError(f"Lark grammar: ~{node.children[-1]}: at most {_MAX_REPEAT} repeats are allowed")
+            return counts[0] + 1 if operator == "?" else 2 if operator == "*" else 1
+        if node.data != "expansion":
+            return max(counts, default=1)
+        product = 1
+        for index, count in enumerate(counts):
+            if product * count > _MAX_ALTERNATIVES and count > 1:
+                node.children[index] = self._moved(node.children[index], name)
+                count = 1
+            product *= count
+        return product
+
+    def _moved(self, part: Any, name: str) -> Any:
+        count = len(self.rule_defs)
+        while (fresh := f"_{name.lstrip('_')}_part_{count}") in self.names:
+            count += 1
+        self.names.add(fresh)
+        body = Tree("expansions", [Tree("expansion", [part])])
+        options = next((options for rule, _, _, options in self.rule_defs if rule == name), None)
+        self.rule_defs.append((fresh, (), body, options))
+        return NonTerminal(fresh)

@@ -1,0 +1,331 @@
+"""The lexer of a grammar as one automaton over bytes: ordered threads of terminals, determinized for each set of terminals in context.
+
+A state is a list of threads. A match counts one symbol late: `winners[state, class of the next symbol]` is the terminal that ends there,
+so look-ahead sees what really follows. Two ways to choose between terminals:
+
+- longest: the longest match wins; among equally long ones the higher priority, then literals before expressions, then lark's order;
+- lark: as lark's scanner, one alternation of Python's `re`: the first terminal in its order that matches at all, with the length that its
+  expression prefers. A literal that an expression of the same priority matches in full is found by that expression and renamed.
+
+Both are decided while states are made, by cutting threads at a match (as leftmost-first automata do, RE2); nothing is searched later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.context_free.lexing.lark_source import Terminal
+from rtlang_grammars.context_free.lexing.terminal_threads import END, Ahead, Behind, Match, Program, Read, Split
+from rtlang_grammars.spec.limits import Budget
+
+_ALL_TERMINALS = -1
+
+_State = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], int]
+"""Threads; literals that may rename an expression (literal, expression, bytes read, -1: not any more); class of the last byte, -1."""
+
+
+def in_order(terminals: Iterable[Terminal], *, is_lark: bool) -> tuple[Terminal, ...]:
+    """Terminals by who wins."""
+    by_lark = sorted(terminals, key=lambda each: (-each.priority, -each.max_width, -each.num_chars, each.name))
+    if is_lark:
+        return tuple(by_lark)
+    return tuple(sorted(by_lark, key=lambda each: (-each.priority, each.text is None)))
+
+
+class LexerAutomaton:
+    """The automaton, grown by one context at a time.
+
+    Attributes:
+        num_classes: classes of symbols, the bytes and END.
+        classes: int32 [257], the class of each symbol.
+        end_class: that of END, which it does not share.
+        class_sizes: how many symbols each class has.
+        first_bytes: a byte of each class, a letter, digit or blank if there is one; b"" for that of END.
+        following: int32 [num_states, num_classes], -1 where no terminal goes on.
+        winners: int32 as `following`, the terminal that ends before a symbol, -1.
+        num_behind: int32 as `following`, how many bytes ago it ended.
+        wins: for each state, pairs (terminal, classes before which it can still end, as bits).
+        is_start: for each state, whether no byte of a lexeme has been read.
+        is_sure: for each state, whether a match ends there whatever follows.
+        pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
+        firsts: for each terminal, the classes with which it can begin, as bits.
+    """
+
+    def __init__(self, terminals: Sequence[Terminal], budget: Budget, *, is_lark: bool) -> None:
+        """Compile terminals, given by who wins."""
+        self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
+        self._program = Program(terminals, budget, keeps_order=is_lark)
+        self._homes = self._literal_homes() if is_lark else {}
+        self._set_classes()
+        self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._numbers: dict[_State, int] = {}
+        self._states: list[_State] = []
+        self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
+        self.winners = self.num_behind = self.following
+        self.wins: list[frozenset[tuple[int, int]]] = []
+        self.is_start: list[bool] = []
+        self.is_sure: list[bool] = []
+        self.pending: list[frozenset[tuple[int, int]]] = []
+        self.firsts = [self._first_classes(entry) for entry in self._program.entries]
+
+    def start(self, terminals: Iterable[int]) -> int:
+        """The state before the first byte of a lexeme, for the terminals that may come; makes all states behind it."""
+        main, sides = [], []
+        present = sorted(set(terminals))
+        for number in present:
+            homes = [each for each in self._homes.get(number, ()) if each[0] in present]
+            sides += [(number, home, 0) for home, _ in homes]
+            if not any(is_replaced for _, is_replaced in homes):
+                main.append(number)
+        threads = dict.fromkeys(at for number in main for at in self._closure(self._program.entries[number], -1))
+        found = self._number((tuple(threads), tuple(sides), -2))
+        self._grow()
+        return found
+
+    def _first_classes(self, entry: int) -> int:
+        found = 0
+        todo = [(at, (1 << END) - 1) for at in self._closure(entry, -1)]
+        while todo:
+            at, allowed = todo.pop()
+            instruction = self._program.code[at]
+            if isinstance(instruction, Read):
+                for symbol_class, symbol in enumerate(self._symbols):
+                    found |= (instruction.symbols & allowed) >> symbol & 1 and 1 << symbol_class
+            elif isinstance(instruction, Ahead):
+                todo += [(each, allowed & instruction.symbols) for each in self._closure(instruction.to, -1)]
+        return found
+
+    def _literal_homes(self) -> dict[int, list[tuple[int, bool]]]:
+        """For each literal the expressions of its priority that match all of it, and whether they stand for it: they have its flags."""
+        homes: dict[int, list[tuple[int, bool]]] = {}
+        for number, literal in enumerate(self._terminals):
+            for other, expression in enumerate(self._terminals):
+                if literal.text is None or expression.text is not None or expression.priority != literal.priority:
+                    continue
+                found = re.match(expression.pattern, literal.text)
+                if found and found.group() == literal.text:
+                    is_replaced = set(literal.flags) <= set(expression.flags)
+                    homes.setdefault(number, []).append((other, is_replaced))
+        return homes
+
+    def _set_classes(self) -> None:
+        sets = {1 << END}
+        for instruction in self._program.code:
+            if isinstance(instruction, Read | Ahead | Behind):
+                sets.add(instruction.symbols)
+        for number in self._homes:
+            sets |= {1 << byte for byte in (self._terminals[number].text or "").encode()}
+        signatures: dict[int, int] = {}
+        columns = np.zeros((len(sets), END + 1), dtype=np.uint8)
+        for row, symbols in enumerate(sets):
+            data = symbols.to_bytes(33, "little")
+            columns[row] = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")[: END + 1]
+        self.classes: NDArray[np.int32] = np.zeros(END + 1, dtype=np.int32)
+        self._symbols: list[int] = []
+        keys = np.packbits(columns, axis=0).T
+        for symbol in range(END + 1):
+            key = int.from_bytes(keys[symbol].tobytes(), "little")
+            if key not in signatures:
+                signatures[key] = len(signatures)
+                self._symbols.append(symbol)
+            self.classes[symbol] = signatures[key]
+        self.num_classes = len(signatures)
+        code = self._program.code
+        self._has_behind = any(isinstance(each, Behind) for each in code)
+        known: dict[int, list[int]] = {}
+        self._classes_of: list[list[int]] = []
+        for instruction in code:
+            symbols = instruction.symbols if isinstance(instruction, Read | Ahead) else 0
+            if symbols not in known:
+                known[symbols] = [i for i, symbol in enumerate(self._symbols) if symbols >> symbol & 1]
+            self._classes_of.append(known[symbols])
+        self.end_class = int(self.classes[END])
+        self.class_sizes: list[int] = np.bincount(self.classes).tolist()
+        self.first_bytes = [b"" if symbol == END else bytes([symbol]) for symbol in self._symbols]
+        for symbol in b"0 a":
+            self.first_bytes[self.classes[symbol]] = bytes([symbol])
+
+    def _closure(self, at: int, last: int) -> tuple[int, ...]:
+        """The instructions that read, look ahead or match, reached from one without reading, in order. last: the byte before; -1: none."""
+        found = self._closures.get((at, last))
+        if found is None:
+            out, todo, seen = [], [at], set()
+            while todo:
+                place = todo.pop()
+                if place in seen:
+                    continue
+                seen.add(place)
+                instruction = self._program.code[place]
+                if isinstance(instruction, Split):
+                    todo += reversed(instruction.targets)
+                elif isinstance(instruction, Behind):
+                    if last >= 0 and instruction.symbols >> last & 1:
+                        todo.append(instruction.to)
+                else:
+                    out.append(place)
+            found = self._closures[at, last] = tuple(out)
+        return found
+
+    def _number(self, state: _State) -> int:
+        found = self._numbers.get(state)
+        if found is None:
+            found = self._numbers[state] = len(self._states)
+            self._states.append(state)
+        return found
+
+    def _grow(self) -> None:
+        """Make the rows of all states that have none."""
+        first = len(self.is_start)
+        rows, winners, behind = [], [], []
+        done = first
+        while done < len(self._states):
+            self.budget.spend(states=1, num_bytes=12 * self.num_classes)
+            threads, sides, last = self._states[done]
+            row, winner_row, behind_row = self._row(threads, sides, last)
+            rows.append(row)
+            winners.append(winner_row)
+            behind.append(behind_row)
+            self.is_start.append(last == -2)
+            self.is_sure.append(min(winner_row) >= 0 and not any(behind_row))
+            done += 1
+        if not rows:
+            return
+        self.following = np.vstack([self.following, np.array(rows, dtype=np.int32)])
+        self.winners = np.vstack([self.winners, np.array(winners, dtype=np.int32)])
+        self.num_behind = np.vstack([self.num_behind, np.array(behind, dtype=np.int32)])
+        self._add_pending(first)
+        self._add_wins(first)
+
+    def _add_wins(self, first: int) -> None:
+        """What can still win from each new state: a fixed point over the states behind it."""
+        count = len(self._states) - first
+        enders: list[dict[int, int]] = []
+        before: list[list[int]] = [[] for _ in range(count)]
+        for index in range(count):
+            own: dict[int, int] = {}
+            row = zip(
+                *(each[first + index].tolist() for each in (self.winners, self.num_behind, self.following)), strict=True
+            )
+            for symbol_class, (winner, behind, target) in enumerate(row):
+                if (
+                    winner >= 0 and not behind and (target < 0 or not self.is_sure[target])
+                ):  # else a longer match is sure
+                    own[winner] = own.get(winner, 0) | 1 << symbol_class
+                for terminal, num_bytes in self.pending[target] if target >= 0 else ():
+                    if num_bytes == 1:
+                        own[terminal] = own.get(terminal, 0) | 1 << symbol_class
+            enders.append(own)
+            for target in set(self.following[first + index].tolist()) - {-1}:
+                if target >= first:
+                    before[target - first].append(index)
+                else:
+                    for terminal, classes in self.wins[target]:
+                        own[terminal] = own.get(terminal, 0) | classes
+        todo = list(range(count))
+        while todo:
+            index = todo.pop()
+            for source in before[index]:
+                into, has_changed = enders[source], False
+                for terminal, classes in enders[index].items():
+                    old = into.get(terminal, 0)
+                    if classes & ~old:
+                        into[terminal] = old | classes
+                        has_changed = True
+                if has_changed:
+                    todo.append(source)
+        self.wins += [frozenset(each.items()) for each in enders]
+
+    def _add_pending(self, first: int) -> None:
+        """Which terminals may have ended before each new state: a fixed point, as far back as the longest look-ahead."""
+        self.pending += [frozenset()] * (len(self._states) - first)
+        if not self.num_behind[first:].any():
+            return
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for state in range(len(self._states) - 1, first - 1, -1):
+                pairs = zip(self.winners[state].tolist(), self.num_behind[state].tolist(), strict=True)
+                found = {(terminal, num_bytes) for terminal, num_bytes in pairs if num_bytes}
+                for target in set(self.following[state].tolist()) - {-1}:
+                    found |= {
+                        (terminal, num_bytes - 1) for terminal, num_bytes in self.pending[target] if num_bytes > 1
+                    }
+                if len(found) > len(self.pending[state]):
+                    self.pending[state], has_changed = frozenset(found), True
+
+    def _row(
+        self, threads: tuple[int, ...], sides: tuple[tuple[int, int, int], ...], last: int
+    ) -> tuple[list[int], list[int], list[int]]:
+        """For each class the next state, the terminal that ends before it, and how many bytes ago it ended."""
+        count, end_class = self.num_classes, self.end_class
+        reached: list[dict[int, None]] = [{} for _ in range(count)]
+        winners, behind = [-1] * count, [0] * count
+        cuts: list[set[int]] = [set() for _ in range(count)]  # terminals whose later threads no longer count
+        self._follow(threads, range(count), last, reached, winners, behind, cuts)
+        if self._is_lark and sides:
+            winners = [each if each < 0 else self._renamed(each, sides) for each in winners]
+        row = [-1] * count
+        for symbol_class, found in enumerate(reached):
+            if found and symbol_class != end_class:
+                symbol = self._symbols[symbol_class]
+                left = []
+                for literal, home, num_read in sides:
+                    text = (self._terminals[literal].text or "").encode()
+                    if num_read < len(text) and self._reads(literal, text[num_read], symbol):
+                        left.append((literal, home, num_read + 1))
+                row[symbol_class] = self._number((tuple(found), tuple(left), symbol if self._has_behind else -1))
+        return row, winners, behind
+
+    def _follow(
+        self,
+        threads: Iterable[int],
+        classes: Iterable[int],
+        last: int,
+        reached: list[dict[int, None]],
+        winners: list[int],
+        behind: list[int],
+        cuts: list[set[int]],
+    ) -> None:
+        """Run threads, in order, before the symbols of some classes."""
+        code, owners, is_ordered = self._program.code, self._program.owners, self._program.is_ordered
+        before = set(classes)
+        for at in threads:
+            instruction = code[at]
+            if isinstance(instruction, Read):
+                for symbol_class in self._classes_of[at]:
+                    if symbol_class in before and not (cuts[symbol_class] & {owners[at], _ALL_TERMINALS}):
+                        symbol = self._symbols[symbol_class] if self._has_behind else -1
+                        reached[symbol_class].update(dict.fromkeys(self._closure(instruction.to, symbol)))
+            elif isinstance(instruction, Ahead):
+                fitting = [each for each in self._classes_of[at] if each in before]
+                if fitting:
+                    self._follow(self._closure(instruction.to, last), fitting, last, reached, winners, behind, cuts)
+            elif isinstance(instruction, Match):
+                terminal, num_behind = instruction
+                for symbol_class in before:
+                    cut, winner = cuts[symbol_class], winners[symbol_class]
+                    if terminal in cut or _ALL_TERMINALS in cut:
+                        continue
+                    if winner < 0 or (num_behind, terminal) < (behind[symbol_class], winner):
+                        winners[symbol_class], behind[symbol_class] = terminal, num_behind
+                    if self._is_lark:
+                        cut.add(_ALL_TERMINALS)
+                    elif is_ordered[terminal]:
+                        cut.add(terminal)
+
+    def _reads(self, literal: int, byte: int, symbol: int) -> bool:
+        """Whether a byte of a literal may be spelled as a symbol, which stands for its class."""
+        if self.classes[byte] == self.classes[symbol]:
+            return True
+        flags = self._terminals[literal].flags
+        return "i" in flags and byte < 128 and self.classes[ord(chr(byte).swapcase())] == self.classes[symbol]
+
+    def _renamed(self, terminal: int, sides: tuple[tuple[int, int, int], ...]) -> int:
+        for literal, home, num_read in sides:
+            if home == terminal and num_read == len((self._terminals[literal].text or "").encode()):
+                return literal
+        return terminal

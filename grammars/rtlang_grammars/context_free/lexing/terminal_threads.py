@@ -1,0 +1,503 @@
+r"""Terminals as programs of byte threads, the form that `lexer_automaton` determinizes.
+
+An instruction reads one byte of a set, splits in order of preference, asks for the byte before or behind, or matches. So a look-ahead at
+the end of a terminal sees the character that really follows, in whichever lexeme it stands: `/if(?![a-z])/`, `/[a-z]+\b/`. Where that
+has several bytes, the match is found behind them and says how many they are.
+
+The ordered threads and what they mean: Cox, "Regular Expression Matching: the Virtual Machine Approach" (2009). Patterns are read by
+Python's own parser. Other look-around is handed to `regular.language`, which sees the text of the terminal only and keeps no order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as sre_parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple, TypeAlias
+
+from rtlang_grammars.context_free.lexing.lark_source import Terminal
+from rtlang_grammars.regular.characters import code_points, unicode_sets
+from rtlang_grammars.regular.characters.code_points import CodePoints
+from rtlang_grammars.regular.language import compile_regex
+from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget
+
+END = 256
+"""The symbol after the last byte of the text."""
+
+_BEFORE_END = 1 << END
+_BEYOND_ASCII = (1 << 256) - (1 << 128)
+_MAX_LOOK_AHEAD = 8
+
+
+class Read(NamedTuple):
+    """Read a byte of `symbols` (a set as bits) and go on at `to`."""
+
+    symbols: int
+    to: int
+
+
+class Split(NamedTuple):
+    """Go on at all of `targets`; the first is preferred."""
+
+    targets: tuple[int, ...]
+
+
+class Ahead(NamedTuple):
+    """Go on at `to` if the next symbol, a byte or END, is in `symbols` (a set as bits)."""
+
+    symbols: int
+    to: int
+
+
+class Behind(NamedTuple):
+    """Go on at `to` if the last byte was in `symbols` (a set as bits). Never where a terminal begins."""
+
+    symbols: int
+    to: int
+
+
+class Match(NamedTuple):
+    """The terminal has matched, `num_behind` bytes ago."""
+
+    terminal: int
+    num_behind: int
+
+
+Instruction: TypeAlias = Read | Split | Ahead | Behind | Match
+
+
+class _Condition(NamedTuple):
+    """What may follow a terminal: a character of a set, or the end of the text."""
+
+    points: CodePoints
+    or_end: bool
+
+
+class _NoThreadsError(Exception):
+    """The pattern needs look-around that threads do not have."""
+
+
+class Program:
+    """The instructions of all terminals of a grammar.
+
+    Attributes:
+        code: the instructions.
+        entries: where each terminal begins.
+        owners: the terminal of each instruction.
+        is_ordered: for each terminal, whether Python's order decides which of its matches counts: it has lazy quantifiers.
+    """
+
+    def __init__(self, terminals: Sequence[Terminal], budget: Budget, *, keeps_order: bool) -> None:
+        """Compile terminals, numbered as given.
+
+        Args:
+            keeps_order: threads must be in the order that Python's `re` prefers.
+        Raises:
+            GrammarError: a terminal is not supported or may be empty.
+        """
+        self.code: list[Instruction] = []
+        self._budget = budget
+        self.entries: list[int] = []
+        self.owners: list[int] = []
+        self.is_ordered: list[bool] = []
+        for number, each in enumerate(terminals):
+            self.is_ordered.append(False)
+            self.entries.append(self._terminal(number, each, keeps_order))
+            self.owners += [number] * (len(self.code) - len(self.owners))
+
+    def _terminal(self, number: int, terminal: Terminal, keeps_order: bool) -> int:
+        try:
+            tree = sre_parser.parse(terminal.pattern)
+            if tree.getwidth()[0] == 0:
+                raise GrammarError("it may match the empty text, which no lexer can find")
+            if tree.state.flags & re.LOCALE:
+                raise GrammarError("the flag L is not supported")
+            try:
+                entry = self._sequence(list(tree), tree.state.flags, self._emit(Match(number, 0)), number)
+            except _NoThreadsError as error:
+                if keeps_order:
+                    raise GrammarError(f"{error} is not supported by lexer=lark") from None
+                _check_edges(tree, 0, 0)
+                entry = self._language(number, terminal.pattern)
+            self._check_start(entry)
+            return entry
+        except re.error as error:
+            raise GrammarError(f"Lark grammar: terminal {terminal.name}: {error}") from None
+        except RecursionError:
+            raise GrammarError(f"Lark grammar: terminal {terminal.name}: nested too deeply") from None
+        except GrammarError as error:
+            self._budget.check()
+            raise GrammarError(f"Lark grammar: terminal {terminal.name}: {error.reason}", error.location) from None
+
+    def _check_start(self, entry: int) -> None:
+        todo, seen = [entry], {entry}
+        while todo:
+            instruction = self.code[todo.pop()]
+            if isinstance(instruction, Behind):
+                raise GrammarError(
+                    "look-behind where the terminal begins sees the text before it, which is not supported"
+                )
+            targets = instruction.targets if isinstance(instruction, Split) else ()
+            for target in (instruction.to,) if isinstance(instruction, Ahead) else targets:
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+
+    def _emit(self, instruction: Instruction) -> int:
+        self._budget.spend(states=1)
+        self.code.append(instruction)
+        return len(self.code) - 1
+
+    def _sequence(self, items: list[Any], flags: int, to: int, ends: int | None) -> int:
+        """Instructions of items one after another; `ends`: the terminal that ends behind them, None elsewhere."""
+        if ends is not None:
+            conditions = []
+            while items and items[-1][0] in (ops.ASSERT, ops.ASSERT_NOT, ops.AT):
+                conditions.append(items.pop())
+            if conditions:
+                to = self._followed(conditions, items, flags, ends)
+                ends = None
+        for position in range(len(items) - 1, -1, -1):
+            operation, argument = items[position]
+            to = self._item(operation, argument, flags, to, ends if position == len(items) - 1 else None)
+        return to
+
+    def _item(self, operation: Any, argument: Any, flags: int, to: int, ends: int | None) -> int:
+        points = _points(operation, argument, flags)
+        if points is not None:
+            return self._characters(points, to)
+        if operation in (ops.ASSERT, ops.ASSERT_NOT):
+            return self._emit(self._one_byte(operation, argument, flags, to))
+        if operation is ops.BRANCH:
+            return self._emit(Split(tuple(self._sequence(list(each), flags, to, ends) for each in argument[1])))
+        if operation is ops.SUBPATTERN:
+            _, added, removed, body = argument
+            return self._sequence(list(body), (flags | added) & ~removed, to, ends)
+        if operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+            return self._repeat(argument, flags, to, is_lazy=operation is ops.MIN_REPEAT)
+        name = str(operation).lower().replace("_", " ")
+        if operation is ops.AT:
+            name = f"{str(argument).lower().removeprefix('at_').replace('_', ' ')} inside the pattern"
+        raise GrammarError(f"{'a back-reference' if operation is ops.GROUPREF else name} is not supported")
+
+    def _one_byte(self, operation: Any, argument: Any, flags: int, to: int) -> Ahead | Behind:
+        """Look-around inside a pattern at one character, which must be of ASCII, or any character beyond."""
+        direction, body = argument
+        points = _one_character(body, flags)
+        if points is None:
+            raise _NoThreadsError("look-around inside the pattern at several characters")
+        beyond = code_points.intersection(points, ((128, code_points.MAX_CODE_POINT),))
+        if code_points.size(beyond) not in (0, code_points.size(code_points.ALL) - 128):
+            raise _NoThreadsError("look-around inside the pattern at some characters beyond ASCII")
+        symbols = _BEYOND_ASCII if beyond else 0
+        for first, last in code_points.intersection(points, ((0, 127),)):
+            symbols |= (1 << last + 1) - (1 << first)
+        if operation is ops.ASSERT_NOT:
+            symbols ^= (1 << 257) - 1
+        return Ahead(symbols, to) if direction > 0 else Behind(symbols, to)
+
+    def _repeat(self, argument: Any, flags: int, to: int, *, is_lazy: bool) -> int:
+        low, high, body = argument
+        body = list(body)
+        self.is_ordered[-1] |= is_lazy
+        if high is ops.MAXREPEAT:
+            loop = self._emit(Split(()))
+            inner = self._sequence(body, flags, loop, None)
+            self.code[loop] = Split((to, inner) if is_lazy else (inner, to))
+            to = loop
+        else:
+            after = to
+            for _ in range(int(high) - int(low)):
+                inner = self._sequence(body, flags, to, None)
+                to = self._emit(Split((after, inner) if is_lazy else (inner, after)))
+        for _ in range(int(low)):
+            to = self._sequence(body, flags, to, None)
+        return to
+
+    def _characters(self, points: CodePoints, to: int) -> int:
+        """Read one character of a set, in UTF-8."""
+        rests: dict[tuple[tuple[int, int], ...], int] = {}
+        for first, last in points:
+            for spelling in _utf8(first, last):
+                low, high = spelling[0]
+                rests[spelling[1:]] = rests.get(spelling[1:], 0) | (1 << high + 1) - (1 << low)
+        tails: dict[tuple[tuple[int, int], ...], int] = {(): to}
+
+        def tail(rest: tuple[tuple[int, int], ...]) -> int:
+            if rest not in tails:
+                low, high = rest[0]
+                tails[rest] = self._emit(Read((1 << high + 1) - (1 << low), tail(rest[1:])))
+            return tails[rest]
+
+        heads = tuple(self._emit(Read(symbols, tail(rest))) for rest, symbols in rests.items())
+        return heads[0] if len(heads) == 1 else self._emit(Split(heads))
+
+    def _followed(self, conditions: list[Any], items: list[Any], flags: int, number: int) -> int:
+        """The end of a terminal with look-ahead."""
+        if any(operation is not ops.AT and argument[0] < 0 for operation, argument in conditions):
+            to = self._emit(Match(number, 0))
+            for operation, argument in conditions:
+                if operation is ops.AT:
+                    raise GrammarError("look-behind beside an anchor is not supported")
+                to = self._emit(self._one_byte(operation, argument, flags, to))
+            return to
+        if len(conditions) == 1 and conditions[0][0] is ops.ASSERT:
+            body = conditions[0][1][1]
+            if body.getwidth()[1] > 1:
+                return self._long_look_ahead(body, flags, number)
+        found = _Condition(code_points.ALL, True)
+        for operation, argument in conditions:
+            each = self._condition(operation, argument, items, flags)
+            found = _Condition(code_points.intersection(found.points, each.points), found.or_end and each.or_end)
+        heads, follow = [], _BEFORE_END if found.or_end else 0
+        behind: dict[tuple[tuple[int, int], ...], int] = {}
+        for first, last in found.points:
+            for spelling in _utf8(first, last):
+                low, high = spelling[-1]
+                behind[spelling[:-1]] = behind.get(spelling[:-1], 0) | (1 << high + 1) - (1 << low)
+        follow |= behind.pop((), 0)
+        if follow:
+            heads.append(self._emit(Ahead(follow, self._emit(Match(number, 0)))))
+        shared: dict[tuple[int, int], int] = {}
+        for leads, symbols in behind.items():
+            key = (symbols, len(leads))
+            at = shared.get(key)
+            if at is None:
+                match = self._emit(Match(number, len(leads)))
+                at = shared[key] = self._emit(Ahead(symbols, match))
+            for low, high in reversed(leads):
+                at = self._emit(Read((1 << high + 1) - (1 << low), at))
+            heads.append(at)
+        return heads[0] if len(heads) == 1 else self._emit(Split(tuple(heads)))
+
+    def _long_look_ahead(self, body: Any, flags: int, number: int) -> int:
+        """A look-ahead of several characters, all of one length in bytes."""
+        width = _num_bytes(body, flags)
+        if width is None or width > _MAX_LOOK_AHEAD:
+            raise GrammarError(
+                f"a look-ahead of several characters: expected a fixed number of bytes, at most {_MAX_LOOK_AHEAD}"
+            )
+        if any(operation in (ops.ASSERT, ops.ASSERT_NOT, ops.AT) for operation, _ in body):
+            raise GrammarError("look-around within a look-ahead is not supported")
+        return self._sequence(list(body), flags, self._emit(Match(number, width)), None)
+
+    def _condition(self, operation: Any, argument: Any, items: list[Any], flags: int) -> _Condition:
+        if operation is ops.AT:
+            if argument in (ops.AT_BOUNDARY, ops.AT_NON_BOUNDARY):
+                word = _category(ops.CATEGORY_WORD, flags)
+                last = _last_characters(items, flags)
+                if last is None or (code_points.intersection(last, word) not in ((), last)):
+                    raise GrammarError(r"\b behind a character that may or may not belong to a word is not supported")
+                is_word_next = (not code_points.intersection(last, word)) == (argument is ops.AT_BOUNDARY)
+                return _Condition(word, False) if is_word_next else _Condition(_without(word), True)
+            if argument is ops.AT_END_STRING:
+                return _Condition((), True)
+            if argument is ops.AT_END and flags & re.MULTILINE:
+                return _Condition(unicode_sets.NEWLINE, True)
+            raise GrammarError(
+                f"{'$' if argument is ops.AT_END else '^'} is not supported; use the flag m with $, or \\Z"
+            )
+        points = _one_character(argument[1], flags)
+        if points is None:
+            raise GrammarError("a negative look-ahead of several characters is not supported")
+        return _Condition(_without(points), True) if operation is ops.ASSERT_NOT else _Condition(points, False)
+
+    def _language(self, number: int, pattern: str) -> int:
+        """A pattern whose look-around sees the text of the terminal only, as an automaton."""
+        language = compile_regex(pattern, dialect="python", budget=self._budget)
+        if language.is_empty(self._budget):
+            raise GrammarError("the pattern matches no text")
+        automaton = language.automaton(self._budget)
+        place: dict[int, int] = {}
+        todo = [automaton.start]
+        place[automaton.start] = self._emit(Split(()))
+        while todo:
+            state = todo.pop()
+            targets: dict[int, int] = {}
+            for byte, following in enumerate(automaton.row(state).tolist()):
+                if following >= 0:
+                    targets[following] = targets.get(following, 0) | 1 << byte
+            heads = []
+            for following, symbols in targets.items():
+                if following not in place:
+                    place[following] = self._emit(Split(()))
+                    todo.append(following)
+                heads.append(self._emit(Read(symbols, place[following])))
+            if automaton.is_accepting(state):
+                heads.append(self._emit(Match(number, 0)))
+            self.code[place[state]] = Split(tuple(heads))
+        return place[automaton.start]
+
+
+def _check_edges(items: Any, before: int, after: int) -> None:
+    """Refuse look-around that may see beyond a terminal of which at least `before` and `after` characters surround the items."""
+    widths = [_width(*each) for each in items]
+    for position, (operation, argument) in enumerate(items):
+        earlier = before + sum(low for low, _ in widths[:position])
+        later = after + sum(low for low, _ in widths[position + 1 :])
+        if operation in (ops.ASSERT, ops.ASSERT_NOT):
+            direction, body = argument
+            if body.getwidth()[1] > (later if direction > 0 else earlier):
+                raise GrammarError(
+                    "look-around of several characters that may see beyond the terminal is not supported"
+                )
+        elif operation is ops.AT:
+            raise GrammarError("an anchor or \\b beside look-around of several characters is not supported")
+        elif operation is ops.BRANCH:
+            for each in argument[1]:
+                _check_edges(each, earlier, later)
+        elif operation is ops.SUBPATTERN:
+            _check_edges(argument[3], earlier, later)
+        elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+            _check_edges(argument[2], earlier, later)
+
+
+def _width(operation: Any, argument: Any) -> tuple[int, int]:
+    pattern = sre_parser.SubPattern(sre_parser.State(), [(operation, argument)])
+    low, high = pattern.getwidth()
+    return int(low), int(high)
+
+
+def _category(category: Any, flags: int) -> CodePoints:
+    is_ascii = bool(flags & re.ASCII)
+    if category in (ops.CATEGORY_DIGIT, ops.CATEGORY_NOT_DIGIT):
+        points = unicode_sets.DIGIT if is_ascii else unicode_sets.python_digit()
+    elif category in (ops.CATEGORY_SPACE, ops.CATEGORY_NOT_SPACE):
+        points = unicode_sets.ASCII_SPACE if is_ascii else unicode_sets.python_space()
+    else:
+        points = unicode_sets.WORD if is_ascii else unicode_sets.python_word()
+    is_negative = category in (ops.CATEGORY_NOT_DIGIT, ops.CATEGORY_NOT_SPACE, ops.CATEGORY_NOT_WORD)
+    return _without(points) if is_negative else points
+
+
+def _without(points: CodePoints) -> CodePoints:
+    return code_points.complement(points)
+
+
+def _points(operation: Any, argument: Any, flags: int) -> CodePoints | None:
+    """The set of an item that reads one character; None for others."""
+    if operation is ops.ANY:
+        return code_points.ALL if flags & re.DOTALL else _without(unicode_sets.NEWLINE)
+    if operation is ops.LITERAL:
+        return _any_case(code_points.single(argument), flags)
+    if operation is ops.NOT_LITERAL:
+        return _without(_any_case(code_points.single(argument), flags))
+    if operation is not ops.IN:
+        return None
+    is_negative, found = False, []
+    for kind, value in argument:
+        if kind is ops.NEGATE:
+            is_negative = True
+        elif kind is ops.RANGE:
+            found.append(code_points.normalize([value]))
+        elif kind is ops.CATEGORY:
+            found.append(_category(value, flags))
+        else:
+            found.append(code_points.single(value))
+    points = _any_case(code_points.union(*found) if found else (), flags)
+    return _without(points) if is_negative else points
+
+
+def _one_character(body: Any, flags: int) -> CodePoints | None:
+    """The set of a look-around that sees one character; None for others."""
+    while len(body) == 1 and body[0][0] is ops.SUBPATTERN:
+        _, added, removed, inner = body[0][1]
+        flags, body = (flags | added) & ~removed, inner
+    points: CodePoints = ()
+    for each in body[0][1][1] if len(body) == 1 and body[0][0] is ops.BRANCH else [body]:
+        found = _points(each[0][0], each[0][1], flags) if len(each) == 1 else None
+        if found is None:
+            return None
+        points = code_points.union(points, found)
+    return points
+
+
+def _any_case(points: CodePoints, flags: int) -> CodePoints:
+    if not flags & re.IGNORECASE:
+        return points
+    return unicode_sets.ascii_case_closure(points) if flags & re.ASCII else unicode_sets.case_closure(points)
+
+
+def _last_characters(items: Sequence[Any], flags: int) -> CodePoints | None:
+    """The characters with which items may end; None where they may be empty or it is not known."""
+    found: list[CodePoints] = []
+    for operation, argument in reversed(items):
+        points, may_be_empty = _points(operation, argument, flags), False
+        if points is not None:
+            found.append(points)
+        elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+            inner = _last_characters(list(argument[2]), flags)
+            if inner is None:
+                return None
+            found.append(inner)
+            may_be_empty = int(argument[0]) == 0
+        elif operation is ops.SUBPATTERN:
+            inner = _last_characters(list(argument[3]), (flags | argument[1]) & ~argument[2])
+            if inner is None:
+                return None
+            found.append(inner)
+        elif operation is ops.BRANCH:
+            inners = [_last_characters(list(each), flags) for each in argument[1]]
+            known = [each for each in inners if each is not None]
+            if len(known) < len(inners):
+                return None
+            found += known
+        else:
+            return None
+        if not may_be_empty:
+            return code_points.union(*found)
+    return None
+
+
+def _num_bytes(items: Any, flags: int) -> int | None:
+    """The bytes of items if every text of theirs has as many."""
+    total = 0
+    for operation, argument in items:
+        points = _points(operation, argument, flags)
+        if points is not None:
+            lengths: set[int | None] = {len(spelling) for first, last in points for spelling in _utf8(first, last)}
+        elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT) and int(argument[0]) == int(argument[1]):
+            inner = _num_bytes(argument[2], flags)
+            lengths = {None if inner is None else inner * int(argument[0])}
+        elif operation is ops.SUBPATTERN:
+            lengths = {_num_bytes(argument[3], (flags | argument[1]) & ~argument[2])}
+        elif operation is ops.BRANCH:
+            lengths = {_num_bytes(each, flags) for each in argument[1]}
+        else:
+            return None
+        if len(lengths) != 1:
+            return None
+        length = lengths.pop()
+        if length is None:
+            return None
+        total += length
+    return total
+
+
+_LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)
+
+
+def _utf8(first: int, last: int) -> list[tuple[tuple[int, int], ...]]:
+    """The encodings of a range of characters without surrogates, as sequences of byte ranges."""
+    found: list[tuple[tuple[int, int], ...]] = []
+    todo = [(first, last)]
+    while todo:
+        first, last = todo.pop()
+        length = next(n for n, bound in enumerate(_LAST_OF_LENGTH, 1) if first <= bound)
+        bound = _LAST_OF_LENGTH[length - 1]
+        if last > bound:
+            todo.append((bound + 1, last))
+            last = bound
+        for level in range(1, length):
+            mask = (1 << 6 * level) - 1
+            if first & ~mask != last & ~mask:
+                if first & mask:
+                    todo.append(((first | mask) + 1, last))
+                    last = first | mask
+                elif last & mask != mask:
+                    todo.append((last & ~mask, last))
+                    last = (last & ~mask) - 1
+        found.append(tuple(zip(chr(first).encode(), chr(last).encode(), strict=True)))
+    return found

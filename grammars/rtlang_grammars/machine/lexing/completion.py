@@ -1,0 +1,199 @@
+"""Short texts that complete one under a grammar with a lexer: A* over lexemes, guided by the parser's cheapest way to the end.
+
+The guide is exact for the parser: from a stack, the cheapest way to finish is to finish one of the rules in progress in its top state and
+go on below it. The search adds what the lexer asks for: which text of a terminal ends before the next, and what may be ignored between.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from typing import NamedTuple
+
+from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
+
+_MAX_EXPANSIONS = 3000
+_MAX_CACHED = 1 << 14
+_FAR = 1 << 40
+
+
+class _Ending(NamedTuple):
+    """A way to end a terminal.
+
+    Attributes:
+        text: the bytes to its end.
+        enders: the classes before which it surely ends there, as bits.
+    """
+
+    text: bytes
+    enders: int
+
+
+class LexedCompletion:
+    """Finds completions for one grammar. Safe to use from several threads: they may find the same thing twice."""
+
+    def __init__(self, grammar: LexedGrammar) -> None:
+        self._grammar = grammar
+        self._automaton = grammar.tables.automaton
+        self._stack_costs: dict[int, int] = {}
+        self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
+        self._found: dict[Configuration, bytes | None] = {}
+        self._set_costs()
+
+    def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
+        """A short text that completes the text so far, None where none was found; False, since none is ever too long."""
+        if configuration in self._found:
+            return self._found[configuration], False
+        with self._grammar.lock:
+            found = b"" if self._grammar.is_complete(configuration) else self._search(configuration)
+        if len(self._found) > _MAX_CACHED:
+            self._found.clear()
+        self._found[configuration] = found
+        return found, False
+
+    def _search(self, start: Configuration) -> bytes | None:
+        grammar, automaton = self._grammar, self._automaton
+        everything = (1 << automaton.num_classes) - 1
+        end = 1 << automaton.end_class
+        order = count()
+        queue: list[tuple[int, int, bytes, int, int, int]] = []
+        best: dict[tuple[int, int, int], int] = {}
+
+        def push(text: bytes, stacks: int, state: int, first: int) -> None:
+            key = (stacks, state, first)
+            if best.get(key, _FAR) > len(text):
+                best[key] = len(text)
+                estimate = len(text) + self._rest(stacks)
+                heapq.heappush(queue, (estimate, next(order), text, stacks, state, first))
+
+        push(b"", start.stacks, start.state, everything)
+        if start.last >= 0:  # the lexeme may end at its last match, and what follows it begin another
+            stacks = grammar.shift(start.stacks, start.last)
+            if stacks >= 0:
+                reached = grammar.run(grammar.fresh(stacks), start.tail[start.last_at :])
+                if reached is not None:
+                    push(b"", reached.stacks, reached.state, everything)
+        for _ in range(_MAX_EXPANSIONS):
+            if not queue:
+                return None
+            _, _, text, stacks, state, first = heapq.heappop(queue)
+            if best[stacks, state, first] < len(text):
+                continue
+            if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
+                return text
+            for terminal, endings in self._ends(state, first).items():
+                after = grammar.shift(stacks, terminal)
+                if after < 0:
+                    continue
+                for ending in endings:
+                    push(text + ending.text, after, grammar.fresh(after).state, ending.enders)
+        return None
+
+    def _completes(self, start: Configuration, text: bytes) -> bool:
+        reached = self._grammar.run(start, text)
+        return reached is not None and self._grammar.is_complete(reached)
+
+    def _ends(self, state: int, first: int) -> dict[int, list[_Ending]]:
+        """For each terminal, the shortest texts from a state to its end, one for each set of classes it ends before.
+
+        first: the classes that the next byte may have, as bits.
+        """
+        found = self._endings.get((state, first))
+        if found is not None:
+            return found
+        automaton = self._automaton
+        found = {}
+        seen = {(state, first == (1 << automaton.num_classes) - 1)}
+        layer = [(state, b"", first)]
+        while layer:
+            following: list[tuple[int, bytes, int]] = []
+            for at, text, allowed in layer:
+                ends: dict[int, int] = {}
+                winners = automaton.winners[at].tolist()
+                for symbol_class, target in enumerate(automaton.following[at].tolist()):
+                    winner = winners[symbol_class]
+                    if not allowed >> symbol_class & 1:
+                        continue
+                    if target < 0:
+                        if winner >= 0 and not automaton.num_behind[at, symbol_class]:
+                            ends[winner] = ends.get(winner, 0) | 1 << symbol_class
+                    elif symbol_class != automaton.end_class and (target, True) not in seen:
+                        seen.add((target, True))
+                        following.append(
+                            (target, text + automaton.first_bytes[symbol_class], (1 << automaton.num_classes) - 1)
+                        )
+                for terminal, enders in ends.items():
+                    known = found.setdefault(terminal, [])
+                    if len(known) < 3 and all(enders & ~each.enders for each in known):
+                        known.append(_Ending(text, enders))
+            layer = following
+        if len(self._endings) > _MAX_CACHED:
+            self._endings.clear()
+        self._endings[state, first] = found
+        return found
+
+    def _rest(self, stacks: int) -> int:
+        """Bytes that the parser still needs at least."""
+        found = self._stack_costs.get(stacks)
+        if found is None:
+            known: dict[tuple[int, int], int] = {}
+            found = min(
+                self._finish(*self._grammar.stack_node(node), known, 0) for node in self._grammar.stack_nodes(stacks)
+            )
+            self._stack_costs[stacks] = found
+        return found
+
+    def _finish(self, state: int, below: int, known: dict[tuple[int, int], int], depth: int) -> int:
+        """The cheapest way to finish from a stack: its top state and the node below."""
+        key = (state, below)
+        if key in known:
+            return known[key]
+        known[key] = _FAR
+        if depth > 400:  # deeper stacks are guided less well
+            return 0
+        tables = self._grammar.tables.rules
+        cheapest = _FAR
+        for rest, length, head in self._kernels[state]:
+            if head < 0:
+                cheapest = min(cheapest, rest)
+                continue
+            under = below
+            for _ in range(length - 1):
+                under = self._grammar.stack_node(under)[1]
+            if under < 0:
+                continue
+            goto = int(tables.gotos[self._grammar.stack_node(under)[0], head])
+            if goto >= 0:
+                cheapest = min(cheapest, rest + self._finish(goto, under, known, depth + 1))
+        known[key] = min(cheapest, _FAR)
+        return known[key]
+
+    def _set_costs(self) -> None:
+        """The fewest bytes of each symbol, and for each state what its rules in progress still need."""
+        rules = self._grammar.tables.rules
+        lengths = self._terminal_lengths()
+        costs: dict[int, int] = {}
+
+        def cost_of(symbols: tuple[int, ...]) -> int:
+            return min(_FAR, sum(lengths[each] if each >= 0 else costs.get(-1 - each, _FAR) for each in symbols))
+
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for head, symbols in rules.productions:
+                cost = cost_of(symbols)
+                if cost < costs.get(head, _FAR):
+                    costs[head], has_changed = cost, True
+        self._kernels: list[list[tuple[int, int, int]]] = [
+            [(cost_of(rest), length, head) for rest, length, head in kernel] for kernel in rules.kernels
+        ]
+
+    def _terminal_lengths(self) -> list[int]:
+        """The fewest bytes of each terminal, from any state before a lexeme."""
+        automaton = self._automaton
+        shortest = [_FAR] * self._grammar.tables.num_terminals + [0]
+        for state, is_start in enumerate(automaton.is_start):
+            if is_start:
+                for terminal, endings in self._ends(state, (1 << automaton.num_classes) - 1).items():
+                    shortest[terminal] = min(shortest[terminal], min(len(each.text) for each in endings))
+        return shortest

@@ -1,0 +1,494 @@
+"""A grammar with a lexer, bound to a vocabulary: places in a text, steps and masks.
+
+A place is a set of parser stacks, the state of the lexer inside a lexeme, and the last match with the bytes behind it, to which the lexer
+goes back where a longer lexeme fails. Masks are cached by place; a miss visits the tree of terminal sequences with the stacks.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rtlang_grammars.machine.lexing import native_masks, native_walk
+from rtlang_grammars.machine.lexing.layout import (
+    BEGIN,
+    BYTE_AT,
+    KEEP,
+    MAX_BACK,
+    MEMBERS,
+    NEED_JOIN,
+    NEED_SCRATCH,
+    NEED_STACKS,
+    NEED_TREE,
+    NO_TREE,
+    NUM_BYTES,
+    OK,
+    STACK_NODES,
+    STOP,
+    TAIL_BYTE_AT,
+    TAIL_LAST,
+    TAIL_NUM_BYTES,
+    TAIL_TOKEN,
+    WIN,
+)
+from rtlang_grammars.machine.lexing.tables import LexedTables
+from rtlang_grammars.machine.lexing.workspace import (
+    larger_stacks,
+    larger_tree,
+    larger_visit,
+    larger_walk,
+    new_stacks,
+    new_tree,
+    new_visit,
+    new_walk,
+    size_of,
+)
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.errors import GrammarError
+
+_MAX_FORCED_BYTES = 256
+_MANY_BYTES = 20
+_END = 256
+_MAX_TREE_BYTES = 96 << 20
+_MAX_MASK_BYTES = 32 << 20
+
+
+class Configuration(NamedTuple):
+    """A place without what is derived from it.
+
+    Attributes:
+        stacks: number of a set of parser stacks, after all lexemes that have surely ended.
+        state: state of the lexer.
+        last: the last match inside the present lexeme, -1.
+        last_at: where it ended in `tail`.
+        tail: the last bytes, as many as may have to be read again.
+    """
+
+    stacks: int
+    state: int
+    last: int
+    last_at: int
+    tail: bytes
+
+
+class Place(NamedTuple):
+    """A place in a text.
+
+    Attributes:
+        configuration: where the parser and the lexer are.
+        is_complete: whether the text may end there.
+    """
+
+    configuration: Configuration
+    is_complete: bool
+
+
+class LexedGrammar:
+    """Tables bound to a vocabulary. Safe to use from several threads, one at a time inside.
+
+    Attributes:
+        index, tables: as given.
+        start_place: the place at the start of the text.
+        lock: held by whoever uses the methods that take places apart.
+    """
+
+    def __init__(self, index: VocabularyIndex, tables: LexedTables) -> None:
+        """Bind tables.
+
+        Raises:
+            GrammarError: no text begins what the grammar asks for.
+        """
+        self.index, self.tables = index, tables
+        self.lock = threading.RLock()
+        self._stacks = new_stacks(int(tables.parser.final[0]))
+        self._sets: list[tuple[int, int]] = [(0, 1)]
+        self._numbers: dict[tuple[int, ...], int] = {(0,): 0}
+        self._nodes: dict[tuple[int, int], int] = {}
+        self._shifted: dict[tuple[int, int], int] = {}
+        self._contexts: dict[int, int] = {}
+        self._viable: dict[tuple[int, int], bool] = {}
+        self._places: dict[Configuration, bool] = {}
+        self._masks: dict[Configuration, NDArray[np.uint32]] = {}
+        num_terminals = tables.num_terminals
+        count, depth = len(index.trie.order), index.max_depth
+        self._scratch = new_walk(count, depth, num_terminals)
+        self._side = new_walk(native_walk.MAX_SHARED, depth, num_terminals)
+        self._visit = new_visit(len(tables.lexer.pairs))
+        self._new_tree()
+        start = Configuration(0, self._lexer_state(0), -1, 0, b"")
+        if not self.is_alive(start) and not self.is_complete(start):
+            raise GrammarError("the grammar matches no text: no terminal that can begin it can be followed by another")
+        self.start_place = Place(start, self.is_complete(start))
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Walk the vocabulary from the states that loop (names, strings, comments): these walks are the longest, and always needed."""
+        automaton = self.tables.automaton
+        sizes = np.array(automaton.class_sizes)
+        sizes[automaton.end_class] = 0
+        states = np.arange(len(automaton.following))
+        num_looping = (automaton.following == states[:, None]) @ sizes
+        for state in np.flatnonzero(num_looping >= _MANY_BYTES).tolist():
+            self._root(Configuration(0, state, -1, 0, b""))
+        self._root(self.start_place.configuration)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of tables, tree and masks."""
+        return self.tables.num_bytes + size_of(self._tree) + len(self._masks) * 4 * self.index.num_words + (1 << 18)
+
+    def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
+        """The place after data[start:end]; None where these bytes cannot follow."""
+        with self.lock:
+            reached = self._advanced(configuration, data[start:end].tobytes())
+            return None if reached is None else Place(reached, self.is_complete(reached))
+
+    def mask(self, configuration: Configuration) -> NDArray[np.uint32]:
+        """The tokens that may follow, end tokens among them, uint32 [num_words]; do not modify."""
+        found = self._masks.get(configuration)
+        if found is None:
+            with self.lock:
+                found = self._made_mask(configuration)
+        return found
+
+    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
+        """Write the tokens that may follow."""
+        row[:] = self.mask(configuration)
+
+    def only_ends(self, configuration: Configuration) -> bool:
+        """Whether nothing but an end token may follow."""
+        bits = np.unpackbits(self.mask(configuration).view(np.uint8), bitorder="little")
+        return int(bits.sum()) == int(bits[self.index.end_ids].sum())
+
+    def forced(self, configuration: Configuration) -> bytes:
+        """The bytes that must come next, at most _MAX_FORCED_BYTES."""
+        text = bytearray()
+        with self.lock:
+            while len(text) < _MAX_FORCED_BYTES and not self.is_complete(configuration):
+                step = self._only_step(configuration)
+                if step is None:
+                    break
+                text += step[0]
+                configuration = step[1]
+        return bytes(text)
+
+    def shift(self, stacks: int, terminal: int) -> int:
+        """The set of stacks after a terminal, -1 where the parser does not take it."""
+        if terminal in self.tables.ignored:
+            return stacks
+        found = self._shifted.get((stacks, terminal))
+        if found is None:
+            first, size = self._sets[stacks]
+            out = self._visit.out
+            while native_masks.shift_once(self.tables.parser, self._stacks, first, size, terminal, out) != OK:
+                self._stacks = larger_stacks(self._stacks)
+            base, count = int(self._stacks.counts[MEMBERS]), int(out[0])
+            found = self._interned(self._chains(self._stacks.members[base : base + count].tolist())) if count else -1
+            self._shifted[stacks, terminal] = found
+        return found
+
+    def can_end(self, stacks: int) -> bool:
+        """Whether the text may end after the lexemes so far."""
+        return self.shift(stacks, self.tables.num_terminals) >= 0
+
+    def fresh(self, stacks: int) -> Configuration:
+        """The place before the lexeme that follows a set of stacks."""
+        return Configuration(stacks, self._lexer_state(stacks), -1, 0, b"")
+
+    def run(self, configuration: Configuration, data: bytes) -> Configuration | None:
+        """The place after bytes as the lexer sees them, alive or not."""
+        return self._run(configuration, data, is_final=False)
+
+    def stack_nodes(self, stacks: int) -> list[int]:
+        """The top nodes of a set."""
+        first, size = self._sets[stacks]
+        found: list[int] = self._stacks.members[first : first + size].tolist()
+        return found
+
+    def stack_node(self, node: int) -> tuple[int, int]:
+        """The parser's state at a node, and the node below, -1."""
+        return int(self._stacks.nodes[node, 0]), int(self._stacks.nodes[node, 1])
+
+    def is_complete(self, configuration: Configuration) -> bool:
+        """Whether the text may end there."""
+        found = self._places.get(configuration)
+        if found is None:
+            reached = self._run(configuration, b"", is_final=True)
+            found = reached is not None and self.can_end(reached.stacks)
+            if len(self._places) > 1 << 16:
+                self._places.clear()
+            self._places[configuration] = found
+        return found
+
+    def is_alive(self, configuration: Configuration) -> bool:
+        """Whether what was begun can still become a terminal that the parser takes."""
+        if self._can_win(configuration.stacks, configuration.state):
+            return True
+        tail = configuration.tail
+        for terminal, num_bytes in self.tables.automaton.pending[configuration.state]:
+            if num_bytes <= len(tail) and self._lives_back(
+                configuration.stacks, terminal, tail[len(tail) - num_bytes :]
+            ):
+                return True
+        return configuration.last >= 0 and self._lives_back(
+            configuration.stacks, configuration.last, configuration.tail[configuration.last_at :]
+        )
+
+    def _lexer_state(self, stacks: int) -> int:
+        """The lexer's state before the lexeme that follows a set of stacks."""
+        context = self._contexts.get(stacks)
+        if context is None:
+            contexts = sorted(
+                {int(self.tables.parser.contexts[self.stack_node(node)[0]]) for node in self.stack_nodes(stacks)}
+            )
+            context = contexts[0]
+            for other in contexts[1:]:
+                if context != other:
+                    if self.tables.parser.joins[context, other] < 0:
+                        self._join(context, other)
+                    context = int(self.tables.parser.joins[context, other])
+            self._contexts[stacks] = context
+        return int(self.tables.parser.starts[context])
+
+    def _join(self, one: int, other: int) -> None:
+        self.tables.join(one, other)
+        if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
+            self._visit = new_visit(2 * len(self.tables.lexer.pairs))
+
+    def _chains(self, nodes: list[int]) -> list[tuple[int, list[int]]]:
+        """For each node, the deepest one on its way that is kept, and the states above it, upwards."""
+        count = int(self._stacks.counts[STACK_NODES])
+        found = []
+        for node in nodes:
+            chain = []
+            while node >= count:
+                state, node = self.stack_node(node)
+                chain.append(state)
+            found.append((node, chain[::-1]))
+        return found
+
+    def _interned(self, chains: list[tuple[int, list[int]]]) -> int:
+        """The number of a set of stacks; overwrites the scratch nodes behind those that are kept."""
+        nodes = set()
+        for node, states in chains:
+            for state in states:
+                node = self._pushed(state, node)
+            nodes.add(node)
+        key = tuple(sorted(nodes))
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._sets)
+            at = int(self._stacks.counts[MEMBERS])
+            while at + len(key) >= len(self._stacks.members):
+                self._stacks = larger_stacks(self._stacks)
+            self._stacks.members[at : at + len(key)] = key
+            self._stacks.counts[MEMBERS] += len(key)
+            self._sets.append((at, len(key)))
+        return found
+
+    def _pushed(self, state: int, below: int) -> int:
+        found = self._nodes.get((state, below))
+        if found is None:
+            found = self._nodes[state, below] = int(self._stacks.counts[STACK_NODES])
+            if found + 1 >= len(self._stacks.nodes):
+                self._stacks = larger_stacks(self._stacks)
+            self._stacks.nodes[found] = state, below
+            self._stacks.counts[STACK_NODES] += 1
+        return found
+
+    def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
+        reached = self._run(configuration, data, is_final=False)
+        if reached is None:
+            return None
+        if reached.last >= 0 and not self._lives_back(reached.stacks, reached.last, reached.tail[reached.last_at :]):
+            # A way back that leads nowhere is forgotten, so that equal places are equal.
+            keep = int(self.tables.lexer.states[reached.state, KEEP])
+            reached = reached._replace(
+                last=-1, last_at=0, tail=reached.tail[len(reached.tail) - keep :] if keep else b""
+            )
+        return reached if self.is_alive(reached) else None
+
+    def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
+        """Lex bytes; None where no lexeme goes on. is_final: the text ends behind them."""
+        lexer = self.tables.lexer
+        following, winners, behind, classes = lexer.following, lexer.winners, lexer.behind, lexer.classes
+        stacks, state, last, last_at, tail = configuration
+        text = tail + data
+        at = len(tail)
+        begin = 0  # bytes before are never read again
+        is_fresh = self.tables.automaton.is_start[state]
+        while True:
+            if at >= len(text):
+                if not is_final:
+                    break
+                if is_fresh:
+                    return Configuration(stacks, state, -1, 0, b"")
+            symbol = classes[text[at] if at < len(text) else _END]
+            winner = int(winners[state, symbol])
+            if winner >= 0:
+                ended = at - int(behind[state, symbol])
+                if last < 0 or ended > last_at or (ended == last_at and winner < last):
+                    last, last_at = winner, ended
+            reached = int(following[state, symbol])
+            if reached >= 0:
+                state, is_fresh = reached, False
+                at += 1
+                if at - last_at > MAX_BACK or lexer.states[state, 1]:
+                    last = -1
+                continue
+            if last < 0:
+                return None
+            stacks = self.shift(stacks, last)
+            if stacks < 0:
+                return None
+            state, last, at = self._lexer_state(stacks), -1, last_at
+            begin, is_fresh = at, True
+            lexer = self.tables.lexer
+            following, winners, behind = lexer.following, lexer.winners, lexer.behind
+        keep = int(lexer.states[state, KEEP])
+        if last >= 0 and lexer.states[state, 1]:
+            last = -1
+        cut = max(begin, min(len(text) - keep, last_at if last >= 0 else len(text)))
+        return Configuration(stacks, state, last, last_at - cut if last >= 0 else 0, text[cut:])
+
+    def _lives_back(self, stacks: int, last: int, tail: bytes) -> bool:
+        """Whether what was begun may go on if the lexeme ended at its last match, `tail` bytes ago."""
+        stacks = self.shift(stacks, last)
+        if stacks < 0:
+            return False
+        reached = self._run(self.fresh(stacks), tail, is_final=False)
+        return reached is not None and self.is_alive(reached)
+
+    def _can_win(self, stacks: int, state: int) -> bool:
+        win = int(self.tables.lexer.states[state, WIN])
+        found = self._viable.get((stacks, win))
+        if found is None:
+            first, size = self._sets[stacks]
+            tables, out = self.tables, self._visit.out
+            while (
+                native_masks.is_viable(
+                    tables.parser, tables.lexer, self._stacks, first, size, win, self._visit.verdicts, out
+                )
+                != OK
+            ):
+                self._stacks = larger_stacks(self._stacks)
+            found = self._viable[stacks, win] = bool(out[0])
+        return found
+
+    def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
+        """The only byte that may follow, and the place behind it; None where there are several."""
+        automaton = self.tables.automaton
+        lexer = self.tables.lexer
+        found: tuple[bytes, Configuration] | None = None
+        for symbol_class, count in enumerate(automaton.class_sizes):
+            if symbol_class == automaton.end_class:
+                continue
+            if lexer.following[configuration.state, symbol_class] < 0 and (
+                lexer.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
+            ):
+                continue
+            byte = automaton.first_bytes[symbol_class]
+            reached = self._advanced(configuration, byte)
+            if reached is None:
+                continue
+            if found is not None or count > 1:
+                return None
+            found = byte, reached
+        return found
+
+    def _new_tree(self) -> None:
+        self._tree = new_tree(self.index.num_words)
+        self._roots: dict[tuple[int, int, int, bytes], int] = {}
+
+    def _root(self, configuration: Configuration) -> int:
+        """The node of all tokens from a lexer state."""
+        _, state, last, last_at, tail = configuration
+        key = (state, last, last_at, tail)
+        found = self._roots.get(key)
+        if found is None:
+            items = np.zeros((1, 4), dtype=np.int32)
+            items[0, BEGIN], items[0, STOP] = 0, len(self.index.trie.nodes)
+            items[0, BYTE_AT], items[0, NUM_BYTES] = 0, len(tail)
+            data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
+            while True:
+                found = int(
+                    native_walk.grow_root(
+                        self._tree, items, data, state, last, last_at, self.tables.lexer, self.index.trie.nodes,
+                        self._scratch, self._side,
+                    )
+                )  # fmt: skip
+                if found >= 0:
+                    break
+                self._make_room(NEED_TREE if found == NO_TREE else NEED_SCRATCH)
+            self._roots[key] = found
+        return found
+
+    def _make_room(self, code: int) -> None:
+        """More room for what compiled code wants more of."""
+        if code == NEED_TREE:
+            self._tree = larger_tree(self._tree)
+        elif code == NEED_STACKS:
+            self._stacks = larger_stacks(self._stacks)
+        else:
+            self._visit = larger_visit(self._visit)
+            self._scratch, self._side = larger_walk(self._scratch), larger_walk(self._side)
+
+    def _made_mask(self, configuration: Configuration) -> NDArray[np.uint32]:
+        """Visit the tree from a place."""
+        found = self._masks.get(configuration)
+        if found is not None:
+            return found
+        if size_of(self._tree) > _MAX_TREE_BYTES:
+            self._new_tree()
+        tables, trie = self.tables, self.index.trie.nodes
+        first, size = self._sets[configuration.stacks]
+        while True:
+            root = self._root(configuration)
+            mask = np.zeros(self.index.num_words, dtype=np.uint32)
+            code = native_masks.visit(
+                self._tree, root, tables.parser, tables.lexer, self._stacks, first, size, trie, self._scratch, self._side,
+                self._visit, mask,
+            )  # fmt: skip
+            if code == OK:
+                break
+            if code == NEED_JOIN:
+                self._join(int(self._visit.out[0]), int(self._visit.out[1]))
+            else:
+                self._make_room(code)
+        num_asks = int(self._visit.out[0])
+        if num_asks:
+            self._ask_back(configuration, mask, num_asks)
+        if self.is_complete(configuration):
+            for token in self.index.end_ids.tolist():
+                mask[token >> 5] |= np.uint32(1 << (token & 31))
+        while self._masks and (len(self._masks) + 1) * mask.nbytes > _MAX_MASK_BYTES:
+            self._masks.pop(next(iter(self._masks)), None)
+        self._masks[configuration] = mask
+        return mask
+
+    def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
+        """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
+        asks = self._visit.asks[:num_asks].tolist()
+        chains = {
+            (first, size): self._chains(self._stacks.members[first : first + size].tolist()) for _, first, size in asks
+        }
+        numbers = {place: self._interned(chain) for place, chain in chains.items()}
+        known: dict[tuple[int, int, bytes], bool] = {}
+        for tail, first, size in asks:
+            last, at, count, token = (
+                int(self._tree.tails[tail, column]) for column in (TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN)
+            )
+            if last < 0:
+                text = self.index.vocabulary.token_bytes[token]
+                if self._advanced(configuration, text) is not None:
+                    mask[token >> 5] |= np.uint32(1 << (token & 31))
+                continue
+            data = self._tree.data[at : at + count].tobytes()
+            key = (numbers[first, size], last, data)
+            if key not in known:
+                known[key] = self._lives_back(*key)
+            if known[key]:
+                mask[token >> 5] |= np.uint32(1 << (token & 31))

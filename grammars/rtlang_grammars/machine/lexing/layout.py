@@ -1,0 +1,186 @@
+"""The arrays that compiled code shares: columns, return codes, and the groups in which they are passed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int32]
+
+OK, NEED_JOIN, NEED_STACKS, NEED_SCRATCH, NEED_TREE = 0, 1, 2, 3, 4
+NO_SCRATCH, NO_TREE = -1, -2
+
+MAX_BACK = 16
+"""Bytes for which an earlier match is remembered while a longer one is tried; a text that needs more is refused."""
+
+# Columns of Lexer.states.
+WIN, IS_SURE, KEEP = 0, 1, 2
+
+# Columns of Tree.nodes, .ends, .tails, .crossings, .items, .kids.
+END_AT, NUM_ENDS, TAIL_AT, NUM_TAILS, CROSSING_AT, NUM_CROSSINGS = range(6)
+END_WIN, TOKEN_AT, NUM_TOKENS, ROW = range(4)
+TAIL_WIN, TAIL_LAST, TAIL_TOKEN, TAIL_BYTE_AT, TAIL_NUM_BYTES = range(5)
+TERMINAL, ITEM_AT, NUM_ITEMS, FIRST_KID = range(4)
+BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
+KID_STATE, KID_NODE, NEXT_KID = range(3)
+
+# Places in Tree.counts.
+(NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, TOKENS, BYTES, ROWS, SHARES, SAMES) = range(11)
+# Places in Stacks.counts: nodes and set members in use for good.
+STACK_NODES, MEMBERS = 0, 1
+
+
+class Lexer(NamedTuple):
+    """The lexer's automaton.
+
+    Attributes:
+        classes: [257].
+        following, winners, behind: [num_states, num_classes], see `LexerAutomaton`.
+        states: [num_states, 3], what can win, whether a match is sure, how many of the last bytes a match may still lie behind.
+        wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
+        win_pairs: numbers of pairs.
+        pairs: [num_pairs, 2], a terminal, and the set of classes before which it ends.
+        enders: uint8 [num_sets, num_classes + 1]; the last column: an ignored terminal can follow.
+        firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
+    """
+
+    classes: Ints
+    following: Ints
+    winners: Ints
+    behind: Ints
+    states: Ints
+    wins: Ints
+    win_pairs: Ints
+    pairs: Ints
+    enders: NDArray[np.uint8]
+    firsts: NDArray[np.uint8]
+
+
+class Parser(NamedTuple):
+    """The parser's tables, see `ParserTables`, and its contexts.
+
+    Attributes:
+        shifts, reductions, rules, sizes, heads, gotos: as there.
+        row_at: [num_states + 1], where the terminals of a state begin in `row_terminals`.
+        row_terminals: terminals.
+        is_ignored: uint8 [num_terminals + 1].
+        contexts: [num_states], the context of each state.
+        joins: [num_contexts, num_contexts], the context of two together, -1 where it is not made.
+        starts: [num_contexts], the lexer's state.
+        final: [2], the first state and the one behind the start rule.
+    """
+
+    shifts: Ints
+    reductions: Ints
+    rules: Ints
+    sizes: Ints
+    heads: Ints
+    gotos: Ints
+    row_at: Ints
+    row_terminals: Ints
+    is_ignored: NDArray[np.uint8]
+    contexts: Ints
+    joins: Ints
+    starts: Ints
+    final: Ints
+
+
+class Stacks(NamedTuple):
+    """Stacks of parser states as linked nodes, and sets of them.
+
+    Attributes:
+        nodes: [capacity, 2], state and the node below; node 0 is the start.
+        members: nodes of sets.
+        todo: [capacity, 2], scratch of a shift.
+        seen: as `todo`.
+        counts: int64, see STACK_NODES.
+    """
+
+    nodes: Ints
+    members: Ints
+    todo: Ints
+    seen: Ints
+    counts: NDArray[np.int64]
+
+
+class Tree(NamedTuple):
+    """Trees of terminal sequences: what the tokens do from a lexer state, and then from the state behind each terminal that ends.
+
+    Attributes:
+        nodes: [capacity, 6], ranges of ends, tails and crossings.
+        ends: [capacity, 4], tokens that end inside a lexeme, by what can win there; many of them as a row.
+        tails: [capacity, 5], tokens that may need an earlier match, which these bytes follow.
+        crossings: [capacity, 4], a terminal that ends inside tokens, the items to go on with, and the first kid.
+        items: [capacity, 4], records [BEGIN, STOP) of the token trie, read after some bytes.
+        kids: [capacity, 3], the node for a lexer state.
+        tokens: token ids.
+        data: uint8, bytes.
+        rows: uint32 [capacity, words].
+        share_keys, share_nodes: hash table of parts of the trie that many states walk alike: int64 (record, state), node.
+        same_keys, same_nodes: hash table of equal nodes: int64 [capacity, 2] (crossing, state), node.
+        counts: int64, what is in use, see NODES.
+        needs: int64, what there must be room for, where there is not.
+    """
+
+    nodes: Ints
+    ends: Ints
+    tails: Ints
+    crossings: Ints
+    items: Ints
+    kids: Ints
+    tokens: Ints
+    data: NDArray[np.uint8]
+    rows: NDArray[np.uint32]
+    share_keys: NDArray[np.int64]
+    share_nodes: Ints
+    same_keys: NDArray[np.int64]
+    same_nodes: Ints
+    counts: NDArray[np.int64]
+    needs: NDArray[np.int64]
+
+
+class Walk(NamedTuple):
+    """Scratch of a walk.
+
+    Attributes:
+        ends: [num_tokens + 1, 5], token, state, last match, where the bytes behind it begin in `data`, and how many.
+        crossings: [capacity, 5], terminal, BEGIN, STOP, bytes as in `ends`.
+        links: [capacity, 2], record and state of parts that are shared.
+        groups: [num_tokens + 1], the end of each token.
+        path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
+        text: uint8, the bytes on the way.
+        data: uint8, bytes of ends and crossings.
+        tally, cursor: [num_terminals + 1], crossings by terminal.
+        fill: by end.
+        items: [1, 4], see `Tree`.
+    """
+
+    ends: Ints
+    crossings: Ints
+    links: Ints
+    groups: Ints
+    path: Ints
+    text: NDArray[np.uint8]
+    data: NDArray[np.uint8]
+    tally: Ints
+    cursor: Ints
+    fill: Ints
+    items: Ints
+
+
+class Visit(NamedTuple):
+    """Scratch of a visit.
+
+    Attributes:
+        frames: [capacity, 5], node of the tree, first member and number of members of a set of stacks, and what is free behind it.
+        verdicts: [num_pairs], 2 * frame + whether the parser takes the pair.
+        asks: [capacity, 3], tail, first member and number of members.
+        out: int64, numbers returned.
+    """
+
+    frames: Ints
+    verdicts: Ints
+    asks: Ints
+    out: NDArray[np.int64]

@@ -1,0 +1,342 @@
+"""Compiled parsing and masks: shifting terminals onto sets of stacks, and visits of the tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rtlang_grammars.machine.lexing.layout import (
+    CROSSING_AT,
+    END_AT,
+    END_WIN,
+    FIRST_KID,
+    ITEM_AT,
+    KID_NODE,
+    KID_STATE,
+    KIDS,
+    MEMBERS,
+    NEED_JOIN,
+    NEED_SCRATCH,
+    NEED_STACKS,
+    NEED_TREE,
+    NEXT_KID,
+    NO_TREE,
+    NUM_CROSSINGS,
+    NUM_ENDS,
+    NUM_ITEMS,
+    NUM_TAILS,
+    NUM_TOKENS,
+    OK,
+    ROW,
+    SAMES,
+    STACK_NODES,
+    TAIL_AT,
+    TAIL_TOKEN,
+    TAIL_WIN,
+    TERMINAL,
+    TOKEN_AT,
+)
+from rtlang_grammars.machine.lexing.native_walk import grow
+from rtlang_grammars.machine.native.native_code import compiled
+
+
+@compiled(inner=True)
+def shift(parser, stacks, first, size, terminal, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Stacks after a terminal, written to members[into:] with nodes from `free` on; returns how many, and the next free node.
+
+    How many is -1 for want of room.
+    """
+    todo, seen, nodes, members = stacks.todo, stacks.seen, stacks.nodes, stacks.members
+    num_todo, num_seen, num_out = 0, 0, 0
+    if size >= todo.shape[0]:
+        return -1, free
+    for index in range(size):
+        node = members[first + index]
+        todo[num_todo, 0], todo[num_todo, 1] = nodes[node, 0], nodes[node, 1]
+        num_todo += 1
+    end = parser.shifts.shape[1] - 1
+    while num_todo:
+        num_todo -= 1
+        state, below = todo[num_todo, 0], todo[num_todo, 1]
+        to, rule_at, num_rules = (
+            parser.shifts[state, terminal],
+            parser.reductions[state, terminal, 0],
+            parser.reductions[state, terminal, 1],
+        )
+        if (
+            size > 1 or num_seen or num_rules > 1 or (num_rules and to >= 0)
+        ):  # one stack with one action cannot meet itself
+            is_known = False
+            for index in range(num_seen):
+                if seen[index, 0] == state and seen[index, 1] == below:
+                    is_known = True
+                    break
+            if is_known:
+                continue
+            if num_seen >= seen.shape[0]:
+                return -1, free
+            seen[num_seen, 0], seen[num_seen, 1] = state, below
+            num_seen += 1
+        if (
+            free + 2 + num_rules >= nodes.shape[0]
+            or into + num_out + 2 >= members.size
+            or num_todo + num_rules >= todo.shape[0]
+        ):
+            return -1, free
+        if terminal == end and state == parser.final[1] and below == 0:  # the whole text: one stack stands for it
+            members[into + num_out] = 0
+            num_out += 1
+        if to >= 0:
+            under = 0  # the empty stack is node 0
+            if below >= 0:
+                nodes[free, 0], nodes[free, 1] = state, below
+                under = free
+                free += 1
+            nodes[free, 0], nodes[free, 1] = to, under
+            members[into + num_out] = free
+            free += 1
+            num_out += 1
+        for index in range(num_rules):
+            rule = parser.rules[rule_at + index]
+            length = parser.sizes[rule]
+            if length == 0:
+                under = 0
+                if below >= 0:
+                    under = free
+                    nodes[free, 0], nodes[free, 1] = state, below
+                    free += 1
+            else:
+                under = below
+                for _ in range(length - 1):
+                    under = nodes[under, 1]
+            goto = parser.gotos[nodes[under, 0], parser.heads[rule]]
+            if goto >= 0:
+                todo[num_todo, 0], todo[num_todo, 1] = goto, under
+                num_todo += 1
+    return num_out, free
+
+
+@compiled()
+def shift_once(parser, stacks, first, size, terminal, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """`shift` for Python: writes behind what is kept; out[0]: how many stacks, out[1]: the next free node."""
+    out[0], out[1] = shift(parser, stacks, first, size, terminal, stacks.counts[MEMBERS], stacks.counts[STACK_NODES])
+    return OK if out[0] >= 0 else NEED_STACKS
+
+
+@compiled(inner=True)
+def _context(parser, stacks, first, size, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The context of a set of stacks; -1 and two contexts in `out` where they were never joined."""
+    context = parser.contexts[stacks.nodes[stacks.members[first], 0]]
+    for index in range(1, size):
+        other = parser.contexts[stacks.nodes[stacks.members[first + index], 0]]
+        if other != context:
+            joined = parser.joins[context, other]
+            if joined < 0:
+                out[0], out[1] = context, other
+                return -1
+            context = joined
+    return context
+
+
+@compiled(inner=True)
+def _can_follow(parser, lexer, stacks, first, size, enders, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether behind a terminal that ends before some classes, something begins with one of these: 1, 0, -1 for want of room."""
+    num_classes, end = lexer.enders.shape[1] - 1, parser.shifts.shape[1] - 1
+    if lexer.enders[enders, lexer.classes[256]]:
+        found, _ = shift(parser, stacks, first, size, end, into, free)
+        if found:
+            return 1 if found > 0 else -1
+    for index in range(size):
+        state = stacks.nodes[stacks.members[first + index], 0]
+        for at in range(parser.row_at[state], parser.row_at[state + 1]):
+            terminal = parser.row_terminals[at]
+            for symbol in range(num_classes):
+                if lexer.enders[enders, symbol] and lexer.firsts[terminal, symbol]:
+                    found, _ = shift(parser, stacks, first, size, terminal, into, free)
+                    if found:
+                        return 1 if found > 0 else -1
+                    break
+    return 0
+
+
+@compiled(inner=True)
+def can_win(parser, lexer, stacks, first, size, win, verdicts, stamp, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether a terminal that can still win is taken by the parser, and something can follow: 1, 0, -1 for want of room.
+
+    verdicts: what is known about each pair, 2 * stamp + 1 (yes) or 2 * stamp (no); older stamps are unknown.
+    """
+    for index in range(lexer.wins[win, 0], lexer.wins[win, 0] + lexer.wins[win, 1]):
+        if verdicts[lexer.win_pairs[index]] == 2 * stamp + 1:
+            return 1
+    for index in range(lexer.wins[win, 0], lexer.wins[win, 0] + lexer.wins[win, 1]):
+        pair = lexer.win_pairs[index]
+        if verdicts[pair] == 2 * stamp:
+            continue
+        terminal, enders = lexer.pairs[pair, 0], lexer.pairs[pair, 1]
+        is_easy = lexer.enders[enders, lexer.enders.shape[1] - 1] > 0
+        if parser.is_ignored[terminal]:
+            found = 1 if is_easy else _can_follow(parser, lexer, stacks, first, size, enders, into, free)
+        else:
+            found, next_free = shift(parser, stacks, first, size, terminal, into, free)
+            if found > 0 and not is_easy:
+                found = _can_follow(parser, lexer, stacks, into, found, enders, into + found, next_free)
+        if found < 0:
+            return -1
+        if found:
+            verdicts[pair] = 2 * stamp + 1
+            return 1
+        verdicts[pair] = 2 * stamp
+    return 0
+
+
+@compiled()
+def is_viable(parser, lexer, stacks, first, size, win, verdicts, out):  # type: ignore[no-untyped-def] # pragma: no cover
+    """`can_win` for Python, without what is known; out[0]: the answer."""
+    for pair in range(verdicts.size):
+        verdicts[pair] = 0
+    out[0] = can_win(
+        parser, lexer, stacks, first, size, win, verdicts, 1, stacks.counts[MEMBERS], stacks.counts[STACK_NODES]
+    )
+    return OK if out[0] >= 0 else NEED_STACKS
+
+
+@compiled(inner=True)
+def _same_key(tree, crossing, state):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Hash of the items of a crossing and the state in which they are read."""
+    key = np.int64(state)
+    item_at = tree.crossings[crossing, ITEM_AT]
+    for item in range(item_at, item_at + tree.crossings[crossing, NUM_ITEMS]):
+        key = (key * 1000003 + tree.items[item, 0] * 64 + tree.items[item, 3]) & 0xFFFFFFFFFF
+    return key
+
+
+@compiled(inner=True)
+def _are_same(tree, one, other):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Whether two crossings have the same items."""
+    count = tree.crossings[one, NUM_ITEMS]
+    if tree.crossings[other, NUM_ITEMS] != count:
+        return False
+    for index in range(count):
+        here, there = tree.crossings[one, ITEM_AT] + index, tree.crossings[other, ITEM_AT] + index
+        num_bytes = tree.items[here, 3]
+        if (
+            tree.items[here, 0] != tree.items[there, 0]
+            or tree.items[here, 1] != tree.items[there, 1]
+            or tree.items[there, 3] != num_bytes
+        ):
+            return False
+        for at in range(num_bytes):
+            if tree.data[tree.items[here, 2] + at] != tree.data[tree.items[there, 2] + at]:
+                return False
+    return True
+
+
+@compiled(inner=True)
+def _kid(tree, crossing, state, lexer, trie, scratch, side):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The node of a crossing for the lexer's state behind it; NO_SCRATCH or NO_TREE for want of room."""
+    kid = tree.crossings[crossing, FIRST_KID]
+    while kid >= 0:
+        if tree.kids[kid, KID_STATE] == state:
+            return tree.kids[kid, KID_NODE]
+        kid = tree.kids[kid, NEXT_KID]
+    counts, size = tree.counts, tree.same_nodes.size
+    if counts[KIDS] + 1 >= tree.kids.shape[0]:
+        tree.needs[KIDS] = 2 * tree.kids.shape[0]
+        return NO_TREE
+    if 2 * counts[SAMES] >= size:
+        tree.needs[SAMES] = 2 * size
+        return NO_TREE
+    place = _same_key(tree, crossing, state) % size
+    node = -1
+    while tree.same_nodes[place] >= 0:
+        if tree.same_keys[place, 1] == state and _are_same(tree, crossing, tree.same_keys[place, 0]):
+            node = tree.same_nodes[place]
+            break
+        place = (place + 1) % size
+    if node < 0:
+        item_at = tree.crossings[crossing, ITEM_AT]
+        items = tree.items[item_at : item_at + tree.crossings[crossing, NUM_ITEMS]]
+        node = grow(tree, items, items.shape[0], tree.data, state, -1, 0, False, lexer, trie, scratch, side)
+        if node < 0:
+            return node
+        tree.same_keys[place, 0], tree.same_keys[place, 1], tree.same_nodes[place] = crossing, state, node
+        counts[SAMES] += 1
+    kid = counts[KIDS]
+    counts[KIDS] += 1
+    tree.kids[kid, KID_STATE], tree.kids[kid, KID_NODE] = state, node
+    tree.kids[kid, NEXT_KID] = tree.crossings[crossing, FIRST_KID]
+    tree.crossings[crossing, FIRST_KID] = kid
+    return node
+
+
+@compiled()
+def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, found, mask):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
+
+    found.out: for OK, the number of asks, the next free stack node and the next free member; for NEED_JOIN, two contexts.
+    """
+    frames, verdicts, asks, out = found.frames, found.verdicts, found.asks, found.out
+    frames[0, 0], frames[0, 1], frames[0, 2] = root, first, size
+    num_frames, num_asks, stamp = 1, 0, 0
+    free, into = stacks.counts[STACK_NODES], stacks.counts[MEMBERS]
+    frames[0, 3], frames[0, 4] = free, into
+    for pair in range(verdicts.size):
+        verdicts[pair] = -1
+    while num_frames:
+        num_frames -= 1
+        stamp += 1
+        node, first, size = frames[num_frames, 0], frames[num_frames, 1], frames[num_frames, 2]
+        if num_asks == 0:  # what later frames made is no longer needed
+            free, into = frames[num_frames, 3], frames[num_frames, 4]
+        for end in range(tree.nodes[node, END_AT], tree.nodes[node, END_AT] + tree.nodes[node, NUM_ENDS]):
+            taken = can_win(parser, lexer, stacks, first, size, tree.ends[end, END_WIN], verdicts, stamp, into, free)
+            if taken < 0:
+                return NEED_STACKS
+            if not taken:
+                continue
+            row = tree.ends[end, ROW]
+            if row >= 0:
+                for word in range(mask.size):
+                    mask[word] |= tree.rows[row, word]
+            else:
+                token_at = tree.ends[end, TOKEN_AT]
+                for at in range(token_at, token_at + tree.ends[end, NUM_TOKENS]):
+                    token = tree.tokens[at]
+                    mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        for tail in range(tree.nodes[node, TAIL_AT], tree.nodes[node, TAIL_AT] + tree.nodes[node, NUM_TAILS]):
+            taken = can_win(parser, lexer, stacks, first, size, tree.tails[tail, TAIL_WIN], verdicts, stamp, into, free)
+            if taken < 0:
+                return NEED_STACKS
+            if num_asks >= asks.shape[0]:
+                return NEED_SCRATCH
+            if taken:
+                token = tree.tails[tail, TAIL_TOKEN]
+                mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            else:
+                asks[num_asks, 0], asks[num_asks, 1], asks[num_asks, 2] = tail, first, size
+                num_asks += 1
+        for crossing in range(
+            tree.nodes[node, CROSSING_AT], tree.nodes[node, CROSSING_AT] + tree.nodes[node, NUM_CROSSINGS]
+        ):
+            terminal = tree.crossings[crossing, TERMINAL]
+            to, num_stacks = first, size
+            if not parser.is_ignored[terminal]:
+                to = into
+                num_stacks, free = shift(parser, stacks, first, size, terminal, into, free)
+                if num_stacks < 0:
+                    return NEED_STACKS
+                if num_stacks == 0:
+                    continue
+                into += num_stacks
+            context = _context(parser, stacks, to, num_stacks, out)
+            if context < 0:
+                return NEED_JOIN
+            kid = _kid(tree, crossing, parser.starts[context], lexer, trie, scratch, side)
+            if kid < 0:
+                return NEED_TREE if kid == NO_TREE else NEED_SCRATCH
+            if num_frames >= frames.shape[0]:
+                return NEED_SCRATCH
+            frames[num_frames, 0], frames[num_frames, 1], frames[num_frames, 2] = kid, to, num_stacks
+            frames[num_frames, 3], frames[num_frames, 4] = free, into
+            num_frames += 1
+    out[0], out[1], out[2] = num_asks, free, into
+    return OK

@@ -1,0 +1,75 @@
+"""What a grammar with a lexer is compiled to, as this package needs it; made by `lowering.lexed_tables`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
+
+
+class Automaton(Protocol):
+    """The lexer's automaton; see `context_free.lexing.lexer_automaton`."""
+
+    num_classes: int
+    end_class: int
+    class_sizes: list[int]
+    first_bytes: list[bytes]
+    following: Ints
+    winners: Ints
+    num_behind: Ints
+    is_start: list[bool]
+    pending: list[frozenset[tuple[int, int]]]
+
+
+class Rules(Protocol):
+    """The rules behind the parser; see `context_free.lexing.parser_tables`."""
+
+    gotos: Ints
+    productions: list[tuple[int, tuple[int, ...]]]
+    kernels: list[list[tuple[tuple[int, ...], int, int]]]
+
+
+class LexedTables(Protocol):
+    """The tables of one grammar. They grow while texts are followed; the owner makes that exclusive.
+
+    Attributes:
+        parser, lexer: arrays for compiled code.
+        automaton, rules: what they were made from.
+        num_terminals: terminals, numbered from 0; the end of the text has this number.
+        ignored: terminals that may stand between all others.
+    """
+
+    parser: Parser
+    lexer: Lexer
+    ignored: frozenset[int]
+
+    @property
+    def automaton(self) -> Automaton:
+        """The lexer's automaton."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules behind the parser."""
+
+    @property
+    def num_terminals(self) -> int:
+        """Number of terminals."""
+
+    @property
+    def num_states(self) -> int:
+        """States of the lexer and of the parser."""
+
+    @property
+    def num_rows(self) -> int:
+        """States of the lexer."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the arrays."""
+
+    def join(self, one: int, other: int) -> None:
+        """Make the context of two contexts together; replaces `parser` and `lexer`.
+
+        Raises:
+            GrammarError: there are too many.
+        """

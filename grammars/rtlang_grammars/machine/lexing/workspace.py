@@ -1,0 +1,164 @@
+"""The growing arrays behind masks, and scratch: allocated here, used by compiled code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rtlang_grammars.machine.lexing.layout import (
+    BYTES,
+    CROSSINGS,
+    ENDS,
+    ITEMS,
+    KIDS,
+    MEMBERS,
+    NODES,
+    ROWS,
+    SAMES,
+    SHARES,
+    STACK_NODES,
+    TAILS,
+    TOKENS,
+    Ints,
+    Stacks,
+    Tree,
+    Visit,
+    Walk,
+)
+from rtlang_grammars.spec.errors import GrammarError
+
+_MAX_STACK_NODES = 1 << 22
+_POOLS = {
+    "nodes": NODES,
+    "ends": ENDS,
+    "tails": TAILS,
+    "crossings": CROSSINGS,
+    "items": ITEMS,
+    "kids": KIDS,
+    "tokens": TOKENS,
+    "data": BYTES,
+    "rows": ROWS,
+}
+"""The growing arrays of a tree, and their places in its counts."""
+
+
+def _ints(*shape: int) -> Ints:
+    return np.zeros(shape, dtype=np.int32)
+
+
+def new_stacks(start: int) -> Stacks:
+    """Stacks with one set, which holds the stack of the start state alone."""
+    stacks = Stacks(_ints(1 << 13, 2), _ints(1 << 13), _ints(1 << 9, 2), _ints(1 << 9, 2), np.zeros(2, dtype=np.int64))
+    stacks.nodes[0] = start, -1
+    stacks.counts[:] = 1, 1
+    return stacks
+
+
+def larger_stacks(stacks: Stacks) -> Stacks:
+    """The same with twice the room.
+
+    Raises:
+        GrammarError: the bound is reached.
+    """
+    if len(stacks.nodes) >= _MAX_STACK_NODES:
+        raise GrammarError(
+            f"too ambiguous or nested too deeply: the text needs more than {_MAX_STACK_NODES} parser stacks"
+        )
+    return stacks._replace(
+        nodes=_doubled(stacks.nodes, int(stacks.counts[STACK_NODES])),
+        members=_doubled(stacks.members, int(stacks.counts[MEMBERS])),
+        todo=_ints(min(2 * len(stacks.todo), 1 << 14), 2),
+        seen=_ints(min(2 * len(stacks.seen), 1 << 14), 2),
+    )
+
+
+def new_tree(num_words: int) -> Tree:
+    """An empty tree. Its memory is taken when it is first written."""
+    return Tree(
+        _ints(1 << 13, 6),
+        _ints(1 << 17, 4),
+        _ints(1 << 18, 5),
+        _ints(1 << 16, 4),
+        _ints(1 << 20, 4),
+        _ints(1 << 16, 3),
+        _ints(1 << 22),
+        np.zeros(1 << 23, dtype=np.uint8),
+        np.zeros((1 << 9, num_words), dtype=np.uint32),
+        np.zeros(1 << 13, dtype=np.int64),
+        _ints(1 << 13),
+        np.zeros((1 << 14, 2), dtype=np.int64),
+        np.full(1 << 14, -1, dtype=np.int32),
+        np.zeros(11, dtype=np.int64),
+        np.zeros(11, dtype=np.int64),
+    )
+
+
+def larger_tree(tree: Tree) -> Tree:
+    """The same with room for what it needs."""
+    counts, needs = tree.counts, tree.needs
+    for name, place in _POOLS.items():
+        array = getattr(tree, name)
+        if needs[place] >= len(array):
+            grown = np.zeros((int(needs[place]) * 3 // 2 + 1, *array.shape[1:]), dtype=array.dtype)
+            grown[: int(counts[place])] = array[: int(counts[place])]
+            tree = tree._replace(**{name: grown})
+    # Shared and equal nodes are found again when they are next asked for: the tables save work, and record nothing.
+    if needs[SHARES]:
+        counts[SHARES] = 0
+        tree = tree._replace(
+            share_keys=np.zeros(int(needs[SHARES]), dtype=np.int64), share_nodes=_ints(int(needs[SHARES]))
+        )
+    if needs[SAMES]:
+        counts[SAMES] = 0
+        tree = tree._replace(
+            same_keys=np.zeros((int(needs[SAMES]), 2), dtype=np.int64),
+            same_nodes=np.full(int(needs[SAMES]), -1, dtype=np.int32),
+        )
+    needs[:] = 0
+    return tree
+
+
+def larger_walk(walk: Walk) -> Walk:
+    """Scratch with twice the room."""
+    return walk._replace(
+        crossings=_ints(2 * len(walk.crossings), 5),
+        links=_ints(2 * len(walk.links), 2),
+        data=np.zeros(2 * len(walk.data), dtype=np.uint8),
+    )
+
+
+def larger_visit(visit: Visit) -> Visit:
+    """Scratch with twice the room."""
+    return visit._replace(frames=_ints(2 * len(visit.frames), 5), asks=_ints(2 * len(visit.asks), 3))
+
+
+def size_of(tree: Tree) -> int:
+    """Bytes in use."""
+    return sum(int(getattr(tree, name)[:1].nbytes) * int(tree.counts[place]) for name, place in _POOLS.items())
+
+
+def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
+    """Scratch for walks of a vocabulary."""
+    return Walk(
+        _ints(num_tokens + 1, 5),
+        _ints(num_tokens + 1, 5),
+        _ints(1 << 14, 2),
+        _ints(num_tokens + 1),
+        _ints(max_depth + 64, 3),
+        np.zeros(max_depth + 64, dtype=np.uint8),
+        np.zeros(1 << 22, dtype=np.uint8),
+        _ints(num_terminals + 1),
+        _ints(num_terminals + 1),
+        _ints(num_tokens + 2),
+        _ints(1, 4),
+    )
+
+
+def new_visit(num_pairs: int) -> Visit:
+    """Scratch for visits."""
+    return Visit(_ints(1 << 14, 5), _ints(max(num_pairs, 1)), _ints(1 << 14, 3), np.zeros(4, dtype=np.int64))
+
+
+def _doubled(array: Ints, used: int) -> Ints:
+    grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)
+    grown[:used] = array[:used]
+    return grown

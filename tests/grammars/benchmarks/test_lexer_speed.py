@@ -1,0 +1,40 @@
+"""The benchmark of languages: its programs are right by lark's own parser, and its table has a row for every engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lark
+import pytest
+import tokenizers
+
+from rtlang_grammars_bench.lexer_speed import LANGUAGES, grammar_of, programs, table
+from rtlang_grammars_bench.speed import byte_level_vocabulary
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_programs_differ_and_parse(language: str) -> None:
+    texts = programs(language)
+    assert len(set(texts)) == len(texts) == 16
+    parser = lark.Lark(grammar_of(language), parser="earley", lexer="dynamic")
+    for text in texts[:6]:
+        parser.parse(text)
+
+
+def test_every_engine_accepts_every_program(tmp_path: Path) -> None:
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=400,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=["<|endoftext|>"],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([text for language in LANGUAGES for text in programs(language)], trainer)
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(str(path))
+    lines = table(*byte_level_vocabulary(path), num_programs=5)
+    assert len(lines) == 2 + 3 * len(LANGUAGES)
+    for line in lines[2:]:
+        if "llguidance" not in line:
+            assert line.endswith("| 5 of 5 |"), line

@@ -1,0 +1,33 @@
+"""Conflicts are followed, recursion that would stack empty parts without end is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from rtlang_grammars.spec.errors import GrammarError
+from tests.support.lexed_grammars import accepts, lexed_grammar
+
+
+def test_every_action_of_a_conflict_is_followed() -> None:
+    palindromes = lexed_grammar('start: "a" start "a" | "b" start "b" | "c"')
+    ambiguous = lexed_grammar('start: e\ne: e "+" e | e "*" e | "1"')
+    undecided = lexed_grammar('start: x "a" "b" | y "a" "c"\nx: "1"\ny: "1"')
+    assert ambiguous.tables.rules.num_conflicts > 0
+    assert undecided.tables.rules.num_conflicts > 0
+    assert accepts(palindromes, "abcba")
+    assert not accepts(palindromes, "abcab")
+    assert accepts(ambiguous, "1+1*1+1")
+    assert accepts(undecided, "1ab")
+    assert accepts(undecided, "1ac")
+    assert not accepts(undecided, "1a")
+
+
+@pytest.mark.parametrize("source", ['start: a start "b" | "c"\na: "x"?', 'start: x\nx: y x "c" | "b"\ny: "a" |'])
+def test_hidden_left_recursion_is_refused(source: str) -> None:
+    with pytest.raises(GrammarError, match="begins with itself behind parts that may be empty"):
+        lexed_grammar(source)
+
+
+def test_rules_without_end_match_nothing() -> None:
+    with pytest.raises(GrammarError, match="matches no text"):
+        lexed_grammar('start: "a" start')

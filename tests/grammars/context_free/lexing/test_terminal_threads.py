@@ -1,0 +1,79 @@
+"""Patterns of terminals against Python's `re`, and look-around that cannot be held."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from rtlang_grammars.spec.errors import GrammarError
+from tests.support.lexed_grammars import accepts, lexed_grammar
+
+PATTERNS = [
+    r"a(b|c)*d?",
+    r"[^a-c]+",
+    r"\w+",
+    r"\d{2,3}",
+    r"(?i:straße|k)",
+    r"(a|é|日){1,2}",
+    r"a*?b",
+    r"[à-ÿ]x|.\n",
+    r"(?s:.)b",
+    r"\"(\\.|[^\"\\])*\"",
+    r"\*(a|\*(?!/))*\*/",
+    r"\"[^\"]*(?<!\\)\"",
+    r"(?a:\w)\w",
+    r"x(?!ab)(a|b)+c",
+    r"[\U0001F600-\U0001F64F]|\u00e9",
+]
+LETTERS = 'abcdxé日ßſK12 \n"\\*/😀İ'
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_terminal_matches_what_its_pattern_matches_in_full(pattern: str) -> None:
+    grammar = lexed_grammar(f"start: A\nA: /{pattern.replace('/', chr(92) + '/')}/")
+    rng = random.Random(pattern)
+    texts = {"".join(rng.choice(LETTERS) for _ in range(rng.randint(1, 4))) for _ in range(400)}
+    texts |= {
+        "abcd",
+        "ab",
+        "12",
+        "straße",
+        "STRASSE",
+        "éa",
+        '"a"',
+        '"\\""',
+        "*a**/",
+        "**/",
+        "xbc",
+        "xaac",
+        "xabc",
+        "😀",
+        "K",
+    }
+    for text in sorted(texts):
+        expected = re.fullmatch(pattern, text) is not None
+        if expected and "?" in pattern and (found := re.match(pattern, text)) and found.group() != text:
+            continue  # a lazy pattern ends earlier
+        assert accepts(grammar, text) == expected, text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("(?<=a)b", "look-behind where the terminal begins"),
+        ("^a", "beginning"),
+        ("a$", r"\$ is not supported"),
+        ("(a)\\1", "a back-reference is not supported"),
+        ("a(?=b+)", "fixed number of bytes"),
+        ("a(?!bc)", "several characters"),
+        ("(?!if\\b)[a-z]+", "see beyond the terminal|anchor"),
+        ("a?", "empty text"),
+        ("a|.\\b", "may or may not belong to a word"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_by_name(pattern: str, message: str) -> None:
+    with pytest.raises(GrammarError, match=message) as caught:
+        lexed_grammar(f"start: A\nA: /{pattern}/")
+    assert "terminal A" in str(caught.value)

@@ -1,0 +1,66 @@
+"""Completions complete the text, and are short."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from rtlang_grammars.machine.lexing.completion import LexedCompletion
+from rtlang_grammars.spec.errors import GrammarError
+from tests.support.lexed_grammars import lexed_grammar, place_after
+from tests.support.random_lexed_grammars import random_grammar
+
+
+def test_completions_of_random_grammars_complete() -> None:
+    num_found = num_missing = 0
+    for seed in range(80):
+        rng = random.Random(seed)
+        source = random_grammar(rng)
+        try:
+            grammar = lexed_grammar(source, is_lark=bool(seed % 2))
+        except GrammarError:
+            continue
+        completion = LexedCompletion(grammar)
+        place = grammar.start_place
+        for _ in range(5):
+            found, _ = completion.find(place.configuration)
+            if found is None:
+                num_missing += 1
+                break
+            num_found += 1
+            reached = place_after(grammar, found, place.configuration)
+            assert reached is not None, (source, found)
+            assert reached.is_complete, (source, found)
+            mask = np.unpackbits(grammar.mask(place.configuration).view(np.uint8), bitorder="little")
+            tokens = [i for i in np.flatnonzero(mask).tolist() if grammar.index.vocabulary.token_bytes[i]]
+            if not tokens:
+                break
+            following = place_after(
+                grammar, grammar.index.vocabulary.token_bytes[rng.choice(tokens)], place.configuration
+            )
+            assert following is not None
+            place = following
+    assert num_found > 150
+    assert num_missing < 15  # only where look-ahead asks for what cannot follow
+
+
+@pytest.mark.parametrize(
+    ("text", "longest"),
+    [("", 9), ("(", 9), ("((((((", 14), ('["', 4), ("[1, (2", 4), ('"\\', 2)],
+)
+def test_completions_are_short(text: str, longest: int) -> None:
+    source = r"""
+start: v
+v: "(" v ("," v)* ")" | "[" v ("," v)* "]" | S | N | "nothing" v
+S: /"(\\.|[^"\\])*"/
+N: /[0-9]+/
+%ignore " "
+"""
+    grammar = lexed_grammar(source)
+    place = place_after(grammar, text.encode())
+    assert place is not None
+    found, _ = LexedCompletion(grammar).find(place.configuration)
+    assert found is not None
+    assert len(found) <= longest

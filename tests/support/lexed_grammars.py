@@ -1,0 +1,53 @@
+"""Lark grammars with a lexer, bound to a small vocabulary."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import numpy as np
+
+from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar, Place
+from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.limits import Budget, Limits
+from rtlang_grammars.spec.vocabulary import Vocabulary
+
+_PIECES = ("a", "b", "ab", "if", "1", ".", "..", "=", "(", ")", "-", "e", "é", "'", " ", "\n", "#", "x", '"', "i")
+
+
+@functools.cache
+def small_index() -> VocabularyIndex:
+    """All bytes and some hundred tokens that cross the ends of lexemes."""
+    rng = random.Random(5)
+    tokens = {bytes([byte]) for byte in range(256)}
+    while len(tokens) < 700:
+        tokens.add("".join(rng.choice(_PIECES) for _ in range(rng.randint(2, 5))).encode()[: rng.randint(1, 9)])
+    end = len(tokens)
+    return VocabularyIndex(
+        Vocabulary(
+            token_bytes=(*sorted(tokens), b""),
+            eos_token_ids=frozenset([end]),
+            special_token_ids=frozenset([end]),
+            vocab_size=end + 1,
+        )
+    )
+
+
+def lexed_grammar(source: str, *, is_lark: bool = False) -> LexedGrammar:
+    """Compile a grammar; compiling native code meanwhile may take longer than a grammar may."""
+    return LexedGrammar(small_index(), LexedTables(source, Budget(Limits(max_seconds=60.0)), is_lark=is_lark))
+
+
+def place_after(grammar: LexedGrammar, data: bytes, before: Configuration | None = None) -> Place | None:
+    """The place after some bytes, from the start by default."""
+    start = grammar.start_place if before is None else Place(before, grammar.is_complete(before))
+    if not data:
+        return start
+    return grammar.advance(start.configuration, np.frombuffer(data, dtype=np.uint8), 0, len(data))
+
+
+def accepts(grammar: LexedGrammar, text: str) -> bool:
+    """Whether a text is complete under a grammar."""
+    reached = place_after(grammar, text.encode())
+    return reached is not None and reached.is_complete
