@@ -29,7 +29,7 @@ class Whitespace(StrEnum):
 
 
 class PropertyOrder(StrEnum):
-    """The order in which the properties of an object may come."""
+    """The order in which the properties of an object may appear."""
 
     ANY = "any"
     DECLARED = (
@@ -39,7 +39,7 @@ class PropertyOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How the values of a schema are written. Which values are valid does not depend on it."""
+    """How the values of a schema are written. It does not affect which values are valid."""
 
     whitespace: Whitespace = Whitespace.FREE
     order: PropertyOrder = PropertyOrder.ANY
@@ -62,7 +62,7 @@ class Constraint:
     style: JsonStyle = JsonStyle()
 
     def to_plain(self) -> dict[str, str]:
-        """As a map of texts; the style only where it differs from the default."""
+        """The constraint as a map of strings; it includes the style only if that differs from the default."""
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
@@ -70,10 +70,10 @@ class Constraint:
 
     @classmethod
     def from_plain(cls, plain: object) -> Constraint:
-        """The reverse of `to_plain`.
+        """The inverse of `to_plain`.
 
         Raises:
-            GrammarError: a field is missing or not allowed; the location is the name of the field, empty for the whole.
+            GrammarError: a field is missing or not allowed; the location is the name of the field, or empty if the whole is wrong.
         """
         if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
             raise GrammarError("constraint: expected a map with kind and source (a string)", "")

@@ -41,13 +41,13 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import step, step_many, step_one, touch, value
 
-_MARK = 1  # no node lies there
+_MARK = 1  # an offset at which no node lies
 _ABOVE = ~0xFFFFFFFF
 
 
 @compiled(inner=True)
 def load(C, W, H, D):  # pragma: no cover
-    """Copy a configuration to the beginning of the workspace; False where it does not fit."""
+    """Copy a configuration to the beginning of the workspace; False if it does not fit."""
     length, num = C[LENGTH], C[NUM_HEADS]
     if length > W.shape[0] or num > H.shape[0]:
         return False
@@ -285,7 +285,7 @@ def place(W, C, at, top):  # pragma: no cover
         if top + size > C.shape[0]:
             return np.int64(-1)
         W[n + NODE_NEXT] = -top
-        C[top] = n  # until it is filled
+        C[top] = n  # the node in W, until `compact` writes the copy here
         top += size
     C[at] = -W[n + NODE_NEXT]
     return top

@@ -20,9 +20,9 @@ from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClas
 
 _MAGIC = b"rtlang-coarse-1\n"
 _LARGE_GROUP = 300
-"""Tokens; larger groups store their mask: 66 of the 20,000 groups of Qwen2."""
+"""Groups with more tokens than this store their mask: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
-"""Consecutive groups form blocks of 2 to the power of this, which store their masks: 150 in all for Qwen2."""
+"""Consecutive groups form blocks of 2 to the power of this, which store their masks: there are 150 blocks for Qwen2."""
 
 
 _Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
@@ -208,7 +208,7 @@ def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[s
 
 
 def _sorted_groups(texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32]) -> _Groups:
-    """`groups`: for each token, the index of its text."""
+    """The tokens grouped by text, in the order of the texts. `groups`: for each token, the index of its text."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int64)
     rank[order] = np.arange(len(texts))
