@@ -24,8 +24,7 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 MAX_INTERPRETED_TOKENS = 8192
 """Largest vocabulary for interpreted code: traversing it takes half a second, and most masks of a schema take milliseconds."""
 MAX_INTERPRETED_CHARS = 4000
-"""Longest constraint for interpreted code, where reading a list of 20,000 values or a step in one of 200 objects takes over 1 s.
-"""
+"""Longest constraint for interpreted code, where reading 20,000 listed values or a step in a list of 200 objects takes over 1 s."""
 AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
 """Kinds that may need hundreds of parallel heads, however short they are."""
 

@@ -21,8 +21,8 @@ from rtlang_kernels.host.numba_jit import kernel
 # Columns of a table of rectangles, int32: rows [ROW, ROW_END) x positions [START, STOP); IS_CAUSAL 1 marks one row's own tokens.
 ROW, ROW_END, START, STOP, IS_CAUSAL = range(5)
 
-# A dense call costs about 40 us before its first key, and per score a third of the private path: 1 against 5 ns at head size 64 in
-# bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It needs a few query lines to be efficient.
+# A dense call costs about 40 us before its first key, and each score costs a third of the private path or less: 1 against 5 ns at
+# head size 64 in bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It needs a few query lines to be efficient.
 MIN_CALL_WORK = 800_000  # query heads x tokens x keys x head size
 MIN_CALL_LINES = 6  # tokens x query heads per KV head
 

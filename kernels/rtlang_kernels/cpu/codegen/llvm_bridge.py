@@ -1,4 +1,4 @@
-"""Scalar LLVM instructions for compiled CPU kernels that Python cannot express, and calls of kernels by address.
+"""Scalar LLVM instructions that compiled CPU kernels need and Python cannot express, and calls of kernels by address.
 
 bfloat16 is stored as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
 """
@@ -30,7 +30,7 @@ def source_digest() -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def widen(typing_context: Any, value: Any) -> Any:
-    """float32 value of a stored element: bfloat16 bits (uint16), or float32 itself."""
+    """The float32 value of a stored element: bfloat16 bits (uint16), or float32 itself."""
     is_bf16 = value == types.uint16
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -33,7 +33,7 @@ class Report:
 
     Attributes:
         spill_bytes: local memory per thread, spilled registers included; must be 0.
-        flushed: number of instructions that flush subnormal numbers where that is wrong (`Variant.flush_pattern`).
+        flushed: number of forbidden instructions that flush subnormal numbers (`Variant.flush_pattern`).
     """
 
     target: str
