@@ -31,7 +31,7 @@ class CompletionPath:
         self._spelled: dict[int, list[int]] = {}
 
     def cost(self, offset: int = 0) -> int:
-        """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
+        """The fewest tokens for data[offset:]; UNREACHABLE if no tokens spell it."""
         return self._known_costs()[offset]
 
     def fits(self, limit: int, offset: int = 0) -> bool:

@@ -24,7 +24,7 @@ from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 DEFAULT_STATES = 20_000
-"""States that a search outside the step may visit; about 40 us each."""
+"""Maximum number of states that a search outside the step may visit; about 40 us each."""
 
 _CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"]}", b"\n")
 _SEPARATORS = (b", ", b",", b": ", b":", b"=")
@@ -66,9 +66,9 @@ _NUM_JOINTS = 12
 class CompletionSearch:
     """Finds completion paths. Immutable; safe to use from several threads.
 
-    Works with any `GrammarMatcher` and uses optional methods where a matcher offers them: `closing()` gives bytes that complete the text,
-    or reports that they are too many, and its answer is final; `completes(token_ids)` replaces a fork; `forced_bytes()` gives the bytes
-    that must come next, `allowed(token_ids)` which tokens may follow, `hints` texts that match patterns of the grammar.
+    Works with any `GrammarMatcher` and uses optional methods if a matcher offers them: `closing()` gives bytes that complete the text, or
+    reports that they are too many, and its answer is final; `completes(token_ids)` replaces a fork; `forced_bytes()` gives the bytes that
+    must come next, `allowed(token_ids)` which tokens may follow, `hints` texts that match patterns of the grammar.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -111,7 +111,7 @@ class CompletionSearch:
         """Find a completion of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
 
         Args:
-            tail: an earlier path and the offset up to which it was followed; the search ends where a suffix of it fits again.
+            tail: an earlier path and the offset up to which it was followed; the search ends when a suffix of it fits again.
             num_states: how many states of the matcher may be visited.
             is_unwanted: may be set from any thread to stop the search.
         Returns:

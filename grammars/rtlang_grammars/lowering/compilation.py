@@ -104,7 +104,7 @@ class Compilation:
         """The inverse of `Built.to_plain`.
 
         Raises:
-            KeyError, TypeError, ValueError: `plain` was not made by `to_plain`.
+            KeyError, TypeError, ValueError: `plain` does not come from `to_plain`.
         """
         start, report = int(plain["start"]), plain.get("report")
         if report is not None:

@@ -3,7 +3,7 @@
 A mask is a shared base of the vocabulary plus a few tokens. Its key is the part of the configuration that its walk read: the heads and the
 levels of frames down to the deepest one visited, a prefix of the configuration. A lookup tries every level that was seen with these heads.
 Inside a string whose code points are counted, nearly all tokens are shorter than the remaining room: their mask is cached once for all such
-places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie where that
+places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie if that
 decides all tokens.
 """
 

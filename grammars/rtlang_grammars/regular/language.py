@@ -174,7 +174,7 @@ class Language:
         """Whether a string is in the language; False for bytes that are not UTF-8.
 
         Raises:
-            GrammarError: the budget ran out. All queries below may raise it, too.
+            GrammarError: the budget ran out. All queries below may raise this as well.
         """
         budget = budget or Budget()
         try:

@@ -1,8 +1,8 @@
 """Checks finished values against a whole schema, for keywords that masks cannot enforce.
 
-The validator walks the value and the schema together. It reads the schema independently of the shapes that made the masks and has only the
-resolution of references, the patterns and the formats in common with them. Numbers are exact (0.3 is a multiple of 0.1), nothing is
-fetched, and a time limit stops long checks.
+The validator walks the value and the schema together. It reads the schema independently of the shapes from which the masks come and has
+only the resolution of references, the patterns and the formats in common with them. Numbers are exact (0.3 is a multiple of 0.1), nothing
+is fetched, and a time limit stops long checks.
 """
 
 from __future__ import annotations

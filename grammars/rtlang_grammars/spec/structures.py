@@ -9,7 +9,7 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
   free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
 
-`sequence`, `any_of`, `repeat` and `tagged` make such constraints from texts and other constraints.
+`sequence`, `any_of`, `repeat` and `tagged` build such constraints from texts and other constraints.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Vocabulary:
 
     Attributes:
         token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
-        eos_token_ids: tokens that end a text; allowed exactly where a constraint is complete. May be empty.
+        eos_token_ids: tokens that end a text; allowed exactly when a constraint is complete. May be empty.
         special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
         vocab_size: width of the model's logits, at least len(token_bytes).
         tokenizer_json: the tokenizer in the format of the `tokenizers` library, configured to continue a text (no dummy prefix); used to

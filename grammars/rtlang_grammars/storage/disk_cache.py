@@ -203,7 +203,7 @@ class DiskCache:
             self.counts.unfit += 1
             return
         is_full = self._num_bytes + len(content) > self._max_bytes
-        if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove files, too
+        if is_full or self._num_written >= self._max_bytes // 16:  # other processes also write and remove files
             self._num_bytes, self._num_written = self._sweep(len(content)), 0
         try:
             try:

@@ -36,7 +36,7 @@ Array = NDArray[np.int32]
 
 
 def complete_rows(tables: Tables, max_rows: int = MAX_ROWS, max_seconds: float = MAX_SECONDS) -> bool:
-    """Build every open row, within bounds; returns whether none is left open. Other threads may use the tables meanwhile.
+    """Build every open row, within bounds; returns whether none is left open. Other threads may use the tables in the meantime.
 
     Raises:
         GrammarError: the budget of the grammar is used up.
@@ -89,7 +89,7 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     Args:
         tables: fresh tables that begin with the base; completed in place.
     Raises:
-        ValueError, KeyError, TypeError, IndexError: `plain` and `arrays` were not made by `dump` with this base.
+        ValueError, KeyError, TypeError, IndexError: `plain` and `arrays` do not come from `dump` with this base.
     """
     if plain["base"] != [len(tables.states), len(tables.words), tables.num_rows]:
         raise ValueError("the tables do not begin with the base of the dump")

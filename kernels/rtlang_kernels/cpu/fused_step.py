@@ -5,7 +5,7 @@ small models and few tokens that takes several times as long as the arithmetic. 
 weight is read once, in memory order, for all tokens together.
 
 Values are rounded to the element type wherever the separate operations store them, so the results differ only in the order of summation.
-Linear layers are those of `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
+The linear layers come from `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 `tree_rectangles` finds every node of the prefix tree (a range of rows that share a range of positions) in one stack pass over the rows.
 `is_tile_worthwhile` selects the rectangles for which one dense call is cheaper than letting every row read the keys itself.
 `assign_segments` lists, for every token, the dense calls that hold part of its result and the remaining segments of positions. Calls and
-segments tile the visible positions of a token exactly once, whichever rectangles are selected.
+segments tile the visible positions of a token exactly once, no matter which rectangles are selected.
 
 Source: Abouelhoda et al. 2004 (intervals of a longest-common-prefix array in one stack pass).
 """

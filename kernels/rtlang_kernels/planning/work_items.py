@@ -120,7 +120,7 @@ def schedule(
         tiles, lines_class, np.array(CLASS_COST), np.int64(plan.num_tokens), np.int64(num_wanted), np.int64(min_split)
     )
     costs = items[:, P1] - items[:, P0]
-    order = np.lexsort((-costs, classes))  # stable: tiles of one split stay neighbours and read their keys from L2
+    order = np.lexsort((-costs, classes))  # stable: tiles of one split stay adjacent and read their keys from L2
     class_start = np.searchsorted(classes[order], np.arange(len(LINES) + 1)).astype(np.int32)
     return Schedule(items[order], class_start, int(num_partials), merge_tokens, merge_start, merge_rows)
 

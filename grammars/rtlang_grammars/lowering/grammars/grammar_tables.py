@@ -178,7 +178,7 @@ class GrammarTables:
                             state.following[symbol] = len(states) - 1
 
     def _is_closed(self, terminal: int) -> bool:
-        """Whether the concatenation of two texts of a terminal is always a text of it."""
+        """Whether the concatenation of two texts of a terminal is always another of its texts."""
         language = self._grammar.terminals[terminal]
         if isinstance(language, Frame) or not language.automaton(self._budget).num_states < _MAX_LOOKED_AT:
             return False

@@ -1,4 +1,4 @@
-"""Rules of a grammar as automata over symbols: the input of `GrammarTables`, made from a `Cfg`.
+"""Rules of a grammar as automata over symbols: the input of `GrammarTables`, built from a `Cfg`.
 
 Rules that do not call themselves, except at their very ends, are inlined into the rules that use them if the result stays small:
 alternatives with a common beginning then need no frames, and a repeat is a loop.

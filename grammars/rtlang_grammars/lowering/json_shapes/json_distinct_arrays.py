@@ -1,7 +1,7 @@
 """Lowers arrays of distinct elements that are taken from a few values.
 
-Elements are tracked like the names of an object: a set in the register, and a trie of the texts of all values in which values already used
-are unreachable. Different spellings of one value (1 and 1.0) are leaves of the same name.
+Elements are tracked like the names of an object: the register holds a set, and the values that are already used are unreachable in a trie
+of the texts of all values. Different spellings of one value (1 and 1.0) are leaves of the same name.
 """
 
 from __future__ import annotations

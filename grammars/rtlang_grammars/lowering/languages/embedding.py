@@ -54,7 +54,7 @@ class ByteAutomaton(Protocol):
         """The possible next states, -1 for none, and for each byte the index of its state, [256]."""
 
     def free_length(self, state: int, limit: int) -> int | None:
-        """Number of plain characters that may follow, whichever they are: up to `limit`, None for unbounded."""
+        """Number of arbitrary plain characters that may follow: up to `limit`, None for unbounded."""
 
     def is_free(self, state: int) -> bool:
         """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""

@@ -179,8 +179,7 @@ def add_body(
 
 
 def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
-    """Two rows of a state where one of several values begins: with blanks allowed before it, and without. `calls`: first bytes and start
-    states.
+    """Two rows of a state where one of several values begins: with blanks before it, and without. `calls`: first bytes, start state.
 
     The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
     """

@@ -73,7 +73,7 @@ MAX_LEVELS = 20
 NUM_HEADS = BOUNDS + MAX_LEVELS
 HEADS = NUM_HEADS + 1  # state, register, node each
 
-# Words of a node: its start and the next node made in the same step (only while stepping), then its first edge.
+# Words of a node: its start and the next node created in the same step (only while stepping), then its first edge.
 NODE_START, NODE_REGISTER, NODE_NEXT, NODE_EDGE = 0, 1, 2, 3
 # Words of an edge.
 EDGE_RETURN, EDGE_REGISTER, EDGE_PARENT, EDGE_NEXT = 0, 1, 2, 3

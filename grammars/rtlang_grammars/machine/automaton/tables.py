@@ -1,9 +1,9 @@
 """The tables of one grammar, while they are built and while they grow.
 
-Building appends to plain arrays. `publish` makes the arrays that compiled code reads. After that only open rows are added, one at a time
-under a lock, by the first thread that needs them. Readers hold one `Snapshot`: it never changes except for rows that appear in place, and
-everything such a row refers to lies within the same arrays. If a row does not fit, all arrays are copied into larger ones and published as
-a new snapshot.
+Building appends to plain arrays. `publish` creates the arrays that compiled code reads. After that only open rows are added, one at a time
+under a lock, by the first thread that needs them. Readers hold one `Snapshot`: it never changes, except that rows appear in place, and
+everything that such a row refers to lies within the same arrays. If a row does not fit, all arrays are copied into larger ones and
+published as a new snapshot.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Embedded(Protocol):
     """Answers what may follow in the states of strings with a pattern."""
 
     def free_length(self, number: int) -> int | None:
-        """Number of plain characters that may follow a state between characters, whichever they are; None: unbounded."""
+        """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""
 
     def is_free(self, number: int) -> bool:
         """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""

@@ -239,7 +239,8 @@ def write_mask(base, ids, row):  # pragma: no cover
 def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     """Follow data[start:end] from the configuration C.
 
-    OK: the heads are those of D[0], and `compact` makes a configuration of them. REJECTED: out[1] bytes fit. Otherwise as `walk`.
+    OK: the heads are those of D[0], and `compact` turns them into a configuration. REJECTED: only the first out[1] bytes can follow.
+    Otherwise as `walk`.
     """
     if not load(C, W, H, D):
         return NO_SPACE

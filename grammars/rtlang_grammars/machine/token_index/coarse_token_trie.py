@@ -182,7 +182,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
 
 
 def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct coarse texts, and the index of the coarse text of each text."""
+    """The distinct coarse texts, and for each text the index of its coarse text."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).copy()
     ascii_table = np.arange(128, dtype=np.uint32)
     is_beyond = points >= 128

@@ -69,7 +69,7 @@ class Node:
         lazy_pointer: its JSON pointer in the document, not yet formatted.
         scope: its dynamic scope, outermost first, reduced to the resources that are the first to define some dynamic anchor.
         index: its number among all nodes of the compile.
-        is_synthetic: the algebra made it for the schema at this location; no document holds it.
+        is_synthetic: the algebra created it for the schema at this location; no document holds it.
     """
 
     __slots__ = ("_pointer", "index", "is_synthetic", "lazy_pointer", "resource", "schema", "scope")

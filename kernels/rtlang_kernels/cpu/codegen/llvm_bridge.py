@@ -103,8 +103,8 @@ def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
 def invoke(typing_context: Any, address: Any, arguments: Any) -> Any:
     """invoke(address, (argument, ...)): call a kernel that returns nothing and raises nothing, at an address from `address_of`.
 
-    Argument types are not checked, so compile the caller for one signature only. A call by name would inline the
-    kernel into the caller and make the caller impossible to cache on disk.
+    Argument types are not checked, so compile the caller for one signature only. A call by name would inline the kernel into the caller and
+    prevent the caller from being cached on disk.
     """
     kinds = [unliteral(kind) for kind in arguments]
 

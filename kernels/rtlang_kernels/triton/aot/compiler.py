@@ -1,7 +1,7 @@
 """Compile kernels for GPUs that are not present, and read the resources that the compiled code needs.
 
 Ahead-of-time compilation shows whether a configuration builds, how many registers and how much shared memory it takes, whether registers
-spill to memory, and whether subnormal numbers survive where they must; nothing runs. Must run in a process without TRITON_INTERPRET.
+spill to memory, and whether subnormal numbers survive where they must; nothing is run. Must run in a process without TRITON_INTERPRET.
 """
 
 from __future__ import annotations

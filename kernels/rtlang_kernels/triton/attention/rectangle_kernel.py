@@ -1,4 +1,4 @@
-"""The attention kernel over rectangles. The contract is that of `ops.paged_attention_with_lse`.
+"""The attention kernel over rectangles. For the contract see `ops.paged_attention_with_lse`.
 
 One program computes one item (`planning.work_items`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a
 key is loaded once for all heads and tokens that read it. It iterates over its keys BLOCK_N at a time with an online softmax in base 2. Keys

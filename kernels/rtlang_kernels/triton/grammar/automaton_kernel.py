@@ -1,9 +1,8 @@
 """Kernels that run deterministic pushdown automata over tokens: allowed tokens (masks), and the state after a sampled token.
 
 A lane is one token. It follows the bytes of the token from a state; states pushed on the way are an overlay of up to eight 16-bit numbers
-in two 64-bit words. Below the overlay lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack
-where it may not read it is undecided; all other results depend on the state alone and are cached per state. `automaton_store` defines the
-tables.
+in two 64-bit words. Below the overlay lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack, but
+may not read it, is undecided; all other results depend on the state alone and are cached per state. `automaton_store` defines the tables.
 
 Why masked lanes are safe: a lane that does not run loads nothing and keeps its values.
 """
