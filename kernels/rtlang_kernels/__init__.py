@@ -6,8 +6,8 @@
     out = rk.paged_attention(q, k_pool, v_pool, plan, scale=head_dim**-0.5)
     token_ids, is_finite = rk.sample(logits, temperature=..., top_k=..., top_p=..., min_p=..., seeds=..., choices=..., steps=...)
 
-Contracts are in `rtlang_kernels.ops`. Names are loaded on first use: importing this package imports no torch, numba or triton. triton is
-imported by the first call that runs on a GPU.
+Contracts are in `rtlang_kernels.ops`. Names are loaded on first use, so importing this package imports neither torch nor numba nor triton.
+triton is imported by the first call that runs on a GPU.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Every operation has one implementation per backend; `dispatch` selects the backend.
 
-Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot =
-page_id * page_size + offset. Query heads of one KV head are neighbours: query head h reads KV head h // (num_q_heads / num_kv_heads).
-Rows of a step come in depth-first order of the prefix tree.
+Layout. One layer's KV is `k_pool [num_slots, num_kv_heads, head_dim]` and `v_pool [num_slots, num_kv_heads, v_head_dim]`; slot = page_id *
+page_size + offset. The query heads of one KV head are adjacent: query head h reads KV head h // (num_q_heads / num_kv_heads). Rows of a
+step come in depth-first order of the prefix tree.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def plan_attention(
     Args (int32 arrays or CPU tensors; held by reference, so they must not change before the last layer of the step):
         page_table: [num_rows, max_pages]; position t of a row lies in page page_table[row, t // page_size].
         seq_lens: [num_rows], KV length of each row, including the tokens of this step.
-        cu_seqlens_q: [num_rows + 1]; row b has the query tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1], the last of its sequence.
-        shared_lens: [num_rows], number of leading tokens whose pages are those of row b - 1: a multiple of page_size, 0 for the first row.
+        cu_seqlens_q: [num_rows + 1]; row b has the query tokens cu_seqlens_q[b] to cu_seqlens_q[b + 1] - 1, the last ones of its sequence.
+        shared_lens: [num_rows], number of leading tokens whose pages row b shares with row b - 1: a multiple of page_size, 0 for the first
+            row.
         dtype: of q and the pool.
     Raises:
         ValueError: an array is inconsistent; names it.
@@ -120,8 +121,8 @@ def paged_attention_with_lse(
         q: [num_tokens, num_q_heads, head_dim]; the two last dimensions contiguous.
         k_pool, v_pool: one layer's KV (see the module), dtype of q; on a GPU also float8_e4m3fn, without NaN in slots that a row uses.
             Slots that no row uses may hold anything, NaN included.
-        plan: of this step, from `plan_attention`.
-        scale: factor of q.k.
+        plan: the plan of this step, from `plan_attention`.
+        scale: factor by which q.k is multiplied.
         sliding_window: only keys at positions > q_position - sliding_window.
         chunk_size: only keys with key_position // chunk_size == q_position // chunk_size.
         soft_cap: scores become soft_cap * tanh(score / soft_cap).
@@ -161,8 +162,8 @@ def merge_states(out_a: Tensor, lse_a: Tensor, out_b: Tensor, lse_b: Tensor) -> 
         out_a, out_b: [num_tokens, num_heads, head_dim], same float dtype.
         lse_a, lse_b: [num_tokens, num_heads] float32, natural log of the summed exponentials.
     Returns:
-        Output and lse of the union, shaped and typed as the inputs. A side whose lse is -inf (it saw no key) leaves the
-        other unchanged, whatever its output holds; if both are, the output is 0.
+        Output and lse of the union, shaped and typed as the inputs. A side whose lse is -inf (it saw no key) leaves the other unchanged,
+        whatever its output holds; if both are -inf, the output is 0.
     Raises:
         ValueError: a shape or dtype differs from the above; names the argument.
     Source: Ye et al. 2025 (FlashInfer), attention composition.
@@ -227,7 +228,8 @@ def rope_append(
 ) -> None:
     """Rotate queries in place; rotate keys and write them with the values into the pool. All sums are float32.
 
-    The halves of the first 2 * half dimensions of a head are rotated against each other ("rotate half"); the other dimensions stay.
+    The halves of the first 2 * half dimensions of a head are rotated against each other ("rotate half"); the other dimensions stay as they
+    are.
 
     Args:
         q: [num_tokens, num_q_heads, head_dim], written; k: [num_tokens, num_kv_heads, head_dim]; v likewise with
@@ -298,7 +300,7 @@ def sample(
 
 
 def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-probabilities of given tokens and of the likeliest tokens.
+    """Compute the log-probabilities of given tokens and of the likeliest tokens.
 
     Args:
         logits: [num_rows, vocab_size] float32 or bfloat16.

@@ -18,13 +18,13 @@ from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.grammar_store import GrammarStore
 
 BACKENDS = ("rtlang", "llguidance", "xgrammar", "outlines")
-"""The library's own backend, which is the default, and adapters. Each adapter needs the extra of its name."""
+"""The library's own backend, which is the default, and the adapters. Each adapter needs the extra of the same name."""
 
 _LIBRARIES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "outlines": "outlines_core"}
 
 
 def missing_library(name: str) -> str | None:
-    """The library that the backend called `name` requires and that is not installed; None if nothing is missing."""
+    """The library that backend `name` requires but that is not installed; None if nothing is missing."""
     library = _LIBRARIES.get(name)
     return library if library is not None and find_spec(library) is None else None
 
@@ -40,10 +40,10 @@ def create_backend(
     """Create the backend called `name` for one vocabulary. Takes up to a second for large vocabularies.
 
     Args:
-        search: a search over the same vocabulary, to share its tables. checks_values: the caller will run the check of each compiled
-        grammar (`RtlangGrammar.value_check`) on finished texts. False: schemas
-            with keywords that masks cannot enforce in full are refused.
-        store: compiled grammars on disk, for the backend `rtlang`; None: none.
+        search: a search over the same vocabulary, whose tables are shared.
+        checks_values: True: the caller runs the check of each compiled grammar (`RtlangGrammar.value_check`) on finished texts. False:
+            schemas with keywords that masks cannot enforce in full are refused.
+        store: where compiled grammars are kept on disk, for the backend `rtlang`; None: nowhere.
     Raises:
         ValueError: unknown name; lists the known ones.
         ImportError: the library of the backend is not installed.

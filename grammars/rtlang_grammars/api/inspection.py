@@ -34,19 +34,19 @@ KINDS_BY_SUFFIX = {
 
 _MAX_TOKENS = 60
 _MAX_LONGEST = 1 << 14
-"""Tokens of the longest completion that is searched for."""
+"""Maximum length, in tokens, of a completion that is searched for."""
 _LIKED = frozenset(b" abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 @dataclass(frozen=True, slots=True)
 class MaskFigures:
-    """Figures of the masks along the samples.
+    """Statistics of the masks filled while sampling.
 
     Attributes:
         count: number of masks filled.
-        allowed: allowed tokens of a mask: minimum, median, maximum.
-        microseconds: time to fill a mask: mean, median, 99th percentile, maximum.
-        num_forced_bytes, num_bytes: forced bytes and all bytes of the samples.
+        allowed: number of allowed tokens per mask: minimum, median, maximum.
+        microseconds: time to fill one mask: mean, median, 99th percentile, maximum.
+        num_forced_bytes, num_bytes: number of forced bytes, and of all bytes, in the samples.
     """
 
     count: int
@@ -62,11 +62,11 @@ class Inspection:
 
     Attributes:
         compile_ms: time from the source to tables.
-        num_states, num_rows, size_bytes: of the tables, after the samples.
+        num_states, num_rows, size_bytes: size of the tables after sampling.
         report: status of every keyword; None for constraints without schemas.
-        shortest: a short text, not always the shortest; None where none was found.
+        shortest: a short text, not necessarily the shortest; None if none was found.
         samples: further texts.
-        masks: None where no mask was filled.
+        masks: None if no mask was filled.
     """
 
     compile_ms: float
@@ -101,9 +101,9 @@ def check(constraint: Constraint) -> None:
     """Check that a constraint can be compiled, without a vocabulary.
 
     Raises:
-        GrammarError: it cannot.
+        GrammarError: it cannot be compiled.
     """
-    check_constraint(constraint, Limits(max_seconds=60.0))  # native code that is not cached may be compiled meanwhile
+    check_constraint(constraint, Limits(max_seconds=60.0))  # leaves time to compile native code that is not cached
 
 
 def inspect(constraint: Constraint, vocabulary: Vocabulary, *, num_samples: int = 5, seed: int = 0) -> Inspection:
@@ -145,7 +145,7 @@ class _Walk:
         self._liked = np.array([bool(text) and _LIKED.issuperset(text) for text in vocabulary.token_bytes])
 
     def sample(self) -> str:
-        """Sample a text of at most `_MAX_TOKENS` tokens, or of the fewest possible; empty where no completion was found."""
+        """Sample a text of at most `_MAX_TOKENS` tokens, or as few as possible if that is more; empty if no completion was found."""
         matcher = self._grammar.matcher()
         path = self._search.find(matcher, _MAX_LONGEST)
         if path is None:
@@ -166,7 +166,7 @@ class _Walk:
         return text.decode("utf-8", "replace")
 
     def _sampled_token(self, matcher: MachineMatcher) -> int | None:
-        """Sample an allowed token, preferring plain letters; None to end here."""
+        """Sample an allowed token, preferring plain letters; None to end the text here."""
         row = np.zeros(self._vocabulary.num_mask_words, dtype=np.int32)
         started = time.perf_counter_ns()
         matcher.fill_bitmask(row)
@@ -187,7 +187,7 @@ class _Walk:
         return sampled
 
     def figures(self) -> MaskFigures | None:
-        """Figures of all masks so far."""
+        """Statistics of all masks so far."""
         if not self._nanoseconds:
             return None
         times = np.array(self._nanoseconds) / 1e3

@@ -22,20 +22,20 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 MAX_INTERPRETED_TOKENS = 8192
-"""Interpreted, a vocabulary of this size is traversed in half a second, and most masks of a schema take milliseconds."""
+"""Largest vocabulary for interpreted code: traversing it takes half a second, and most masks of a schema take milliseconds."""
 MAX_INTERPRETED_CHARS = 4000
-"""Characters of a constraint. Interpreted, reading a list of 20,000 values takes over a second, as does a step in one of 200 objects."""
+"""Longest constraint for interpreted code, where reading 20,000 listed values or a step in a list of 200 objects takes over 1 s."""
 AMBIGUOUS = frozenset((ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF))
 """Kinds that may need hundreds of parallel heads, however short they are."""
 
 _LONGEST_S = 300.0
 _lock = Lock()
 _when_done: list[Callable[[], None]] | None = None
-"""Callbacks for the end of the compiling process; None where none is running."""
+"""Called when the compiling process ends; None if no such process is running."""
 
 
 def precompile() -> float:
-    """Compile or load all native code; returns the seconds. Up to a minute without cached code, else a fraction of a second."""
+    """Compile or load all native code; returns the seconds taken: up to a minute without cached code, else a fraction of a second."""
     started = time.perf_counter()
     letters = tuple(bytes([byte]) for byte in range(256))
     RtlangBackend.create(Vocabulary(letters, frozenset((256,)), frozenset((256,)), 257))
@@ -43,9 +43,9 @@ def precompile() -> float:
 
 
 def start_background_compile(others: Sequence[str] = ()) -> bool:
-    """Start a compiling process, unless no code is missing or one is running; returns whether one was started.
+    """Start a process that compiles missing code, unless none is missing or one is already running; returns whether one was started.
 
-    The process is detached: its results are found on disk by any process. If it fails, every process compiles for itself.
+    The process is detached: any process finds its results on disk. If it fails, every process compiles for itself.
 
     Args:
         others: modules whose `compile_ahead` is called first.
@@ -68,7 +68,7 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
             )
         except OSError:
             return False
-        with suppress(RuntimeError):  # no thread can be started: nobody waits for the process
+        with suppress(RuntimeError):  # if no thread can be started, nothing waits for the process
             Thread(target=_watch, args=(process,), name="rtlang-grammar-code", daemon=True).start()
             _when_done = []
         return True
@@ -76,7 +76,7 @@ def start_background_compile(others: Sequence[str] = ()) -> bool:
 
 def compile_all(others: Sequence[str]) -> None:
     """Entry point of the background process."""
-    gc.disable()  # a sixth of the time: the compiler's objects stay alive until it is done
+    gc.disable()  # saves a sixth of the time: the compiler's objects stay alive until it is done
     for name in others:
         with suppress(Exception):  # the process that needs it will report the error
             import_module(name).compile_ahead()
@@ -86,8 +86,8 @@ def compile_all(others: Sequence[str]) -> None:
 def is_ready(vocab_size: int, constraint: Constraint, when_done: Callable[[], None]) -> bool:
     """Whether native code may run for this constraint and a vocabulary of `vocab_size` tokens.
 
-    While the background process runs, small constraints are interpreted, in this whole process. For others this returns False, and
-    `when_done` is called once the code is compiled, on a thread that must not be blocked.
+    While the background process runs, small constraints make this whole process interpret the code. For larger ones this returns False and
+    calls `when_done` once the code is compiled, on a thread that must not be blocked.
     """
     with _lock:
         if _when_done is None:
@@ -112,7 +112,7 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
         process.wait()
     try:
         if native_code.is_interpreted():
-            # Load the code, or compile it if the process failed, in this thread; no step has to wait for it.
+            # Load the code in this thread, or compile it if the process failed, so that no step has to wait for it.
             with native_code.use_compiled_here():
                 precompile()
     finally:
@@ -124,7 +124,7 @@ def _watch(process: subprocess.Popen[bytes]) -> None:
 
 
 def _begin_anew() -> None:
-    """In the child of a fork: the watching thread is missing and the lock may be held."""
+    """Reset the state in a forked child, where the watching thread is missing and the lock may be held."""
     global _lock, _when_done
     _lock, _when_done = Lock(), None
     native_code.use_compiled()

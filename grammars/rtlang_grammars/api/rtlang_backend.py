@@ -42,7 +42,7 @@ class RtlangBackend:
     """Compiles constraints for one vocabulary. Immutable after `create`; safe to use from several threads.
 
     Attributes:
-        store: where compiled grammars are looked up and stored; None: nowhere.
+        store: where compiled grammars are looked up and kept; None: nowhere.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class RtlangBackend:
         """Bind a vocabulary index.
 
         Args:
-            schema_options: how JSON schemas are read. allow_checked: compile schemas with keywords that masks cannot enforce in full; the
-            caller then runs `RtlangGrammar.value_check` on
-                finished values. False: such schemas are refused.
+            schema_options: how JSON schemas are read.
+            allow_checked: True: schemas with keywords that masks cannot enforce in full are compiled, and the caller runs
+                `RtlangGrammar.value_check` on finished values. False: such schemas are refused.
             store: see the class.
-            table: the token table of the vocabulary if it exists already (building it takes 0.1 s).
+            table: the token table of the vocabulary, if it already exists (building it takes 0.1 s).
         """
         self._index, self._limits = index, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
@@ -84,7 +84,7 @@ class RtlangBackend:
         Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
         """
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
-        # Compiling native code takes longer than any grammar may.
+        # Compiling native code takes longer than any grammar is allowed to take.
         cls(index, Limits(max_seconds=600.0), table=table)._warm_up()
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
@@ -138,8 +138,8 @@ class RtlangGrammar:
     """A compiled constraint; see `CompiledGrammar`.
 
     Attributes:
-        report: status of every keyword; None but for JSON Schema.
-        value_check: the check that finished texts must pass; None where the masks enforce everything.
+        report: status of every keyword; None except for JSON Schema.
+        value_check: the check that finished texts must pass; None if the masks enforce everything.
         machine: the tables and masks.
     """
 
@@ -158,7 +158,7 @@ class RtlangGrammar:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the tables, and the bound of the masks."""
+        """Memory held by the tables and the cached masks."""
         return self.machine.size_bytes
 
     def matcher(self) -> MachineMatcher:

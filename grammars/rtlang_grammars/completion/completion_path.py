@@ -24,18 +24,18 @@ class CompletionPath:
     __slots__ = ("_costs", "_lengths", "_spelled", "_table", "_tail", "data")
 
     def __init__(self, data: bytes, table: TokenTable, tail: tuple[CompletionPath, int] | None = None) -> None:
-        """`tail`: `data` ends with this path from this offset on; its costs are reused."""
+        """`tail`: an earlier path and an offset in it; `data` ends with the path from that offset on, whose costs are reused."""
         self.data, self._table, self._tail = data, table, tail
         self._costs: list[int] | None = None  # computed on first use
         self._lengths: list[int] = []
         self._spelled: dict[int, list[int]] = {}
 
     def cost(self, offset: int = 0) -> int:
-        """The fewest tokens for data[offset:]; UNREACHABLE where no tokens spell it."""
+        """The fewest tokens for data[offset:]; UNREACHABLE if no tokens spell it."""
         return self._known_costs()[offset]
 
     def fits(self, limit: int, offset: int = 0) -> bool:
-        """Whether data[offset:] takes at most `limit` tokens. Fast where one token per byte fits, and where the longest tokens do not."""
+        """Whether data[offset:] takes at most `limit` tokens. Fast if one token per byte fits, and if even the longest tokens do not."""
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
         if len(self.data) - offset > limit * self._table.max_length:

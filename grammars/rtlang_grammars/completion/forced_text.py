@@ -21,7 +21,7 @@ class ForcedText:
         self._encoder: Any = None
 
     def tokens(self, text: bytes) -> list[int]:
-        """Tokens that every continuation of `text` begins with; empty where even the first token may change."""
+        """Tokens with which every continuation of `text` begins; empty if even the first token may change."""
         if not text:
             return []
         ids = self._encode(text)
@@ -48,7 +48,7 @@ class ForcedText:
         return low < len(order) and token_bytes[order[low]].startswith(text)
 
     def _encode(self, text: bytes) -> list[int]:
-        """The tokenizer's spelling of the complete characters, else the fewest tokens; [] where no tokens spell the text."""
+        """The tokenizer's spelling of the complete characters, else the fewest tokens; [] if no tokens spell the text."""
         encoder = self._loaded_encoder()
         if encoder is not None:
             try:
@@ -62,7 +62,7 @@ class ForcedText:
         return path.token_ids() if path.cost() < UNREACHABLE else []
 
     def _loaded_encoder(self) -> Any:
-        """The tokenizer; None where the vocabulary has none. Two threads may both load it, which is harmless."""
+        """The tokenizer; None if the vocabulary has none. If two threads both load it, that is harmless."""
         if self._encoder is None and self._vocabulary.tokenizer_json is not None:
             import tokenizers
 

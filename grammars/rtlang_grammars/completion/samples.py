@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from re import _parser as parser  # type: ignore[attr-defined]  # the parse tree of patterns has no public door
+from re import _parser as parser  # type: ignore[attr-defined]  # the parse tree of patterns has no public API
 from typing import Any
 
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
@@ -49,7 +49,7 @@ def samples(constraint: Constraint) -> tuple[bytes, ...]:
 
 
 def sample(pattern: str) -> str | None:
-    """A short text that matches a pattern; None where none was found.
+    """A short text that matches a pattern; None if none was found.
 
     The text is not verified with `re`: a backtracking match may never end, and it would hold the interpreter lock.
     """

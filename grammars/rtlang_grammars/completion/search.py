@@ -24,7 +24,7 @@ from rtlang_grammars.spec.protocols import GrammarMatcher
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 DEFAULT_STATES = 20_000
-"""States that a search outside the step may visit; about 40 us each."""
+"""Maximum number of states that a search outside the step may visit; about 40 us each."""
 
 _CLOSERS = (b'"', b"}", b"]", b")", b"'", b">", b";", b'"}', b'"]', b"}}", b"]}", b"\n")
 _SEPARATORS = (b", ", b",", b": ", b":", b"=")
@@ -48,7 +48,7 @@ _BRIDGES = (
     b"}",
     b"]",
 )
-"""Texts that often connect a token that opened something with the rest of the earlier path, in JSON; tried at once."""
+"""Texts that, in JSON, often connect a token that opened something with the rest of the earlier path; tried immediately."""
 _PUNCTUATION = tuple(bytes([byte]) for byte in range(0x21, 0x7F) if not chr(byte).isalnum())
 _LETTERS = tuple(bytes([byte]) for byte in range(0x20, 0x7F) if chr(byte).isalnum())
 _NUM_FREE = 48
@@ -66,9 +66,9 @@ _NUM_JOINTS = 12
 class CompletionSearch:
     """Finds completion paths. Immutable; safe to use from several threads.
 
-    Works with any `GrammarMatcher` and uses optional methods where a matcher offers them: `closing()` gives bytes that complete the text,
-    or reports that they are too many, and its answer is final; `completes(token_ids)` replaces a fork; `forced_bytes()` gives the bytes
-    that must come next, `allowed(token_ids)` which tokens may follow, `hints` texts that match patterns of the grammar.
+    Works with any `GrammarMatcher` and uses optional methods if a matcher offers them: `closing()` gives bytes that complete the text, or
+    reports that they are too many, and its answer is final; `completes(token_ids)` replaces a fork; `forced_bytes()` gives the bytes that
+    must come next, `allowed(token_ids)` which tokens may follow, `hints` texts that match patterns of the grammar.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -111,16 +111,16 @@ class CompletionSearch:
         """Find a completion of at most `limit` tokens, not necessarily the shortest. Does not change the matcher.
 
         Args:
-            tail: an earlier path and the offset up to which it was followed; the search ends where a suffix of it fits again.
+            tail: an earlier path and the offset up to which it was followed; the search ends when a suffix of it fits again.
             num_states: how many states of the matcher may be visited.
             is_unwanted: may be set from any thread to stop the search.
         Returns:
-            None where no such path was found.
+            None if no such path was found.
         """
         return self._search(matcher, limit, tail, num_states, is_unwanted)[0]
 
     def is_hopeless(self, matcher: GrammarMatcher) -> bool:
-        """Whether all that can follow was visited and nothing of it is complete: the constraint allows no text."""
+        """Whether every continuation was visited and none is complete, so that the constraint allows no text."""
         return self._search(matcher, 64, None, 300)[1]
 
     def _search(
@@ -131,7 +131,7 @@ class CompletionSearch:
         num_states: int,
         is_unwanted: Event | None = None,
     ) -> tuple[CompletionPath | None, bool]:
-        """The path, and whether all that can follow was visited without reaching a bound.
+        """The path, and whether every continuation was visited without reaching a bound.
 
         Masks leave no dead ends, only long paths and loops. So each descent takes the most promising token at every step; the first descent
         begins at the start, later ones where an earlier descent could have reached another kind of place.
@@ -174,7 +174,7 @@ class CompletionSearch:
         return None, not effort.was_cut
 
     def _following(self, place: _Place, effort: _Effort) -> list[_Place]:
-        """Places one token (or hint) further, the most promising first, one of each kind; a single place where it completes the path."""
+        """Places one token (or hint) further, the most promising first, one of each kind; if one completes the path, only that one."""
         found: dict[bytes, _Place] = {}
         for stage in _Stage:
             for token_ids in self._candidates(place, stage, effort):
@@ -229,7 +229,7 @@ class CompletionSearch:
         effort: _Effort,
         score: int = 0,
     ) -> _Place | None:
-        """Follow forced text and collect what may follow; None where nothing can. Takes ownership of `state`."""
+        """Follow forced text and collect what may follow; None if nothing can follow. Takes ownership of `state`."""
         try:
             path = self._finish(state, data, effort)
             forced = [] if path is not None else self._forced(state)
@@ -257,7 +257,7 @@ class CompletionSearch:
         return _Place(state, data, num_tokens, probes, signature, score + num_seen, None, parent, num_changes)
 
     def _candidates(self, place: _Place, stage: _Stage, effort: _Effort) -> list[list[int]]:
-        """Tokens to try."""
+        """Token sequences to try at a place."""
         match stage:
             case _Stage.CLOSE:
                 return [[token_id] for token_id in place.probes if token_id in self._closers]
@@ -286,7 +286,7 @@ class CompletionSearch:
         return [token_ids for token_ids in effort.hints if place.state.accepts(token_ids)]
 
     def _finish(self, state: GrammarMatcher, data: bytes, effort: _Effort) -> CompletionPath | None:
-        """The whole path where the text is complete here or a bridge leads back to the earlier path."""
+        """The whole path if the text is complete here or a bridge leads back to the earlier path; else None."""
         limit = effort.limit
         if state.is_accepting:
             path = CompletionPath(data, self.table)
@@ -306,7 +306,7 @@ class CompletionSearch:
         return None
 
     def _joints(self, tail: tuple[CompletionPath, int] | None, limit: int) -> list[tuple[int, list[int]]]:
-        """Offsets where the earlier path may be resumed: at its head, or where something in it ends."""
+        """Offsets where the earlier path may be resumed: at its beginning, or where something in it ends."""
         if tail is None:
             return []
         path, start = tail
@@ -352,9 +352,9 @@ class _Place:
     state: GrammarMatcher
     data: bytes
     num_tokens: int
-    probes: tuple[int, ...]  # those allowed here
+    probes: tuple[int, ...]  # the probe tokens that are allowed here
     signature: bytes
-    score: int  # priority, lower is better: of its token, and of how often such a place was passed
+    score: int  # priority, lower is better: from its token and from how often such a place was visited
     path: CompletionPath | None
     parent: _Place | None
     num_changes: int  # how often the signature changed: an operand after an operator is a new place
@@ -366,7 +366,7 @@ class _Place:
 
     @property
     def is_free(self) -> bool:
-        """So much may follow that this is free text: all letters are equivalent and brackets close nothing."""
+        """Whether so much may follow that this is free text, where all letters are equivalent and brackets close nothing."""
         return len(self.probes) > _NUM_FREE
 
 
@@ -388,7 +388,7 @@ def _score(text: bytes) -> int:
 
 
 def _shared_end(data: bytes, earlier: CompletionPath) -> tuple[CompletionPath, int] | None:
-    """The earlier path from the offset on with which `data` ends; None where they end differently."""
+    """The earlier path and the offset from which on `data` ends with it; None if they end differently."""
     low, high = 0, min(len(data), len(earlier.data))
     while low < high:
         middle = (low + high + 1) // 2

@@ -13,7 +13,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 
 _STEP_STATES = 1200
-"""States that a search within a step may visit; about 40 us each. The bound is reached where a token begins something long."""
+"""States that a search within a step may visit; about 40 us each. The bound is reached when a token begins something long."""
 
 
 class TokenBudget:
@@ -34,14 +34,14 @@ class TokenBudget:
         return self._path.cost(self._offset)
 
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
-        """Accept a token, or replace it where no completion would fit after it.
+        """Accept a token, or replace it if no completion would fit after it.
 
         Args:
             matcher: in the state before the token; advanced by the returned one.
             token_id: an allowed token, not an end token.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
-            `token_id`, or the first token of the current path. None where the text was complete and the token would have begun something
+            `token_id`, or the first token of the current path. None if the text was complete and the token would have begun something
             that cannot be completed in time: the text ends here, and the matcher is unchanged.
         Raises:
             GrammarError: `token_id` is not allowed.
@@ -61,7 +61,7 @@ class TokenBudget:
         return steered
 
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
-        """After `token_id`, keep a path of at most `left` tokens; False, and unchanged, where none is found."""
+        """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
         text = self._search.vocabulary.token_bytes[token_id]
         if path.data.startswith(text, offset):
@@ -70,8 +70,8 @@ class TokenBudget:
                 return True
             return matcher.is_accepting and self._hold_nothing()
         if offset < len(path.data):
-            # The token was inserted before the path or replaced its beginning: in part, with blanks in between, or byte for byte
-            # as in a fixed form.
+            # The token may have been inserted before the path, or may stand for its beginning: in part, with blanks in between, or byte for
+            # byte as in a fixed form.
             common = offset + _common_length(path.data, offset, text)
             spaced = _end_with_blanks(path.data, offset, text)
             is_known = False
@@ -92,7 +92,7 @@ class TokenBudget:
         return True
 
     def _hold_nothing(self) -> bool:
-        """The text is complete as it is."""
+        """Keep the empty path, since the text is complete as it is."""
         self._path, self._offset = CompletionPath(b"", self._search.table), 0
         return True
 

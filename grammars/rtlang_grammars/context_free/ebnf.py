@@ -237,14 +237,14 @@ class CfgBuilder:
         return (*required, *self._at_most(powers, high - low, {}))
 
     def _exactly(self, powers: list[Symbol], count: int) -> Alternative:
-        """Exactly `count` times the symbol powers[0]."""
+        """Exactly `count` repetitions of the symbol powers[0]."""
         if count <= _MAX_UNROLLED:
             self.budget.spend(states=count)
             return (powers[0],) * count
         return tuple(self._power(powers, bit) for bit in reversed(range(count.bit_length())) if count >> bit & 1)
 
     def _power(self, powers: list[Symbol], exponent: int) -> Symbol:
-        """2 ** exponent times the symbol powers[0]."""
+        """2 ** exponent repetitions of the symbol powers[0]."""
         while len(powers) <= exponent:
             rule = self.new_rule("power")
             self._rules[rule.rule][1].append((powers[-1], powers[-1]))
@@ -252,7 +252,7 @@ class CfgBuilder:
         return powers[exponent]
 
     def _at_most(self, powers: list[Symbol], count: int, made: dict[int, Call]) -> Alternative:
-        """0 to `count` times the symbol powers[0], unambiguously."""
+        """0 to `count` repetitions of the symbol powers[0], unambiguously."""
         if count == 0:
             return ()
         if count in made:

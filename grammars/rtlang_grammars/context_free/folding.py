@@ -218,6 +218,6 @@ class _Folding:
         try:
             language = make()
         except GrammarError:
-            self.budget.check()  # raises if this was the budget; otherwise it is a lookbehind, which cannot move
+            self.budget.check()  # raises if the budget was the cause; otherwise it is a lookbehind, which cannot move
             return None
         return _Part(language, size, depth)

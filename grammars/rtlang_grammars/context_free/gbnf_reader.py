@@ -134,7 +134,7 @@ class _Reader:
         self.at = match.end()
 
     def defined_name(self) -> str | None:
-        """Read `name ::=`; return None and read nothing if it does not come next."""
+        """Read `name ::=`; if something else comes next, return None and read nothing."""
         begin = self.at
         name = _NAME.match(self.source, begin)
         if name is not None:

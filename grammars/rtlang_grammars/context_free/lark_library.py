@@ -20,7 +20,7 @@ LIBRARY = (
     "url",
     "xml_subset",
 )
-"""Names that `library_grammar` takes."""
+"""Names that `library_grammar` accepts."""
 
 
 def library_grammar(name: str) -> str:

@@ -1,7 +1,8 @@
 """Parser of the Lark grammar language.
 
-It is linear in the source and reports the location of every error. lark's own loader cannot be used on untrusted grammars: it backtracks
-without bound on some sources and is quadratic in the number of definitions. Patterns become regular expressions of the python dialect.
+It takes time linear in the source and reports the location of every error. lark's own loader cannot be used on untrusted grammars: it
+backtracks without bound on some sources and is quadratic in the number of definitions. Patterns become regular expressions of the python
+dialect.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From a constraint to tables: one compile, without a vocabulary.
+"""Compiles a constraint to tables, without a vocabulary.
 
 `build` dispatches on the kind of the constraint: JSON Schema through shapes, patterns through automata, grammars through rules.
-`Compilation` names everything that the tables depend on, the key of the store on disk; `Built` is the result, its value.
+`Compilation` holds everything that the tables depend on and is the key of the store on disk; `Built` is the result and its value.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Built:
     Attributes:
         tables: states, rows and actions of the grammar.
         start: the state at the start of the text.
-        report: what became of every keyword; None but for JSON Schema.
-        check: what a finished text must still pass; None where the masks enforce everything.
+        report: status of every keyword; None except for JSON Schema.
+        check: the check that a finished text must still pass; None if the masks enforce everything.
     """
 
     tables: Tables
@@ -69,7 +69,7 @@ class Compilation:
 
     Attributes:
         options: how JSON schemas are read; None: the defaults.
-        allow_checked: compile schemas with keywords that masks cannot enforce in full; `Built.check` then has to pass, too.
+        allow_checked: compile schemas with keywords that masks cannot enforce in full; `Built.check` must then pass as well.
     """
 
     constraint: Constraint
@@ -79,7 +79,7 @@ class Compilation:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A text that differs wherever the tables may differ: the canonical constraint, style, options and limits."""
+        """A text that differs between any two compiles whose tables may differ: the canonical constraint, style, options and limits."""
         constraint = canonical(self.constraint)
         options = self.options or SchemaOptions()
         parts = (
@@ -92,19 +92,19 @@ class Compilation:
 
     @property
     def base_tables(self) -> Tables:
-        """The tables with which those of the constraint begin; shared, do not modify."""
+        """The base with which the tables of the constraint begin; shared, so do not modify it."""
         has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
         return json_base_states(self.constraint.style.whitespace if has_style else Whitespace.FREE).tables
 
     def new_tables(self) -> Tables:
-        """Fresh tables that begin with the base, under a budget of their own."""
+        """Fresh tables that begin with the base and have a budget of their own."""
         return Tables(Budget(self.limits), self.base_tables)
 
     def from_plain(self, plain: dict[str, Any], tables: Tables) -> Built:
-        """The reverse of `Built.to_plain`.
+        """The inverse of `Built.to_plain`.
 
         Raises:
-            KeyError, TypeError, ValueError: `plain` was not made by `to_plain`.
+            KeyError, TypeError, ValueError: `plain` does not come from `to_plain`.
         """
         start, report = int(plain["start"]), plain.get("report")
         if report is not None:
@@ -136,7 +136,7 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     """Check that a constraint can be compiled, which needs no vocabulary.
 
     Raises:
-        GrammarError: it cannot, whatever the vocabulary.
+        GrammarError: it cannot be compiled for any vocabulary.
     """
     budget = Budget(limits)
     budget.check_source(constraint.source)

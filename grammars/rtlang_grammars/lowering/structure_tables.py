@@ -59,11 +59,11 @@ class StructureTables:
 
     @property
     def report(self) -> Report:
-        """Keywords of all schemas with their status; pointers begin with that of the part."""
+        """The status of the keywords of all schemas; each pointer begins with the pointer of its part."""
         return Report("structure", tuple(sorted(self._entries)))
 
     def _write(self, part: Part, rule: int, begin: int, end: int) -> None:
-        """Write the texts of a part between two positions of a rule."""
+        """Add the texts of a part between two positions of a rule."""
         self._budget.spend(states=1)
         match part:
             case Literal():
@@ -147,7 +147,7 @@ class StructureTables:
         self._call(self._grammar.add(without_left_recursion(cfg, self._budget), self._budget), rule, begin, end)
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
-        """A value of a schema. Values that end only by what follows become terminals, all others frames."""
+        """Add a value of a schema. Values whose end depends on what follows become terminals, all others frames."""
         schema = parsed(leaf.constraint.source)
         if not isinstance(schema, dict | bool):
             raise GrammarError("schema: expected a JSON object or a boolean")
@@ -178,7 +178,7 @@ class StructureTables:
         build.finish()
 
     def _tags(self, part: Tags) -> int:
-        """The symbol of free text with tags: a rule whose states are made by `FreeText`."""
+        """The symbol of free text with tags: a rule whose states `FreeText` builds."""
         grammar = self._grammar
         bodies = []
         for trigger in part.triggers:
@@ -189,7 +189,7 @@ class StructureTables:
                     self._write(Sequence((rest, tag.part, Literal(tag.end))), body, 0, 1)
             bodies.append(body)
         text = grammar.rule("text")
-        # The rule's derivations serve the analysis of symbols; its states are those of the free text.
+        # The derivations of the rule only serve the analysis of symbols; its states are those of the free text.
         some = grammar.terminal(Frame(-1, TEXT_FIRST))
         tagged, behind_tag = self._position(text), self._position(text)
         self._symbol(some, text, 0, tagged)
@@ -225,7 +225,7 @@ def _literal(text: str) -> Language:
 
 
 def _texts(scalars: Iterable[Json]) -> list[str]:
-    """Spellings of JSON scalars. A lone surrogate is only spelled as an escape."""
+    """Spellings of JSON scalars. A lone surrogate can only be spelled as an escape."""
     found = []
     for value in scalars:
         assert not isinstance(value, list | dict)

@@ -1,11 +1,11 @@
 """Exports a grammar as a deterministic pushdown automaton in plain arrays, for a device that walks it without the host.
 
-The machine's states carry a register (a count, the names an object has seen) and may have alternatives. The export makes one state for
+The machine's states carry a register (a count, the names an object has seen) and may have alternatives. The export creates one state for
 every reachable pair of state and register, which removes registers, and refuses grammars that are ambiguous or have too many such pairs;
-these stay on the host. A byte maps to a byte class. State and class lead to a next state, to a pop (the frame ends, and the byte is read
+those stay on the host. A byte maps to a byte class. State and class lead to a next state, to a pop (the frame ends, and the byte is read
 again in the return state), to a call (a state is pushed, and the byte is read again in the first state of the frame), or nowhere.
 
-Invariant: a walk of the exported automaton accepts a text exactly where the machine does.
+Invariant: a walk of the exported automaton accepts exactly the texts that the machine accepts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DEAD, POP, FIRST_CALL = -1, -2, -3
 """Entries of `trans` that are not a next state: nowhere, the frame ends, and calls[FIRST_CALL - entry]."""
 MAX_STATES = 4096
 MAX_CALLS = 8
-"""Calls on one byte; more would be a recursion that reads nothing."""
+"""Maximum number of calls on one byte; more would be a recursion that reads nothing."""
 
 _Pair = tuple[int, int, bool]  # state, register, whether no frame is left to return to
 
@@ -59,7 +59,7 @@ class Automaton:
         classes: uint8 [256], the class of each byte.
         trans: int32 [num_states, num_classes]; see the module.
         calls: int32 [num_calls, 2], first state of the called frame, and return state (-1: the frame ends with the called one).
-        may_end: bool [num_states], whether the frame may end here. A text is complete where its frame and all return states may end.
+        may_end: bool [num_states], whether the frame may end here. A text is complete if its frame and all return states may end.
         start: the state at the start of the text.
     """
 
@@ -112,9 +112,9 @@ class Walk:
 
 
 def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
-    """The automaton of a matcher's grammar, from the start of the text; None where it is not deterministic or too large.
+    """The automaton of a matcher's grammar, from the start of the text; None if it is not deterministic or too large.
 
-    Open rows are made. May take some hundred milliseconds.
+    Builds all open rows. May take some hundred milliseconds.
     """
     grammar = owner_of(matcher)
     if grammar is None:
@@ -128,7 +128,7 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
 
 
 def owner_of(matcher: GrammarMatcher) -> MachineGrammar | None:
-    """Owner of a matcher's automaton, the same for all matchers of a compiled grammar; None where there is no automaton."""
+    """The owner of a matcher's automaton, which is the same for all matchers of a compiled grammar; None if there is no automaton."""
     found = matcher._grammar if isinstance(matcher, MachineMatcher) else None
     return found if isinstance(found, MachineGrammar) else None
 

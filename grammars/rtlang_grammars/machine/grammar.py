@@ -39,7 +39,7 @@ class MachineGrammar:
     Attributes:
         index, tables: as given.
         start: the configuration at the start of the text.
-        masks: the masks made so far.
+        masks: the masks computed so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
@@ -55,7 +55,7 @@ class MachineGrammar:
         return self.tables.num_bytes + self.masks.num_bytes + (4 << 10)
 
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
-        """The place after data[start:end]; None where these bytes cannot follow."""
+        """The place after data[start:end]; None if these bytes cannot follow."""
         workspace, tables = self.index.workspace, self.tables.published
         while True:
             code = walks.advance(
@@ -82,7 +82,7 @@ class MachineGrammar:
             tables = self._provide(code, tables, workspace)
 
     def complete_row(self, state: int) -> None:
-        """Make a row that was left open."""
+        """Build a row that was left open."""
         self.tables.complete(state)
 
     def forced(self, configuration: Configuration) -> bytes:
@@ -109,7 +109,7 @@ class MachineGrammar:
             if code == OK:
                 return text[:num_bytes].tobytes()
             tables = self._provide(code, tables, workspace)
-            if num_bytes > begin:  # the next walk begins here: a long text over rows not yet made takes as many walks
+            if num_bytes > begin:  # the next walk begins here: a long text takes one walk for each row not yet built
                 reached = self.advance(configuration, text, begin, num_bytes)
                 assert reached is not None, "forced bytes are allowed"
                 configuration, tables = reached.configuration, self.tables.published
@@ -128,7 +128,7 @@ class MachineGrammar:
         return mask.base is self.index.no_tokens and bool(np.isin(mask.ids, self.index.end_ids).all())
 
     def _provide(self, code: int, tables: Snapshot, workspace: Workspace) -> Snapshot:
-        """Make the row or the room that compiled code asked for; returns the tables to continue with."""
+        """Build the row or grow the workspace, as compiled code asked; returns the tables to continue with."""
         if code == NEED_ROW:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()

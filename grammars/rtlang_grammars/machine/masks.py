@@ -3,7 +3,7 @@
 A mask is a shared base of the vocabulary plus a few tokens. Its key is the part of the configuration that its walk read: the heads and the
 levels of frames down to the deepest one visited, a prefix of the configuration. A lookup tries every level that was seen with these heads.
 Inside a string whose code points are counted, nearly all tokens are shorter than the remaining room: their mask is cached once for all such
-places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie where that
+places, and only the few long tokens are walked at each. Inside a string with a pattern the walk runs over the coarse token trie if that
 decides all tokens.
 """
 
@@ -41,7 +41,7 @@ Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
 _ENTRY_BYTES = 400
-"""Memory of a cached mask beside its tokens."""
+"""Memory of a cached mask besides its tokens."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +50,8 @@ class Mask:
 
     Attributes:
         base: uint32 [num_mask_words]; do not modify.
-        ids: int32, tokens allowed besides.
-        level: levels of frames that it depends on.
+        ids: int32, the other allowed tokens.
+        level: number of levels of frames that it depends on.
         owns_base: the base is not shared.
     """
 
@@ -71,10 +71,10 @@ class Mask:
 
 
 class Masks:
-    """Computes and caches the masks of a grammar. Safe to use from several threads: two may compute the same mask, which is harmless.
+    """Computes and caches the masks of a grammar. Safe to use from several threads; if two compute the same mask, that is harmless.
 
     Attributes:
-        num_looks: trie records visited so far.
+        num_looks: number of trie records visited so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, max_bytes: int) -> None:
@@ -170,7 +170,7 @@ class Masks:
         return self._index.coarse_tries[(levels & -levels).bit_length() - 1] if levels else None
 
     def _shortened(self, simple: Mask, configuration: Configuration) -> Mask:
-        """A mask from another one where every short token still fits, so that only the long ones are walked."""
+        """A mask derived from `simple` where every short token still fits, so that only the long tokens are walked."""
         index = self._index
         long = self._walk(configuration, index.no_tokens, index.long_tokens)
         ids = np.concatenate((simple.ids[~index.is_long[simple.ids]], long.ids))
@@ -217,7 +217,7 @@ class Masks:
         return index.no_tokens, index.trie.nodes
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
-        """A mask of a base, the tokens of a trie that may follow, and end tokens."""
+        """A mask of `base`, those tokens of `trie` that may follow, and end tokens."""
         index = self._index
         level, is_complete, ids = self._followed(configuration, trie)
         if is_complete:
@@ -229,7 +229,7 @@ class Masks:
         return Mask(base, ids if is_complete else ids.copy(), level)
 
     def _forbidden(self, state: int) -> NDArray[np.int32] | None:
-        """The plain tokens that cannot follow a state inside a string, perhaps with others, in the thread's workspace; None: too many."""
+        """The plain tokens that cannot follow a state inside a string, possibly with others, in the thread's workspace; None: too many."""
         tables, workspace, at = self._tables, self._index.workspace, 0
         out = workspace.out
         ids, trie = workspace.ids[:MAX_FORBIDDEN], self._index.trie.nodes
@@ -242,7 +242,7 @@ class Masks:
             snapshot = tables.complete(asked) if code == NEED_ROW else tables.record_freedom(asked)
 
     def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32]) -> Mask:
-        """All plain tokens except some, and the other tokens that may follow."""
+        """A mask of all plain tokens except the forbidden ones, and of the other tokens that may follow."""
         plain = self._index.slices[EMBEDDED_SLICE]
         base = plain.mask
         if len(forbidden):
@@ -252,7 +252,7 @@ class Masks:
         return Mask(mask.base, mask.ids, mask.level, mask.owns_base or base is not plain.mask)
 
     def _walk_coarse(self, configuration: Configuration, trie: CoarseTokenTrie) -> Mask:
-        """The tokens of the groups that may follow, and end tokens."""
+        """A mask of the tokens of all groups that may follow, and end tokens."""
         index = self._index
         level, is_complete, groups = self._followed(configuration, trie.nodes)
         end_ids = index.end_ids if is_complete else index.no_ids

@@ -1,6 +1,6 @@
 """A matcher: follows one sequence through a grammar and keeps the place after each of its tokens.
 
-Places never change, so a fork shares them and a rollback forgets the last ones.
+Places never change, so a fork shares them and a rollback just drops the last ones.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class MachineMatcher:
 
     @property
     def is_accepting(self) -> bool:
-        """The text so far is complete."""
+        """Whether the text so far is complete."""
         return not self._has_ended and self._place.is_complete
 
     @property
     def is_terminated(self) -> bool:
-        """Complete, and nothing but an end token can follow."""
+        """Whether the text is complete and nothing but an end token can follow."""
         if self._has_ended:
             return True
         if not self.is_accepting:
@@ -97,7 +97,7 @@ class MachineMatcher:
         return self._grammar.only_ends(self._place.configuration)
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, if the token is not allowed."""
         if self._has_ended:
             return False
         if token_id in self._grammar.index.vocabulary.eos_token_ids:
@@ -128,7 +128,7 @@ class MachineMatcher:
             del self._path[-num_tokens:]
 
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
-        """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous: exactly those that `accept_token` takes.
+        """Write the allowed tokens into `row`, [ceil(vocab_size / 32)] int32, contiguous: exactly those that `accept_token` accepts.
 
         Raises:
             ValueError: `row` has another shape, type or layout.
@@ -142,7 +142,7 @@ class MachineMatcher:
             self._grammar.write_mask(self._path[-1].configuration, row.view(np.uint32))
 
     def forced_tokens(self) -> list[int]:
-        """Tokens that must come next, spelled as the model's tokenizer does; empty where there is a choice."""
+        """Tokens that must come next, spelled as the model's tokenizer does; empty if there is a choice."""
         return self._forcing.tokens(self.forced_bytes())
 
     def forced_bytes(self) -> bytes:
@@ -156,11 +156,11 @@ class MachineMatcher:
         )
 
     def closing_bytes(self) -> bytes | None:
-        """A short text that completes this one; None where none was found. Does not change the matcher."""
+        """A short text that completes this one; None if none was found. Does not change the matcher."""
         return self.closing()[0]
 
     def closing(self) -> tuple[bytes | None, bool]:
-        """A short text that completes this one; without one, whether all that were found are too long (`text_limit`)."""
+        """A short text that completes this one; if there is none, whether all that were found are too long (`text_limit`)."""
         return (b"", False) if self._has_ended else self._completion.find(self._place.configuration)
 
     def shortest_completion(self, limit: int) -> list[int] | None:
@@ -172,7 +172,7 @@ class MachineMatcher:
         return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` may follow in this order; an end token only as the last, where the text is complete."""
+        """Whether `token_ids` may follow in this order; an end token may only be the last, and only if the text is complete."""
         if not token_ids:
             return True
         if token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids:

@@ -28,7 +28,7 @@ from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import value
 
 MAX_FORBIDDEN = 4096
-"""Forbidden tokens; with more, collecting the allowed ones is as fast."""
+"""Maximum number of forbidden tokens; with more, collecting the allowed ones is as fast."""
 
 
 @compiled(nogil=True)
@@ -36,7 +36,7 @@ def walk_forbidden(S, T, state, trie, p, path, ids, out):  # pragma: no cover
     """Write the plain tokens that cannot follow `state` into `ids`, possibly with others, beginning at record `p` (0: from the start).
 
     OK: out[7] is their number. NEED_ROW, NEED_FREEDOM: out[0] is the state whose row is needed, or whose freedom is unknown; out[1] the
-    record to resume from. MANY: `ids` has no room for them, or actions intervene. `path`: int64, the state at each depth.
+    record to resume from. MANY: `ids` has no room for them, or actions are in the way. `path`: int64, the state at each depth.
     """
     if p == 0:
         path[0] = state

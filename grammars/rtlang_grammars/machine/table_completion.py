@@ -57,14 +57,14 @@ from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
 _MAX_LOST = 64
-"""Places in strings whose ends are too far for a direct search, each of which takes milliseconds; beyond this number they are skipped."""
+"""Number of strings whose end may turn out too far for a direct search, which takes milliseconds; after that, none is tried."""
 _MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
         [*b'"}]0a', *range(0x30, 0x3A), *range(0x61, 0x7B), *range(0x41, 0x5B), *range(0x20, 0x7F), *range(256)]
     )
 )
-"""Of bytes that lead to the same state, the first in this order is taken."""
+"""Among bytes that lead to the same state, the first in this order is taken."""
 
 Place = tuple[int, Register, int]
 """State, register, node."""
@@ -88,10 +88,10 @@ class TableCompletion:
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
-        """A short text that completes the one behind `configuration`; None where none was found within the bound of the search.
+        """A short text that completes the text behind `configuration`; None if none was found within the bound of the search.
 
         Returns:
-            The text; without one, whether a completion was skipped because it is too long (`text_limit`).
+            The text, and if there is none, whether a completion was skipped because it is too long (`text_limit`).
         """
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
@@ -112,7 +112,7 @@ class TableCompletion:
             self._work_out(missing)
 
     def _work_out(self, starts: Iterable[int]) -> None:
-        """Compute short texts of some starts and of all frames they call: callees first, mutually recursive ones until all have a text."""
+        """Compute short texts of some starts and of all frames they call: callees first, mutually recursive ones until all have one."""
         unknown: list[int] = []
         self._call(starts, unknown)
         is_changed = True
@@ -171,7 +171,7 @@ class TableCompletion:
         return self._shortest.get(start)
 
     def _search(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
-        """Dijkstra from some places to the end of the text; depth first where that takes too long."""
+        """Dijkstra's search from some places to the end of the text; depth first if that takes too long."""
         best: dict[Place, int] = {}
         back: dict[Place, tuple[Place | None, bytes]] = {}
         queue: list[tuple[int, int, Place]] = []
@@ -222,7 +222,7 @@ class TableCompletion:
                 self._lacks = False
                 try:
                     text = closer.text(register, self._text_of)
-                except LongTextError:  # as does every other completion from here
+                except LongTextError:  # every other completion from here is too long as well
                     self._was_long = True
                     continue
                 if text is None and self._lacks:  # once that is computed, the search is repeated
@@ -243,9 +243,9 @@ class TableCompletion:
         return None
 
     def _ends_of_string(self, state: int) -> list[tuple[bytes, int]]:
-        """From inside a string with a pattern, short texts to its ends and the states where the quote is allowed.
+        """Short texts from inside a string with a pattern to its ends, with the states there, which allow the closing quote.
 
-        One for each place that the quote leads to; empty where the search has to find them.
+        There is one text for each place that the quote leads to; none if the search has to find them.
         """
         found = self._string_ends.get(state)
         if found is None:
@@ -262,7 +262,7 @@ class TableCompletion:
         return found
 
     def _value(self, state: int, byte: int) -> int:
-        """The places that a byte leads to."""
+        """The value of a state for a byte."""
         tables = self._tables
         if state in tables.makers:
             self._grammar.complete_row(state)
@@ -287,7 +287,7 @@ class TableCompletion:
         return tuple(int(word) for word in configuration[register : register + size])
 
     def _row(self, state: int) -> tuple[tuple[int, int], ...]:
-        """One byte for each value of a state."""
+        """The values of a state, each with one byte that leads to it."""
         found = self._edges.get(state)
         if found is not None:
             return found
@@ -344,7 +344,7 @@ class TableCompletion:
                 return (X[a + 1], min(register + 1, X[a + 3])) if register < X[a + 2] else None
             return (X[a + 1], 0) if register >= X[a + 2] else None
         members = self._members
-        if members is None or not members.says(X[a + 1], register):  # consecutive places are mostly within one name
+        if members is None or not members.says(X[a + 1], register):  # consecutive places mostly lie within one name
             members = self._members = ObjectRegister(X, X[a + 1], register)
         if kind == NEW_OBJECT:
             size = X[X[a + 1] + OBJ_WORDS]

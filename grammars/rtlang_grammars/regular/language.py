@@ -174,7 +174,7 @@ class Language:
         """Whether a string is in the language; False for bytes that are not UTF-8.
 
         Raises:
-            GrammarError: the budget ran out. All queries below may raise it, too.
+            GrammarError: the budget ran out. All queries below may raise this as well.
         """
         budget = budget or Budget()
         try:
@@ -336,7 +336,7 @@ class Language:
 
     def _code_point_automaton(self, budget: Budget) -> CodePointAutomaton:
         automaton = self._automaton
-        if automaton is None:  # a race builds it twice, which is harmless
+        if automaton is None:  # two threads may both build it, which is harmless
             automaton = self._automaton = CodePointAutomaton(self._tree, budget)
         return automaton
 

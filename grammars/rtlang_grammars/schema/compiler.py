@@ -1,8 +1,8 @@
 """Compile a JSON Schema to a graph of shapes.
 
-`compile_shapes` is the interface of this package. A worklist holds conjunctions of demands: the shape of each is made from the facets of
-the six JSON types, and the conjunctions of its subschemas are appended, each once, so that recursive schemas terminate and deep ones
-need no stack.
+`compile_shapes` is the interface of this package. A worklist holds conjunctions of demands: the shape of each is built from the facets of
+the six JSON types, and the conjunctions of its subschemas are appended, each once, so that recursive schemas terminate and deep ones need
+no stack.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks finished values against a whole schema, for keywords that masks cannot enforce.
 
-A validator that walks value and schema together. It reads the schema independently of the shapes that made the masks and shares with them
-only the resolution of references, the patterns and the formats. Numbers are exact (0.3 is a multiple of 0.1), nothing is fetched, and a
-time limit stops long checks.
+The validator walks the value and the schema together. It reads the schema independently of the shapes from which the masks come and has
+only the resolution of references, the patterns and the formats in common with them. Numbers are exact (0.3 is a multiple of 0.1), nothing
+is fetched, and a time limit stops long checks.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ValueCheck:
     max_seconds: float
 
     def error(self, value: Any) -> str | None:
-        """The first violation in a value (numbers may be `Decimal`), with a JSON pointer into it; None where the value is valid.
+        """The first violation in a value (numbers may be `Decimal`), with a JSON pointer into it; None if the value is valid.
 
         Raises:
             CheckTimeError: the check takes too long.
-            GrammarError: the schema is malformed; compiling it raises the same.
+            GrammarError: the schema is malformed; compiling it raises the same error.
         """
         budget = Budget(Limits(max_seconds=self.max_seconds, max_states=_MAX_NODES))
         try:
@@ -82,7 +82,7 @@ def value_check(schema: Any, options: SchemaOptions | None = None, max_seconds: 
     Args:
         schema: parsed JSON; not copied, so it must not be modified.
         options: those with which the schema was compiled.
-        max_seconds: wall time of one value.
+        max_seconds: limit on the wall time for one value.
     """
     return ValueCheck(schema, options or SchemaOptions(), max_seconds)
 
@@ -109,7 +109,7 @@ class _Seen:
 
 
 class _Walk:
-    """One check. Every method raises _InvalidError where the value violates the schema."""
+    """One check. Every method raises _InvalidError if the value violates the schema."""
 
     def __init__(self, documents: Documents, budget: Budget, assert_formats: bool) -> None:
         self._documents, self._budget, self._assert_formats = documents, budget, assert_formats
@@ -186,7 +186,7 @@ class _Walk:
         try:
             compile_regex(value, dialect="ecma", mode="search", budget=self._budget)
         except GrammarError:
-            self._budget.check()  # otherwise it is not a pattern
+            self._budget.check()  # raises if the budget was the cause; otherwise the value is not a pattern
             return False
         return True
 

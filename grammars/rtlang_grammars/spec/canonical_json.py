@@ -1,4 +1,4 @@
-"""Canonical form of JSON sources, so that a constraint is compiled once however its JSON is laid out."""
+"""Canonical form of JSON sources, so that a constraint is compiled only once, however its JSON is laid out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def canonical(constraint: Constraint) -> Constraint:
     return _canonical(constraint) if constraint.kind in _JSON_KINDS else constraint
 
 
-@lru_cache(maxsize=4)  # asked several times per compile, for the caches in memory and on disk; sources may be long
+@lru_cache(maxsize=4)  # called several times per compile, for the caches in memory and on disk; sources may be long
 def _canonical(constraint: Constraint) -> Constraint:
     try:
         source = json.dumps(json.loads(constraint.source), separators=(",", ":"), allow_nan=False)

@@ -29,7 +29,7 @@ class Whitespace(StrEnum):
 
 
 class PropertyOrder(StrEnum):
-    """The order in which the properties of an object may come."""
+    """The order in which the properties of an object may appear."""
 
     ANY = "any"
     DECLARED = (
@@ -49,7 +49,7 @@ class Lexer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How the values of a schema are written. Which values are valid does not depend on it."""
+    """How the values of a schema are written. It does not affect which values are valid."""
 
     whitespace: Whitespace = Whitespace.FREE
     order: PropertyOrder = PropertyOrder.ANY
@@ -74,7 +74,7 @@ class Constraint:
     lexer: Lexer = Lexer.LONGEST
 
     def to_plain(self) -> dict[str, str]:
-        """As a map of strings; style and lexer only where they differ from the default."""
+        """The constraint as a map of strings; it includes style and lexer only where they differ from the default."""
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
@@ -84,10 +84,10 @@ class Constraint:
 
     @classmethod
     def from_plain(cls, plain: object) -> Constraint:
-        """The reverse of `to_plain`.
+        """The inverse of `to_plain`.
 
         Raises:
-            GrammarError: a field is missing or not allowed; the location is the name of the field, empty for the whole.
+            GrammarError: a field is missing or not allowed; the location is the name of the field, or empty if the whole is wrong.
         """
         if not isinstance(plain, dict) or not isinstance(plain.get("source"), str):
             raise GrammarError("constraint: expected a map with kind and source (a string)", "")

@@ -8,7 +8,7 @@ class GrammarError(ValueError):
 
     Attributes:
         reason: what is wrong and what is supported instead.
-        location: JSON pointer (schemas) or `line:column` (regex, Lark); None where it is not known.
+        location: JSON pointer (schemas) or `line:column` (regex, Lark); None if it is not known.
     """
 
     def __init__(self, reason: str, location: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Reads JSON sources; errors name the place."""
+"""Reads JSON sources; errors give the location."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def parsed(source: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        GrammarError: the text is not JSON, is nested too deeply, or holds a number that is not finite or too long; with `line:column` where
-            that is known, else with the pointer to the whole.
+        GrammarError: the text is not JSON, is nested too deeply, or holds a number that is not finite or too long; with `line:column` if
+            that is known, else with the pointer to the whole document.
     """
     try:
         return json.loads(source, parse_constant=_refuse)
@@ -26,7 +26,7 @@ def parsed(source: str) -> Any:
         raise GrammarError("nested too deeply", "#") from error
     except GrammarError:
         raise
-    except ValueError as error:  # of an integer with thousands of digits
+    except ValueError as error:  # raised for an integer with thousands of digits
         found = _LONG_NUMBER.search(source)
         raise GrammarError("numbers of more than 400 digits are not supported", _place(source, found)) from error
 

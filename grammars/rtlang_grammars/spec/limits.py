@@ -1,8 +1,8 @@
 """Limits of a compile, and the budget that enforces them.
 
-`Limits` are plain numbers, chosen once per process or request. A `Budget` meters one compile: every step that may take long spends what
-it makes and is stopped by a `GrammarError` when a limit is reached or the compile is cancelled. Nothing else bounds the work, so every
-loop over input must spend or check.
+`Limits` are plain numbers, chosen once per process or request. A `Budget` meters one compile: every step that may take long charges what it
+creates and is stopped by a `GrammarError` when a limit is reached or the compile is cancelled. Nothing else bounds the work, so every loop
+over input must call `spend` or `check`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Limits:
 
     Attributes:
         max_source_bytes: UTF-8 bytes of the source text.
-        max_states: states (of automata, of grammars) and syntax nodes together.
+        max_states: number of states (of automata and grammars) and syntax nodes together.
         max_depth: nesting of groups, brackets, schemas.
-        max_seconds: time of one compile: of its thread on the CPU, and on a busy machine at most four times as much in all.
-        max_bytes: memory of the tables of one grammar, as estimated.
+        max_seconds: CPU time of the thread during one compile; the wall time may be up to four times as long, on a busy machine.
+        max_bytes: estimated memory of the tables of one grammar.
     """
 
     max_source_bytes: int = 1 << 20
@@ -34,9 +34,9 @@ class Limits:
 
 
 _CHECK_EVERY = 64
-"""Spends between two checks of the clock; a spend stands for about 10 us of work."""
+"""Number of calls of `spend` between two checks of the clock; each stands for about 10 us of work."""
 _LATER_SECONDS = 1.0
-"""Wall time of one lazy step while a text is followed."""
+"""Limit on the time of one lazy step while a text is followed."""
 
 
 class Budget:
@@ -62,11 +62,11 @@ class Budget:
         *,
         begins: bool = True,
     ) -> None:
-        """Begin with nothing used.
+        """Start with nothing used.
 
         Args:
-            max_seconds: replaces that of the limits.
-            begins: the time begins now; False: at the first check of the clock.
+            max_seconds: replaces the value of the limits.
+            begins: True: time is counted from now; False: from the first check of the clock.
         """
         self.limits = limits or Limits()
         self._max_seconds = self.limits.max_seconds if max_seconds is None else max_seconds
@@ -86,12 +86,12 @@ class Budget:
     def renewed(self) -> Budget:
         """A fresh budget with the same cancel flag, for work done lazily while a text is followed.
 
-        Its time begins at the first check of the clock: most lazy work takes less time than reading a thread's clock.
+        Its time is counted from the first check of the clock: most lazy work takes less time than reading a thread's clock.
         """
         return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS), begins=False)
 
     def detach(self) -> None:
-        """Ignore the cancel flag from now on, also in budgets derived from this one: the compile is done and its result is shared."""
+        """Ignore the cancel flag from now on, in budgets derived from this one too: the compile is done and its result is shared."""
         self._cancelled = None
 
     def spend(self, states: int = 0, num_bytes: int = 0) -> None:
@@ -114,7 +114,7 @@ class Budget:
         """Check the clock and the cancel flag.
 
         Raises:
-            GrammarError: the time is over, or the compile was cancelled.
+            GrammarError: the time is up, or the compile was cancelled.
         """
         self._until_check = _CHECK_EVERY
         if self._cancelled is not None and self._cancelled.is_set():
@@ -126,14 +126,14 @@ class Budget:
             raise GrammarError(f"too complex: it takes more than {self._max_seconds:g} s")
 
     def _has_worked_as_long(self) -> bool:
-        """Whether the thread has used its CPU time; on another thread than the first, wall time decides."""
+        """Whether the thread has used up its CPU time; on any thread but the first, wall time decides."""
         return threading.get_ident() != self._thread or time.thread_time() > self._cpu_deadline
 
     def check_source(self, source: str) -> None:
         """Refuse a source text that is too long.
 
         Raises:
-            GrammarError: more than `max_source_bytes`.
+            GrammarError: it has more than `max_source_bytes`.
         """
         limit = self.limits.max_source_bytes
         if len(source) > limit or (len(source) * 4 > limit and len(source.encode("utf-8", "surrogatepass")) > limit):
@@ -143,7 +143,7 @@ class Budget:
         """Refuse nesting that is too deep.
 
         Raises:
-            GrammarError: deeper than `max_depth`.
+            GrammarError: it is deeper than `max_depth`.
         """
         if depth > self.limits.max_depth:
             raise GrammarError(f"nested too deeply: more than {self.limits.max_depth} levels", location)

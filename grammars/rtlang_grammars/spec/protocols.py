@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Protocol
 
 from rtlang_grammars.spec.constraint import Constraint
 
-if TYPE_CHECKING:  # clients describe constraints and need no numpy
+if TYPE_CHECKING:  # clients that only describe constraints need no numpy
     import numpy as np
     from numpy.typing import NDArray
 
 
 class GrammarMatcher(Protocol):
-    """Follows one sequence through a grammar. Owned by one request; not thread-safe, but matchers need no lock between them."""
+    """Follows one sequence through a grammar. Owned by one request; not thread-safe, but different matchers need no lock."""
 
     @property
     def is_accepting(self) -> bool:
-        """The text so far is complete: an end token is allowed here."""
+        """Whether the text so far is complete, so that an end token is allowed here."""
 
     @property
     def is_terminated(self) -> bool:
-        """Complete, and nothing but an end token can follow."""
+        """Whether the text is complete and nothing but an end token can follow."""
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token. Returns False, and changes nothing, where the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, if the token is not allowed."""
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last `num_tokens` accepted tokens."""
@@ -35,11 +35,11 @@ class GrammarMatcher(Protocol):
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens: bit j % 32 of row[j // 32] set means token j is allowed.
 
-        `row` has ceil(vocab_size / 32) words and is wholly overwritten. End tokens are set exactly where `is_accepting`.
+        `row` has ceil(vocab_size / 32) words and is completely overwritten. End tokens are set exactly if `is_accepting`.
         """
 
     def forced_tokens(self) -> list[int]:
-        """Tokens that must come next, in order; empty where there is a choice."""
+        """Tokens that must come next, in order; empty if there is a choice."""
 
     def fork(self) -> GrammarMatcher:
         """An independent matcher in the same state."""
@@ -47,7 +47,7 @@ class GrammarMatcher(Protocol):
     def shortest_completion(self, limit: int) -> list[int] | None:
         """Token ids of a short, not necessarily the shortest, completion, without the end token. Does not change the matcher.
 
-        None where no completion of at most `limit` tokens was found within the search budget.
+        None if no completion of at most `limit` tokens was found within the search budget.
         """
 
     def accepts(self, token_ids: list[int]) -> bool:
@@ -72,7 +72,7 @@ class GrammarBackend(Protocol):
         """Compile a constraint.
 
         Args:
-            is_unwanted: may be set from any thread to stop the compile, where the backend supports it.
+            is_unwanted: may be set from any thread to stop the compile, if the backend supports that.
         Raises:
             GrammarError: the constraint is malformed, too large or not supported by this backend; or the compile was stopped.
         """

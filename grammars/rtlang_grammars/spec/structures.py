@@ -7,9 +7,9 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"any_of": [part, ...]}`: one of several;
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
-  free text in which a trigger only stands at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
+  free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
 
-`sequence`, `any_of`, `repeat` and `tagged` make such constraints from texts and other constraints.
+`sequence`, `any_of`, `repeat` and `tagged` build such constraints from texts and other constraints.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A constraint of another kind. It has the style of the whole."""
+    """A constraint of another kind. It has the style of the whole structure."""
 
     constraint: Constraint
     pointer: str
@@ -48,14 +48,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other."""
+    """Parts that follow one after the other."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of several."""
+    """One of several parts."""
 
     parts: tuple[Part, ...]
 
@@ -102,7 +102,7 @@ def sequence(*parts: str | Constraint) -> Constraint:
     """One part after the other; a string is that text.
 
     Raises:
-        GrammarError: parts with schemas have different styles; this holds for all functions here.
+        GrammarError: parts with schemas have different styles; all functions here raise this.
     """
     return _constraint({"sequence": [_plain(part) for part in parts]}, parts)
 
@@ -148,7 +148,7 @@ def read_structure(source: str) -> Part:
     """Read the source of a structure.
 
     Raises:
-        GrammarError: malformed; the location is a JSON pointer.
+        GrammarError: the source is malformed; the location is a JSON pointer.
     """
     return _part(parsed(source), "#", 0)
 

@@ -1,4 +1,4 @@
-"""A model's vocabulary: the bytes of every token, and which tokens are not text.
+"""A model's vocabulary: the bytes of every token, and the tokens that are not text.
 
 Plain data without a tokenizer library, so that one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
 with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the model's output layer and never allowed.
@@ -16,11 +16,11 @@ class Vocabulary:
 
     Attributes:
         token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
-        eos_token_ids: tokens that end a text; allowed exactly where a constraint is complete. May be empty.
+        eos_token_ids: tokens that end a text; allowed exactly when a constraint is complete. May be empty.
         special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
         vocab_size: width of the model's logits, at least len(token_bytes).
-        tokenizer_json: the tokenizer in the format of the `tokenizers` library, set up to continue a text (no dummy prefix); used to spell
-            forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
+        tokenizer_json: the tokenizer in the format of the `tokenizers` library, configured to continue a text (no dummy prefix); used to
+            spell forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
     Raises:
         ValueError: an id lies outside the vocabulary; names the field.
     """

@@ -1,7 +1,7 @@
 """Arrays in files under a checksum, for tables that take longer to compute from a vocabulary than to read.
 
-A file that is missing, truncated or of another kind counts as absent, and a directory that cannot be written is no error: the arrays are
-computed again.
+A file that is missing, truncated or of another kind counts as absent, and a directory that cannot be written to is not an error: the arrays
+are computed again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class ArrayFiles:
     __slots__ = ("directory",)
 
     def __init__(self, directory: Path | None = None) -> None:
-        """`directory`: None is $RTLANG_CACHE_DIR, else rtlang/ in the user's cache directory."""
+        """`directory`: None means $RTLANG_CACHE_DIR, else rtlang/ in the user's cache directory."""
         self.directory = directory or default_cache_dir()
 
     def read(self, name: str, magic: bytes) -> list[NDArray[Any]] | None:
-        """The arrays of a file; None where it is missing, damaged or begins with another `magic`."""
+        """The arrays of a file; None if it is missing, damaged or begins with another `magic`."""
         return read(self.directory / name, magic)
 
     def write(self, name: str, magic: bytes, arrays: Sequence[Array]) -> None:
-        """Write flat int32 or int64 arrays; no effect where the directory cannot be written."""
+        """Write flat int32 or int64 arrays; no effect if the directory cannot be written to."""
         write(self.directory / name, magic, arrays)
 
 
@@ -55,7 +55,7 @@ def default_cache_dir() -> Path:
 
 
 def read(path: Path, magic: bytes) -> list[NDArray[Any]] | None:
-    """The arrays of a file; None where it is missing, damaged or begins with another `magic`."""
+    """The arrays of a file; None if it is missing, damaged or begins with another `magic`."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,10 +1,10 @@
 """Entries of plain data and flat arrays in the files of one directory: keyed, checksummed, bounded in bytes, without pickle.
 
-A failing cache only costs time: damaged files, files of other versions, a full disk or a read-only directory are counted, logged once,
-and the entry counts as missing. Files are written under a temporary name and renamed, so processes may share a directory. Entries contain
-no code and no types.
+A failing cache only costs time: damaged files, files of other versions, a full disk or a read-only directory are counted, logged once, and
+count as missing entries. Files are written under a temporary name and renamed, so processes may share a directory. Entries contain no code
+and no types.
 
-Compiled code reads the arrays without bounds checks. So only files are read that no other user could have written: those of this user or of
+Compiled code reads the arrays without bounds checks. So it reads only files that no other user could have written: files of this user or of
 root, in a directory that is not writable by everyone.
 """
 
@@ -51,7 +51,7 @@ class CacheCounts:
 
     Attributes:
         hits, misses: entries found and not found.
-        stored, unfit, dropped: entries written; not representable; offered faster than they were written.
+        stored, unfit, dropped: entries that were written; that cannot be represented; that were offered faster than they could be written.
         evicted: files removed to stay within the bound.
         damaged: files that were truncated, altered or invalid.
         failures: reads and writes that the system refused.
@@ -78,7 +78,7 @@ class DiskCache:
         """Create the directory if it is missing.
 
         Args:
-            max_bytes: of all files; the least recently used are removed. Each other process may exceed it by a sixteenth.
+            max_bytes: limit for all files together; the least recently used are removed. Each other process may exceed it by a sixteenth.
         """
         self.counts = CacheCounts()
         self._directory, self._max_bytes = directory, max_bytes
@@ -93,7 +93,7 @@ class DiskCache:
         self._is_usable = self._can_be_trusted()
 
     def get(self, key: bytes) -> Entry | None:
-        """The entry under a key; None where it is missing or damaged."""
+        """The entry under a key; None if it is missing or damaged."""
         entry = self._read(key) if self._is_usable else None
         if entry is None:
             self.counts.misses += 1
@@ -105,7 +105,7 @@ class DiskCache:
         """Store an entry, on a thread of the cache.
 
         Args:
-            make: makes the entry, on that thread; None where it cannot.
+            make: creates the entry, on that thread; returns None if it cannot.
         """
         if not self._is_usable:
             return
@@ -125,10 +125,10 @@ class DiskCache:
         self._queue.join()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: replace the writer and its queue, which belong to the parent."""
+        """In a forked child, replace the writer and its queue, which belong to the parent."""
         if self._pid != os.getpid():
             self._lock, self._writer, self._queue = threading.Lock(), None, queue.Queue(_MAX_WAITING)
-            self._pid = os.getpid()  # last: from here on other threads use the new queue
+            self._pid = os.getpid()  # last: from here on, other threads use the new queue
 
     def reject(self, key: bytes, reason: str) -> None:
         """Remove an intact entry that turned out to be invalid."""
@@ -203,12 +203,12 @@ class DiskCache:
             self.counts.unfit += 1
             return
         is_full = self._num_bytes + len(content) > self._max_bytes
-        if is_full or self._num_written >= self._max_bytes // 16:  # other processes write and remove files, too
+        if is_full or self._num_written >= self._max_bytes // 16:  # other processes also write and remove files
             self._num_bytes, self._num_written = self._sweep(len(content)), 0
         try:
             try:
                 self._write(self._path(key), content)
-            except FileNotFoundError:  # the directory was removed
+            except FileNotFoundError:  # the directory has been removed
                 if not self._can_be_trusted():
                     raise
                 self._write(self._path(key), content)
@@ -233,7 +233,7 @@ class DiskCache:
             raise
 
     def _sweep(self, num_needed: int) -> int:
-        """Remove abandoned temporary files, and the least recently used entries where room is needed; returns the bytes in use.
+        """Remove abandoned temporary files, and the least recently used entries if room is needed; returns the bytes in use.
 
         Files with a time in the future, left by a clock that was set back, count as the oldest, and so do files too large to be entries.
         """
@@ -262,7 +262,7 @@ class DiskCache:
     def _remove(self, path: Path) -> bool:
         try:
             path.unlink()
-        except FileNotFoundError:  # another process was first
+        except FileNotFoundError:  # another process removed it first
             return True
         except OSError:
             return False
@@ -293,7 +293,7 @@ def packed(key: bytes, plain: dict[str, Any], arrays: Sequence[NDArray[np.int32]
 
 
 def unpacked(content: bytes, key: bytes) -> Entry | None:
-    """The entry in the bytes of a file; None where it is damaged, of another version, or under another key."""
+    """The entry in the bytes of a file; None if it is damaged, of another version, or under another key."""
     begin = len(MAGIC) + _DIGEST_BYTES
     payload = memoryview(content)[begin:]
     if not content.startswith(MAGIC) or bytes(payload[:KEY_BYTES]) != key:
@@ -313,7 +313,7 @@ def unpacked(content: bytes, key: bytes) -> Entry | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Whether only this user and root can have written it."""
+    """Whether only this user or root can have written the file."""
     if os.name != "posix":
         return True
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & 0o002

@@ -1,9 +1,9 @@
 """Compiled grammars on disk, for later processes.
 
 A grammar is stored if its compile took more than `min_seconds` (reading a file takes about as long as most compiles) and if all its rows
-can be made within bounds; see `serialize`. The key covers everything that the tables depend on: the canonical source, style, options and
-limits, the sources of this package, and the versions of its dependencies. The tables do not depend on a vocabulary. Errors are not
-stored, since some depend on the load of the machine.
+can be built within bounds; see `serialize`. The key covers everything that the tables depend on: the canonical source, style, options and
+limits, the sources of this package, and the versions of its dependencies. The tables do not depend on a vocabulary. Errors are not stored,
+since some depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rtlang_grammars.storage.disk_cache import KEY_BYTES, MAX_BYTES, CacheCounts
 from rtlang_grammars.storage.serialize import complete_rows, dump, load
 
 MIN_SECONDS = 0.002
-"""CPU time of a compile from which a file is written."""
+"""Minimum CPU time of a compile whose result is written to a file."""
 _MAX_UNFIT = 10_000
 
 
@@ -28,11 +28,11 @@ class GrammarStore:
     """Grammars in the files of one directory. Safe to use from several threads and processes. No method raises.
 
     Attributes:
-        min_seconds: CPU time of a compile from which a file is written.
+        min_seconds: Minimum CPU time of a compile whose result is written to a file.
     """
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES, min_seconds: float = MIN_SECONDS) -> None:
-        revision()  # of the sources as they are when they are loaded
+        revision()  # computed now, from the sources that were loaded
         self._cache, self.min_seconds = DiskCache(directory, max_bytes), min_seconds
         self._unfit: set[bytes] = set()  # keys of grammars that could not be stored; not tried again
 
@@ -42,7 +42,7 @@ class GrammarStore:
         return self._cache.counts
 
     def find(self, compilation: Compilation) -> Built | None:
-        """Look up a compiled grammar; None where there is none."""
+        """Look up a compiled grammar; None if there is none."""
         key = _key(compilation)
         entry = self._cache.get(key)
         if entry is None:
@@ -74,7 +74,7 @@ class GrammarStore:
 
 @functools.cache
 def revision() -> str:
-    """A digest of the code that makes tables and of its dependencies."""
+    """A digest of the code that builds tables and of its dependencies."""
     digest = hashlib.blake2b(digest_size=16)
     root = Path(__file__).parents[1]
     for path in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".lark")):
@@ -86,13 +86,13 @@ def revision() -> str:
 
 
 def _key(compilation: Compilation) -> bytes:
-    """A digest that differs wherever the tables may differ."""
+    """A digest that differs between any two compiles whose tables may differ."""
     text = f"{revision()}\n{compilation.identity}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()
 
 
 def _entry(compilation: Compilation, built: Built) -> Entry | None:
-    """A grammar as plain data; None where not every row can be made within bounds."""
+    """A grammar as plain data; None if not every row can be built within bounds."""
     if not complete_rows(built.tables):
         return None
     dumped = dump(built.tables, compilation.base_tables)

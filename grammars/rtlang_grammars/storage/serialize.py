@@ -1,8 +1,8 @@
 """Serializes complete tables as flat arrays and plain data.
 
-Rows made on demand come from objects that cannot be stored, so a grammar is stored only after every row is made (`complete_rows`), which is
-possible for most. The tables are then plain numbers, plus the completions of strings and frames, which are computed for every state. The
-base states, with which all tables begin, are left out.
+Rows that are built on demand come from objects that cannot be stored, so a grammar is stored only after every row is built
+(`complete_rows`), which is possible for most grammars. The tables are then plain numbers, plus the completions of strings and frames, which
+are computed for every state. The base states, with which all tables begin, are left out.
 
 Invariant: loaded tables accept exactly what the dumped tables accept.
 """
@@ -29,14 +29,14 @@ from rtlang_grammars.machine.automaton.layout import OBJ_MIN, STATE_WORDS
 from rtlang_grammars.machine.automaton.tables import Closer, Tables
 
 MAX_ROWS = 2048
-"""Maximum rows of complete tables; making one takes about 40 us."""
+"""Maximum rows of complete tables; building one takes about 40 us."""
 MAX_SECONDS = 0.5
 """CPU time limit for completing rows."""
 Array = NDArray[np.int32]
 
 
 def complete_rows(tables: Tables, max_rows: int = MAX_ROWS, max_seconds: float = MAX_SECONDS) -> bool:
-    """Make every open row, within bounds; returns whether none is left. Other threads may use the tables meanwhile.
+    """Build every open row, within bounds; returns whether none is left open. Other threads may use the tables in the meantime.
 
     Raises:
         GrammarError: the budget of the grammar is used up.
@@ -56,7 +56,7 @@ def complete_rows(tables: Tables, max_rows: int = MAX_ROWS, max_seconds: float =
 
 
 def dump(tables: Tables, base: Tables) -> tuple[dict[str, Any], list[Array]] | None:
-    """Tables without open rows as plain data and int32 arrays; None where they do not begin with `base`.
+    """Tables without open rows as plain data and int32 arrays; None if they do not begin with `base`.
 
     Raises:
         GrammarError: a budget is used up.
@@ -84,12 +84,12 @@ def dump(tables: Tables, base: Tables) -> tuple[dict[str, Any], list[Array]] | N
 
 
 def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None:
-    """Restore dumped tables: the reverse of `dump`.
+    """Restore dumped tables: the inverse of `dump`.
 
     Args:
         tables: fresh tables that begin with the base; completed in place.
     Raises:
-        ValueError, KeyError, TypeError, IndexError: `plain` and `arrays` were not made by `dump` with this base.
+        ValueError, KeyError, TypeError, IndexError: `plain` and `arrays` do not come from `dump` with this base.
     """
     if plain["base"] != [len(tables.states), len(tables.words), tables.num_rows]:
         raise ValueError("the tables do not begin with the base of the dump")
@@ -136,7 +136,7 @@ class _StoredStrings:
 
 
 def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
-    """Answers of states inside strings: the distinct lists of nearest ends, and for each state its number and `_StoredStrings` fields."""
+    """Answers for states inside strings: the distinct lists of nearest ends, and for each state its number and `_StoredStrings` fields."""
     numbers: dict[tuple[bytes, ...], int] = {}
     found = []
     for state, strings in tables.embedded.items():
@@ -151,7 +151,7 @@ def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
 
 
 def _closers(tables: Tables) -> tuple[list[list[Any]], Array]:
-    """All closers as plain data; state, and which of them."""
+    """All closers as plain data, and for each state with a closer its number and the index of the closer."""
     numbers: dict[int, int] = {}
     plain: list[list[Any]] = []
     of_state = []
@@ -180,7 +180,7 @@ def _plain(closer: Closer, tables: Tables) -> list[Any]:
 
 
 def _few(names: Names, count: int) -> list[str] | None:
-    """As many names as may be needed; None where any will do."""
+    """As many names as may be needed; None if any will do."""
     if names is None or isinstance(names, tuple):
         return None if names is None else list(names)
     return list(dict.fromkeys(names_of(names, count))) if count > 0 else []

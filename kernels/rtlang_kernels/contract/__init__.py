@@ -1,1 +1,1 @@
-"""Data that operations take: attention plans, sampler settings, fused steps. Imports nothing else of this library."""
+"""Data that operations take as arguments: attention plans, sampler settings, fused steps. Imports nothing else of this library."""

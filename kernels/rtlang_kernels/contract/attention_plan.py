@@ -1,4 +1,4 @@
-"""The rows of one attention step as plain arrays: where their KV lies, and how much they share.
+"""The rows of one attention step as plain arrays: where their KV lies, and how much of it they share.
 
 A step is a batch of rows in depth-first order of the radix tree. The rows below any tree node are then a contiguous range, and two
 numbers per row (its KV length and the number of tokens shared with the row before) describe the whole tree. `AttentionPlan` holds these
@@ -23,7 +23,7 @@ Int32s = NDArray[np.int32]
 
 @dataclass(slots=True)
 class AttentionPlan:
-    """The attention of one step, for all layers with this head geometry. Made by `ops.plan_attention`; read-only for callers.
+    """The attention of one step, for all layers with this head geometry. Created by `ops.plan_attention`; read-only for callers.
 
     Attributes:
         page_table: int32 [num_rows, max_pages].
@@ -60,7 +60,7 @@ class AttentionPlan:
     def full_lens(self) -> Int32s:
         """Number of leading positions per row that all of its tokens attend to: int32 [num_rows].
 
-        The whole length for a row of one token, otherwise the length before this step.
+        For a row of one token, this is its whole length; otherwise, it is the length before this step.
         """
         q_lens = np.diff(self.cu_seqlens_q)
         return np.where(q_lens == 1, self.seq_lens, self.seq_lens - q_lens).astype(np.int32)
@@ -92,10 +92,10 @@ def checked_plan(
     device: torch.device,
     backend: str,
 ) -> AttentionPlan:
-    """Check the arguments of `ops.plan_attention` and make the plan, without a backend's work.
+    """Check the arguments of `ops.plan_attention` and create the plan, without the work of a backend.
 
     Raises:
-        ValueError: an argument is wrong; names it.
+        ValueError: an argument is invalid; the message names it.
     """
     pages = np.ascontiguousarray(page_table, dtype=np.int32)
     lengths = np.ascontiguousarray(seq_lens, dtype=np.int32)

@@ -1,7 +1,7 @@
 """Contract of the fused step: a forward pass over a few tokens as one operation.
 
-Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer
-all layers as one call. The result differs from that of the separate operations only in the order of sums.
+Separate operations cost one call each; with a small model and few tokens the calls cost more than the arithmetic. A backend may offer all
+layers as one call. The result differs from that of the separate operations only in the order of summation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK = 32  # number of outputs of a linear layer that are computed together
 
 @dataclass(frozen=True, slots=True)
 class FusedShape:
-    """Sizes of a Llama-family model with identical layers. `dtype` is that of weights and activations, `eps` that of the RMS norms."""
+    """Sizes of a Llama-family model with identical layers. `dtype` is the type of weights and activations, `eps` is for the RMS norms."""
 
     dtype: torch.dtype
     hidden_size: int
@@ -77,7 +77,7 @@ class FusedLayer:
 
 
 class FusedStep(Protocol):
-    """All layers of one model. One call at a time; results are those of one thread, whatever the number of threads."""
+    """All layers of one model. One call at a time. Results do not depend on the number of threads."""
 
     @property
     def max_tokens(self) -> int:
@@ -106,7 +106,7 @@ class FusedStep(Protocol):
             positions, slot_mapping: int64 [T].
             cos, sin: float32 [any, head_dim // 2].
             k_pools, v_pools: one per layer, [num_slots, num_kv_heads, head_dim].
-            plan: of this step, from the same backend.
+            plan: the plan of this step, from the same backend.
             scale: factor of the scores.  windows: sliding window of each layer, None for none.
         """
 

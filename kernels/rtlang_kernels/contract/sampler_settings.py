@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-GREEDY_TEMPERATURE = np.float32(1e-5)  # below it, rounding of x / temperature swallows the noise
+GREEDY_TEMPERATURE = np.float32(1e-5)  # below it, the rounding of x / temperature swallows the noise
 MAX_INT32 = np.iinfo(np.int32).max
 
 
@@ -75,7 +75,7 @@ def checked_settings(
 def checked_bitmask(
     num_rows: int, vocab_size: int, bitmask: Any, mask_rows: Any
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Convert a packed mask table, and the row of it that each row of logits uses, to int32 arrays.
+    """Convert a packed mask table, and the number of the mask row for each row of logits, to int32 arrays.
 
     Raises:
         ValueError: a shape or a row number is wrong; names the argument.

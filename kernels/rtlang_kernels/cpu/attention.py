@@ -30,8 +30,8 @@ from rtlang_kernels.planning.shared_prefix_tiling import (
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
-RUN_TOKENS = 512  # keys: a rectangle is gathered if its runs of consecutive pages are shorter on average
-SPLIT_NS = 150_000  # private work below this runs on one thread
+RUN_TOKENS = 512  # keys: a rectangle is gathered if its runs of consecutive pages are shorter than this on average
+SPLIT_NS = 150_000  # less private work than this runs on one thread
 NS_PER_MULTIPLY = 5 / 64  # private work: 5 ns per score at head size 64
 NO_SINKS = np.empty(0, np.float32)
 
@@ -60,7 +60,7 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """Plan data of this backend. Variants are made when a layer first needs them."""
+    """Plan data of this backend. A variant is built when a layer first needs it."""
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
@@ -144,7 +144,7 @@ def paged_attention(
 
 
 def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
-    """The arrays for one kind of layer, made at the step's first call."""
+    """The arrays for one kind of layer, built at its first call in a step."""
     work: Work = plan.work
     key = (sliding_window, chunk_size)
     if key not in work.variants:
@@ -160,7 +160,7 @@ def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int 
 def _built(
     plan: AttentionPlan, table: NDArray[np.int32], positions: NDArray[np.int32], first: NDArray[np.int32]
 ) -> Variant:
-    """Make dense calls for the selected rectangles, split at gaps between pages, and assign the rest to the kernel."""
+    """Create dense calls for the selected rectangles, split at gaps between pages, and assign the rest to the kernel."""
     dense: list[DenseCall] = []
     rows: list[tuple[int, ...]] = []
     for row, row_end, start, stop, is_causal in table.tolist():
@@ -209,7 +209,7 @@ def _dense(
     lines = q[call.first : call.last].view(num_tokens, num_kv_heads, group, head_dim)
     if soft_cap is not None or k.shape[2] != v.shape[2]:
         return _plain(lines.permute(1, 2, 0, 3), k, v, call.is_causal, scale, soft_cap)
-    if call.is_causal:  # heads of a group as a broadcast dimension: the triangle is over tokens
+    if call.is_causal:  # the heads of a group are a broadcast dimension, so that the triangle is over tokens
         shape = (num_kv_heads, group, call.num_keys, head_dim)
         out, lse = _flash(
             lines.permute(1, 2, 0, 3), k[:, None].expand(shape), v[:, None].expand(shape), 0.0, True, scale=scale
@@ -233,7 +233,7 @@ def _keys(pool: Tensor, call: DenseCall) -> Tensor:
 def _plain(
     lines: Tensor, k: Tensor, v: Tensor, is_causal: bool, scale: float, soft_cap: float | None
 ) -> tuple[Tensor, Tensor]:
-    """Dense call in plain float32 matrix products, for soft caps and value sizes that the flash kernel does not support."""
+    """A dense call as plain float32 matrix products, for soft caps and value sizes that the flash kernel does not support."""
     scores = (lines.float() @ k[:, None].float().mT) * scale  # [num_kv_heads, group, tokens, keys]
     if soft_cap is not None:
         scores = soft_cap * torch.tanh(scores / soft_cap)

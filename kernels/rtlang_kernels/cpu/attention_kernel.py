@@ -1,10 +1,10 @@
-"""Compiled pass of CPU attention: private keys, and the merge of all partial results, in one pass over the tokens.
+"""The compiled pass of CPU attention: handles private keys, and merges all partial results, in one pass over the tokens.
 
 For each token the kernel merges the partial results of its dense calls (output and log-sum-exp), then attends to the token's own segments
 of positions directly in the pages, 64 keys at a time with an online softmax, and writes the final output and log-sum-exp. Head counts and
 sizes are compile-time constants of `attend_kernel`; the inner steps are in `codegen.attention_vectors`.
 
-Scores are in base 2. A chunk is short enough for its K and V to stay in the first-level cache while all heads read them.
+Scores are exponents to base 2. A chunk is short enough for its K and V to stay in the first-level cache while all heads read them.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def attend_kernel(is_bf16: int, num_kv_heads: int, group: int, head_dim: int, v_
                             slot += 1
                             i += 1
                     padded = (count + 15) // 16 * 16
-                    for i in range(count, padded):  # padding: read like a key, with weight 0
+                    for i in range(count, padded):  # padding: read like a key, but with weight 0
                         slots[0, i] = slots[0, count - 1]
                         slots[1, i] = slots[1, count - 1]
                     for kv in range(num_kv_heads):

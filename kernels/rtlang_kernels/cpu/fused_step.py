@@ -4,8 +4,8 @@ Between two calls from Python, the interpreter and torch's dispatcher read memor
 small models and few tokens that takes several times as long as the arithmetic. Here no other code runs between the layers, and each
 weight is read once, in memory order, for all tokens together.
 
-Values are rounded to the element type wherever the separate operations store them, so both ways differ only in the order of sums.
-Linear layers are those of `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
+Values are rounded to the element type wherever the separate operations store them, so the results differ only in the order of summation.
+The linear layers come from `linear`; the other operations are the kernels of `layer_ops` and `attention_kernel`, called by address.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from rtlang_kernels.host.numba_jit import kernel
 
 NO_CAP = np.float32(0.0)
 
-# Fields of the int64 table of layers: addresses, and whether heads are normed; a bias follows its weight. The row after the last
-# layer only has INPUT_NORM.
+# Fields of the int64 table of layers: addresses, and whether heads are normalized; a bias follows its weight. The row after the
+# last layer only has INPUT_NORM.
 INPUT_NORM, QKV, QKV_BIAS, HEADS, HAS_Q_NORM, HAS_K_NORM, K_POOL, V_POOL = range(8)
 OUTPUT, OUTPUT_BIAS, POST_NORM, GATE_UP, GATE_UP_BIAS, DOWN, DOWN_BIAS = range(8, 15)
 TABLE_FIELDS = 15
 # Entries of the int64 vector of buffers: addresses of lines in the element type, float32 for WIDE.
 RESIDUAL, X, NORMED, PROJECTED, ATTENDED, GATED_UP, GATED, WIDE, COS, SIN, RESULT = range(11)
 NUM_BUFFERS = 11
-# Entries of the int64 vector of sizes: elements of a token, and bytes of one.
+# Entries of the int64 vector of sizes: elements per token, and bytes per element.
 HIDDEN, INNER, Q_SIZE, KV_SIZE, ITEM = range(5)
 # Entries of the int64 vector of machine code addresses, see `_addresses`.
 LINEAR_HIDDEN, LINEAR_Q, LINEAR_INNER, NORM, GATE, ROPE, ATTEND = range(7)
@@ -182,7 +182,7 @@ def _kernel() -> Callable[..., None]:
 class CpuFusedStep:
     """A `FusedStep`. Owns a packed copy of the weights and the working memory of a step."""
 
-    max_tokens = 8  # beyond, the matrix units gain more than the calls cost
+    max_tokens = 8  # with more tokens, the matrix units gain more than the calls cost
 
     def __init__(self, shape: FusedShape, weights: Iterable[FusedLayer], norm: Tensor, head: Tensor) -> None:
         """Pack the weights layer by layer, as `weights` yields them.
@@ -318,7 +318,7 @@ class CpuFusedStep:
         return row
 
     def _set_pools(self, k_pools: tuple[Tensor, ...], v_pools: tuple[Tensor, ...]) -> None:
-        """Record the addresses of these pools, unless they are those of the previous step."""
+        """Record the addresses of these pools, unless they are the same as in the previous step."""
         if self._pools is not None and self._pools[0] is k_pools and self._pools[1] is v_pools:
             return
         self._table[:-1, K_POOL] = [pool.data_ptr() for pool in k_pools]

@@ -17,7 +17,7 @@ from rtlang_kernels.reference import layer_ops as reference
 
 ONE, ZERO = np.float32(1.0), np.float32(0.0)
 
-# Fields of the int64 layout of a rotation: addresses, strides in bytes between tokens or slots, and whether heads are normed.
+# Fields of the int64 layout of a rotation: addresses, strides in bytes between tokens or slots, and whether heads are normalized.
 Q, Q_STRIDE, K, K_STRIDE, V, V_STRIDE, K_POOL, K_POOL_STRIDE, V_POOL, V_POOL_STRIDE, HAS_Q_NORM, HAS_K_NORM = range(12)
 ROTATION_FIELDS = 12
 
@@ -73,7 +73,7 @@ def _ones(size: int) -> Tensor:
 
 
 def head_weights(q_norm: Tensor | None, k_norm: Tensor | None, head_dim: int, v_head_dim: int) -> Tensor:
-    """Factors of rotated heads: float32 [2 * head_dim + v_head_dim], ones without a norm."""
+    """Weights that multiply the heads: float32 [2 * head_dim + v_head_dim], ones without a norm."""
     ones = _ones(2 * head_dim + v_head_dim)
     if q_norm is None and k_norm is None:
         return ones

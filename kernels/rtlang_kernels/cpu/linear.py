@@ -1,6 +1,6 @@
 """Linear layers for a few rows: the weights are read once, in memory order.
 
-With one row, reading the weights dominates the cost of a linear layer, and libraries made for many rows take twice as long.
+With one row, reading the weights dominates the cost of a linear layer, and libraries that are designed for many rows take twice as long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TILE = 4  # rows per block multiplication if there are several; their sums stay 
 
 
 def padded(num_rows: int) -> int:
-    """Number of rows that buffers for `num_rows` rows must have room for."""
+    """Number of rows for which a buffer for `num_rows` rows must have room."""
     return num_rows if num_rows == 1 else -(-num_rows // TILE) * TILE
 
 
@@ -66,7 +66,7 @@ def linear_kernel(is_bf16: int, block: int) -> Callable[..., None]:
 
 
 class SkinnyLinear:
-    """A linear layer without bias for few rows and any number of outputs. One call at a time."""
+    """A linear layer without bias, for few rows and any number of outputs. One call at a time."""
 
     def __init__(self, weight: Tensor, max_rows: int) -> None:
         """Pack `weight`, float32 or bfloat16 [out, in] with in even. The object owns the packed copy."""

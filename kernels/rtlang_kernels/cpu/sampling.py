@@ -1,9 +1,9 @@
-"""CPU sampling: one pass over the logits, and noise only for tokens that can still win. Contracts are in `ops.py`.
+"""CPU sampling: one pass over the logits, with noise only for tokens that can still win. Contracts are in `ops.py`.
 
-`_load_row` masks and scales a row and records the maximum of every 64 tokens. A token beats the best score so far only if its
-Gumbel variate exceeds a bound, that is, if its random word is small enough; so the Philox words of 64 tokens are compared as integers,
-and the two logarithms are computed only for the few that pass. Groups whose maximum cannot win even with the largest variate are skipped.
-Rows with top-k, top-p or min-p sort only the candidates above a cut found by a histogram. Tokens equal those of `reference.sampling`.
+`_load_row` masks and scales a row and records the maximum of every 64 tokens. A token beats the best score so far only if its Gumbel
+variate exceeds a bound, that is, if its random word is small enough; so the Philox words of 64 tokens are compared as integers, and the two
+logarithms are computed only for the few that pass. Groups whose maximum cannot win even with the largest variate are skipped. Rows with
+top-k, top-p or min-p sort only the candidates above a cut found by a histogram. The tokens are the same as those of `reference.sampling`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _load_row(logits: Any, is_bf16: Any, words: Any, factor: Any, size: Any, sca
 
 @kernel(is_exact=True)
 def _sample_group(key: Any, step: Any, group: Any, scaled: Any, peak: Any, best: Any, token: Any, words: Any) -> Any:
-    """Return the better of (best, token) and the best token of a group."""
+    """Return the better of (best, token) and the best score and token of a group."""
     if peak == LOWEST or peak + MAX_GUMBEL < best:
         return best, token
     # only variates over best - peak can win; -log(-log(1 - w)) > d needs w < exp(-d), and rounding is far below the margin
@@ -199,7 +199,7 @@ def _candidates(scaled: Any, size: Any, top: Any, top_k: Any, top_p: Any, weight
                 bits = as_bits(scaled[token] + ZERO)  # -0 becomes 0
                 order = (
                     int64(bits) if bits < 0 else int64(0x7FFFFFFF) - int64(bits)
-                )  # as unsigned 32 bits: falls with the score
+                )  # as unsigned 32 bits, it ascends with falling score
                 keys[found] = (uint64(order & int64(MAX_WORD)) << uint64(32)) | uint64(token)
                 found += 1
     return found, total
@@ -219,7 +219,7 @@ def _sample_retained(
     peaks: Any,
     random: Any,
 ) -> Any:
-    """Apply top-p to tokens of falling weight and min-p to each, and sample among the retained ones, which are written to `retained`."""
+    """Apply top-p to tokens in order of falling weight, and min-p to each, and sample among the retained ones, written to `retained`."""
     retained[:] = LOWEST
     peaks[:] = LOWEST
     running, top = 0.0, int64(ids[0]) // GROUP

@@ -21,12 +21,12 @@ T = TypeVar("T")
 def captured(function: Callable[[], T], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, T]:
     """Capture the launches of `function` on the current GPU.
 
-    Only calls of this thread become part of the graph; other threads may use the GPU meanwhile.
+    Only calls from this thread become part of the graph; other threads may use the GPU in the meantime.
 
     Args:
         function: launches kernels and does nothing else; must have run before.
-        pool: memory for its allocations, from `torch.cuda.graph_pool_handle`; default: a pool of the graph's own. Graphs that
-            share a pool must not run at the same time.
+        pool: memory for its allocations, from `torch.cuda.graph_pool_handle`; default: the graph has a pool of its own. Graphs that share a
+            pool must not run at the same time.
     Returns:
         The graph, and the result of `function`, whose tensors each replay writes.
     Raises:
@@ -58,7 +58,7 @@ def _no_collection() -> Iterator[None]:
 
 def _unwind(graph: torch.cuda.CUDAGraph, pool: Any) -> None:
     """Tell the allocator that a failed capture has ended, if torch has not done so."""
-    with suppress(RuntimeError):  # torch has
+    with suppress(RuntimeError):  # torch has already done so
         device = torch.cuda.current_device()
         torch._C._cuda_endAllocateToPool(device, pool)
         _broken().append(graph)
@@ -67,5 +67,5 @@ def _unwind(graph: torch.cuda.CUDAGraph, pool: Any) -> None:
 
 @cache
 def _broken() -> list[torch.cuda.CUDAGraph]:
-    """Graphs whose capture failed. They are never destroyed: the allocator of pinned memory keeps querying them."""
+    """The graphs whose capture failed. They are never destroyed: the allocator of pinned memory keeps querying them."""
     return []

@@ -1,7 +1,7 @@
 """Compilation of host functions with numba.
 
 Compiled functions release the interpreter lock and are cached on disk if a cache directory is writable, otherwise in memory. Without a
-usable numba, functions stay plain Python: planning for a GPU still works, only slowly; the CPU backend does not.
+usable numba, functions stay plain Python: planning for a GPU still works, but slowly; the CPU backend does not work.
 
 Floating point: with `is_exact`, nothing is fused or reordered, as sampling requires. Otherwise sums may be reordered and multiply-adds
 fused, but infinities and NaN keep their meaning.

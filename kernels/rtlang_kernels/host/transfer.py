@@ -1,6 +1,6 @@
-"""Transfer of a step's small arrays to the device: one buffer, one asynchronous copy from pinned memory, no synchronisation.
+"""Transfer of a step's small arrays to the device: with one buffer, one asynchronous copy from pinned memory and no synchronisation.
 
-torch's allocator reuses a pinned buffer only after the copies out of it have finished, so no one has to wait before writing the next
+torch's allocator reuses a pinned buffer only after the copies out of it have finished, so the host need not wait before it writes the next
 step.
 """
 
@@ -40,13 +40,13 @@ def copy_to_device(device: torch.device, arrays: Sequence[NDArray[Any]]) -> list
 
 
 class FixedBuffer:
-    """Arrays at fixed addresses on the device, as a captured graph needs them, and their host image.
+    """Arrays at fixed addresses on the device, as a captured graph needs them, and their image on the host.
 
     The host writes into `host`, in place; `upload` copies the image. Owned by one thread.
 
     Attributes:
         host: by name, the array on the host.
-        there: by name, the tensor on the device.
+        there: by name, the tensor on the device, a view of one buffer.
     """
 
     def __init__(self, device: torch.device, fields: Mapping[str, tuple[Any, tuple[int, ...]]]) -> None:

@@ -3,7 +3,7 @@
 `tree_rectangles` finds every node of the prefix tree (a range of rows that share a range of positions) in one stack pass over the rows.
 `is_tile_worthwhile` selects the rectangles for which one dense call is cheaper than letting every row read the keys itself.
 `assign_segments` lists, for every token, the dense calls that hold part of its result and the remaining segments of positions. Calls and
-segments tile the visible positions of a token exactly once, whichever rectangles are selected.
+segments tile the visible positions of a token exactly once, no matter which rectangles are selected.
 
 Source: Abouelhoda et al. 2004 (intervals of a longest-common-prefix array in one stack pass).
 """
@@ -21,8 +21,8 @@ from rtlang_kernels.host.numba_jit import kernel
 # Columns of a table of rectangles, int32: rows [ROW, ROW_END) x positions [START, STOP); IS_CAUSAL 1 marks one row's own tokens.
 ROW, ROW_END, START, STOP, IS_CAUSAL = range(5)
 
-# A dense call costs about 40 us before its first key, and per score a third of the private path: 1 against 5 ns at head size 64 in
-# bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It needs a few query lines to be efficient.
+# A dense call costs about 40 us before its first key, and each score costs a third of the private path or less: 1 against 5 ns at
+# head size 64 in bfloat16, 2 against 6 in float32 (rtlang_kernels_bench). It needs a few query lines to be efficient.
 MIN_CALL_WORK = 800_000  # query heads x tokens x keys x head size
 MIN_CALL_LINES = 6  # tokens x query heads per KV head
 

@@ -1,9 +1,9 @@
 """Tile sizes of GPU attention, as a table by processor and rectangle class.
 
-There is no tuning at run time: kernels are compiled for the entries below and nothing else, and a test compiles every entry ahead of
-time and fails on a register spill or on too much shared memory (`triton.aot`). A program holds BLOCK_M query lines (tokens x
-heads of one KV head) and iterates over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since
-lines beyond the existing ones are wasted work; wide ones re-read their keys once per tile.
+There is no tuning at run time: kernels are compiled for the entries below and nothing else, and a test compiles every entry ahead of time
+and fails on a register spill or on too much shared memory (`triton.aot`). A program holds BLOCK_M query lines (tokens x heads of one KV
+head) and iterates over BLOCK_N keys at a time. Rectangles with few lines are memory bound and get a small tile, since work on missing lines
+is wasted; wide ones re-read their keys once per tile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 SM_80, SM_90, GFX942 = "sm_80", "sm_90", "gfx942"
 LINES = (16, 64, 128)  # largest number of query lines of an item, by rectangle class
-LARGEST_GROUP = LINES[-1]  # query heads per KV head: those of one token must fit one tile
+LARGEST_GROUP = LINES[-1]  # query heads per KV head: the heads of one token must fit in one tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class GpuProperties:
 
 @cache
 def gpu_properties(device: torch.device) -> GpuProperties:
-    """Properties of a device. A CPU (interpreted kernels) counts as a small GPU, so that small cases are split too."""
+    """Properties of a device. A CPU (interpreted kernels) counts as a small GPU, so that small cases are split as well."""
     if device.type != "cuda":
         return GpuProperties(SM_90, 4, 1 << 20)
     properties = torch.cuda.get_device_properties(device)
     if torch.version.hip is not None:
         arch = GFX942
     else:
-        # From 12 on, a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
+        # From version 12 on, a multiprocessor has less than half the shared memory of 9 and 10, and the matrix instructions of 8.
         arch = SM_90 if 9 <= properties.major < 12 else SM_80
     return GpuProperties(arch, properties.multi_processor_count, properties.L2_cache_size)
 
@@ -57,14 +57,14 @@ def power_of_two(size: int) -> int:
 
 
 def split_dim(size: int) -> tuple[int, int]:
-    """A head dimension as one or two powers of two of at least 16, the second 0 if one is enough: 80 is 64 + 16, not 128."""
+    """Split a head dimension into one or two powers of two of at least 16 (the second is 0 if one is enough): 80 is 64 + 16, not 128."""
     low = max(16, 1 << size.bit_length() - 1)
     rest = max(0, size - low)
     return low, 0 if rest == 0 else max(16, 1 << (rest - 1).bit_length())
 
 
 def attention_tile(arch: str, lines_class: int, head_dim: int, v_head_dim: int, item_bytes: int) -> Tile:
-    """Tile for rectangles of a class (an index of LINES). The bytes of one key with its value limit the keys of a pipeline stage.
+    """The tile for rectangles of a class (an index of LINES). The bytes of a key and its value limit the keys in a pipeline stage.
 
     If the registers cannot hold all lines of the class, several programs share them: block_m divides LINES[lines_class].
     """

@@ -1,10 +1,10 @@
 """Work items of GPU attention: which program reads which keys for which query tokens.
 
-Input are the rectangles of the prefix tree (`shared_prefix_tiling.tree_rectangles`). A rectangle shared by several rows is retained if
-reading its keys once saves more bytes than writing its partial results costs; otherwise each row below reads the keys itself (the cut
+The input is the rectangles of the prefix tree (`shared_prefix_tiling.tree_rectangles`). A rectangle shared by several rows is retained if
+reading its keys once saves more bytes than writing its partial results costs; otherwise each row below it reads the keys itself (the cut
 rule). Rows are then cut into tiles of query lines and positions into splits of about equal cost, so that all multiprocessors have work; an
-item is one tile x one split. The result of a token with a single item is written directly; partial results of all other tokens are merged
-in order of position, so results do not depend on timing.
+item is one tile x one split. The result of a token with a single item is written directly; the partial results of all other tokens are
+merged in order of position, so results do not depend on timing.
 
 Invariant: the items of a token, within the token's own bounds, tile its visible positions exactly once and in order of position.
 """
@@ -37,7 +37,7 @@ MIN_SHARED = 32  # keys: a smaller shared rectangle never saves the cost of its 
 MIN_SPLIT = 256  # keys: shorter splits cost more in merging than better balance gains
 SPLIT_STEP = 64  # splits start at multiples of this within their rectangle
 PROGRAMS_PER_MULTIPROCESSOR = 2
-L2_SPEEDUP = 2  # reads from L2 relative to reads from memory
+L2_SPEEDUP = 2  # speed of reads from L2, relative to reads from memory
 PARTIAL_BYTES = 4
 CLASS_COST = (4, 5, 8)  # relative cost of reading one key with a tile of each class
 
@@ -120,7 +120,7 @@ def schedule(
         tiles, lines_class, np.array(CLASS_COST), np.int64(plan.num_tokens), np.int64(num_wanted), np.int64(min_split)
     )
     costs = items[:, P1] - items[:, P0]
-    order = np.lexsort((-costs, classes))  # stable: tiles of one split stay neighbours and read their keys from L2
+    order = np.lexsort((-costs, classes))  # stable: tiles of one split stay adjacent and read their keys from L2
     class_start = np.searchsorted(classes[order], np.arange(len(LINES) + 1)).astype(np.int32)
     return Schedule(items[order], class_start, int(num_partials), merge_tokens, merge_start, merge_rows)
 
@@ -153,7 +153,7 @@ def _tiles(
         stop = shared[index, 3] if is_shared else np.int32(0)
         begin, low, high = covered[row], np.int64(cu_seqlens_q[row]), np.int64(cu_seqlens_q[row_end])
         width = np.int64(1)
-        for lines in class_lines:  # as wide as needed, at most the widest
+        for lines in class_lines:  # as wide as needed, but at most the widest
             if width * group < lines and width < high - low:
                 width = max(np.int64(1), np.int64(lines) // group)
         if is_shared:

@@ -22,7 +22,7 @@ LN_2 = np.float32(0.6931471805599453)
 
 
 def mix_key(seed: int, choice: int) -> int:
-    """64-bit Philox key of a sequence: its seed mixed with its choice number (splitmix64)."""
+    """The 64-bit Philox key of a sequence: its seed mixed with its choice number (splitmix64)."""
     z = (seed + (choice + 1) * SPLITMIX_GAMMA) & MASK_64
     z = ((z ^ (z >> 30)) * SPLITMIX_M0) & MASK_64
     z = ((z ^ (z >> 27)) * SPLITMIX_M1) & MASK_64
@@ -107,7 +107,7 @@ def exp(x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def gumbel(random: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Gumbel variates -log(-log(1 - w)), w = random / 2^32, of uint32 words; between -2.82 and 22.19.
+    """Gumbel variates -log(-log(1 - w)), w = random / 2^32, for uint32 words; between -2.82 and 22.19.
 
     The uniform number is represented by w, its distance from 1: the largest variates come from the smallest w, where float32 is finest.
     """

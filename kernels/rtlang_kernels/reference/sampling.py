@@ -1,7 +1,7 @@
 """Reference sampling, in numpy, one row after another. Contracts are in `ops.py`.
 
-Order of the filters: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token.
-Arithmetic that can decide a token has a fixed order and precision, so that other backends can give the same token bit for bit.
+Order of the filters: mask, temperature, top-k, top-p on the renormalised top-k set, min-p relative to the likeliest token. Arithmetic that
+can affect the token has a fixed order and precision, so that other backends can give the same token bit for bit.
 """
 
 from __future__ import annotations

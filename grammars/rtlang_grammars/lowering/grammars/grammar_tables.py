@@ -1,10 +1,9 @@
 """Lowers a context-free grammar to tables: one automaton over symbols per rule, embedded automata for terminals, calls between them.
 
-Every rule is an expression over symbols. Sets of positions in it become
-states, whose rows are built on demand: where a terminal or a rule is allowed, each byte that can start it is a call to its automaton.
-Empty rules are skipped when the sets are built, so a called frame always reads a byte. The
-machine handles parallel heads, left recursion and ambiguity. There is no lexer: a text is accepted if any split into terminals parses, as
-with Lark's Earley parser and its dynamic lexer.
+Every rule is an expression over symbols. Sets of positions in it become states, whose rows are built on demand: where a terminal or a rule
+is allowed, each byte that can start it calls its automaton. Empty rules are skipped when the sets are built, so a called frame always reads
+a byte. The machine handles parallel heads, left recursion and ambiguity. There is no lexer: a text is accepted if any split into terminals
+parses, as with Lark's Earley parser and its dynamic lexer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class _State:
     Attributes:
         following: next states by symbol.
         is_end: the rule may end here.
-        number: of the machine's state, once it has one.
+        number: number of its state in the machine, once it has one.
     """
 
     following: dict[int, int] = field(default_factory=dict)
@@ -37,23 +36,23 @@ class _State:
 
 
 _Set = frozenset[int]
-_MAX_LOOKED_AT = 4096  # states of a terminal
+_MAX_LOOKED_AT = 4096  # states of a terminal that are inspected
 
 
 class GrammarTables:
-    """Builds the tables of a grammar. Owned by one compile; afterwards it makes rows, under the lock of the tables.
+    """Builds the tables of a grammar. Owned by one compile; afterwards it builds rows on demand, under the lock of the tables.
 
     Attributes:
         tables: the tables under construction.
-        starts: by symbol, the known start states; rules whose states are made elsewhere are entered here.
+        starts: known start states by symbol; rules whose states are built elsewhere are entered here.
         never_empty: rules that must not derive the empty text.
     """
 
     def __init__(self, grammar: Grammar, tables: Tables, budget: Budget) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
-            tables: where to build; they already contain the frames of the grammar.
+            tables: where to build; already contain the frames of the grammar.
         """
         self._grammar, self.tables, self._budget = grammar, tables, budget
         self._nullable: set[int] = set()
@@ -107,7 +106,7 @@ class GrammarTables:
     # The automata of the rules
 
     def _find_nullable(self) -> None:
-        """Rules that derive the empty text."""
+        """Find the rules that derive the empty text."""
         callers: dict[int, set[int]] = {}
         for i, rule in enumerate(self._grammar.rules):
             for moves in rule.moves:
@@ -123,7 +122,7 @@ class GrammarTables:
                 waiting |= callers.get(i, set())
 
     def _closure(self, rule: Rule, positions: Iterable[int]) -> _Set:
-        """The positions reachable without a byte."""
+        """The positions that are reachable without reading a byte."""
         found, waiting = set(positions), list(positions)
         while waiting:
             at = waiting.pop()
@@ -140,7 +139,7 @@ class GrammarTables:
         states = [_State()]
         sets = [self._closure(rule, {0})]
         numbers: dict[_Set, int] = {}
-        for at, each in enumerate(sets):  # grows while it is walked
+        for at, each in enumerate(sets):  # grows during iteration
             self._budget.spend(states=1)
             states[at].is_end = 1 in each
             moves: dict[int, set[int]] = {}
@@ -158,7 +157,7 @@ class GrammarTables:
         return states
 
     def _join_repeats(self) -> None:
-        """Let a terminal that may repeat, and whose repetition is a text of its own, match once."""
+        """Match a repeated terminal only once if the concatenation of its texts is a text of it anyway."""
         loops = {
             symbol
             for states in self._states
@@ -179,14 +178,14 @@ class GrammarTables:
                             state.following[symbol] = len(states) - 1
 
     def _is_closed(self, terminal: int) -> bool:
-        """Whether the concatenation of two texts of a terminal is always a text of it."""
+        """Whether the concatenation of two texts of a terminal is always another of its texts."""
         language = self._grammar.terminals[terminal]
         if isinstance(language, Frame) or not language.automaton(self._budget).num_states < _MAX_LOOKED_AT:
             return False
         try:
             return language.includes(language.concat(language), self._budget)
         except GrammarError:
-            self._budget.check()  # it looks behind
+            self._budget.check()  # raises if the budget was the cause; otherwise the terminal has a lookbehind
             return False
 
     def _prune(self) -> None:
@@ -310,7 +309,7 @@ class GrammarTables:
     # Rows
 
     def _number(self, rule: int, at: int) -> int:
-        """The machine's state for a state of a rule; negative where the frame can only end."""
+        """The machine's state for a state of a rule; negative if the frame can only end there."""
         state = self._states[rule][at]
         if not state.following:
             return -1
@@ -326,7 +325,7 @@ class GrammarTables:
         self._make_row(number, {symbol: self._number(rule, to) for symbol, to in state.following.items()})
 
     def _make_row(self, number: int, calls: dict[int, int]) -> None:
-        """The row of a state: calls of symbols with their return states."""
+        """Build the row of a state: the symbols that it calls, each with its return state."""
         tables = self.tables
         values: dict[int, list[int]] = {}
         for symbol, to in calls.items():

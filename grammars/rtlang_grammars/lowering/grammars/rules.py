@@ -1,7 +1,7 @@
-"""Rules of a grammar as automata over symbols: the input of `GrammarTables`, made from a `Cfg`.
+"""Rules of a grammar as automata over symbols: the input of `GrammarTables`, built from a `Cfg`.
 
-Rules that do not call themselves, except at their very ends, are inlined into their users while that stays small: common beginnings are
-then told apart without frames, and a repeat is a loop.
+Rules that do not call themselves, except at their very ends, are inlined into the rules that use them if the result stays small:
+alternatives with a common beginning then need no frames, and a repeat is a loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_INLINED_DEPTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A symbol whose states are in the tables already and end by themselves.
+    """A symbol whose states are already in the tables and whose end does not depend on what follows.
 
     Attributes:
         start: the state to call.
@@ -32,12 +32,12 @@ class Frame:
 
 @dataclass(slots=True)
 class Rule:
-    """A nondeterministic automaton over symbols; position 0 is the first, position 1 the last.
+    """A nondeterministic automaton over symbols; position 0 is the start, position 1 the end.
 
     Attributes:
         name: for messages.
-        moves: by position, symbols and next positions. A symbol is a terminal (its number) or a rule (-1 - its number).
-        empty: by position, next positions without a symbol.
+        moves: for each position, symbols with their next positions. A symbol is a terminal (its number) or a rule (-1 - its number).
+        empty: for each position, the next positions that need no symbol.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Grammar:
     Attributes:
         rules: see `Rule`.
         terminals: languages without the empty text, and frames.
-        start: a rule.
+        start: number of the start rule.
     """
 
     rules: list[Rule] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Grammar:
     start: int = 0
 
     def rule(self, name: str) -> int:
-        """Add a rule without any text; returns its number."""
+        """Add a rule that derives nothing yet; returns its number."""
         self.rules.append(Rule(name))
         return len(self.rules) - 1
 
@@ -85,7 +85,7 @@ class Grammar:
 
 
 class _Addition:
-    """Owned by one call of `Grammar.add`."""
+    """The state of one call of `Grammar.add`."""
 
     def __init__(self, grammar: Grammar, cfg: Cfg, budget: Budget) -> None:
         self._grammar, self._cfg, self._budget = grammar, cfg, budget
@@ -95,7 +95,7 @@ class _Addition:
         self._sizes = self._inlined_sizes()
 
     def start(self) -> int:
-        """Add everything reachable from the start rule."""
+        """Add everything that is reachable from the start rule; returns the number of that rule."""
         number = self._number(self._cfg.start)
         while self._waiting:
             index = self._waiting.pop()
@@ -109,7 +109,7 @@ class _Addition:
         return self._numbers[index]
 
     def _write(self, rule: Rule, index: int, begin: int, end: int) -> None:
-        """Write the texts of a rule of the grammar between two positions."""
+        """Add the alternatives of rule `index` of the grammar between two positions of `rule`."""
         for alternative in self._cfg.rules[index].alternatives:
             self._budget.spend(states=1)
             at = begin
@@ -166,7 +166,7 @@ class _Addition:
 
 
 def _cut(calls: list[list[int]]) -> set[int]:
-    """Rules that break all recursion: of each cycle the rule that lies on most cycles."""
+    """Rules that break all recursion: from each cycle, the rule that lies on the most cycles."""
     kept: set[int] = set()
     waiting = [list(range(len(calls)))]
     while waiting:

@@ -1,6 +1,6 @@
-"""Closers: how a JSON value that has begun is completed with few bytes, from each of its states.
+"""Closers: how to complete a JSON value with few bytes from any of its states.
 
-Each closer belongs to the frame of one shape. It reads the register of the frame and asks for the shortest text of the values that it
+Each closer belongs to the frame of one shape. It reads the register of the frame and asks for the shortest texts of the values that it
 still needs.
 """
 
@@ -20,7 +20,7 @@ from rtlang_grammars.spec.errors import GrammarError
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _MAX_NAMED = 256
-"""Names made up from patterns to complete an object."""
+"""Maximum number of names that are made up from a pattern to complete an object."""
 Names = Language | tuple[str, ...] | None
 """Names of members: a language, some of its texts, or any name."""
 
@@ -29,7 +29,7 @@ Shortest = Callable[[int], bytes | None]
 
 
 def shortest_of(starts: tuple[int, ...], shortest: Shortest) -> bytes | None:
-    """The shortest text of one of several frames."""
+    """The shortest text of any of several frames."""
     return min((text for text in map(shortest, starts) if text is not None), key=len, default=None)
 
 
@@ -40,7 +40,7 @@ class CountedCloser:
     least: int
 
     def text(self, register: object, shortest: object) -> bytes | None:
-        """Plain letters, and the quote. May raise LongTextError."""
+        """Plain letters and the closing quote. May raise LongTextError."""
         assert isinstance(register, int)
         missing = max(0, self.least - register)
         Room().take(missing + 1)
@@ -52,7 +52,7 @@ class ArrayCloser:
     """Completes an array.
 
     Attributes:
-        done: elements before those that the register counts.
+        done: number of elements before those that the register counts.
         items: start states of the elements after the prefix.
     """
 
@@ -62,7 +62,7 @@ class ArrayCloser:
     items: tuple[int, ...]
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
-        """The missing elements and the bracket. May raise LongTextError."""
+        """The missing elements and the closing bracket. May raise LongTextError."""
         assert isinstance(register, int)
         done = self.done + register
         parts, room = [], Room()
@@ -85,7 +85,7 @@ class ArrayCloser:
 
 @dataclass(frozen=True, slots=True)
 class DistinctCloser:
-    """Completes an array of distinct values: writes as many others as are missing."""
+    """Completes an array of distinct values: writes as many unused values as are missing."""
 
     words: object
     description: int
@@ -93,7 +93,7 @@ class DistinctCloser:
     is_first: bool
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
-        """The missing elements and the bracket."""
+        """The missing elements and the closing bracket."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         left = [text for number, text in enumerate(self.texts) if not have.seen >> number & 1][: have.num_lacking]
         if len(left) < have.num_lacking:
@@ -103,16 +103,18 @@ class DistinctCloser:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCloser:
-    """Completes an object: writes the missing members, and more where there are too few."""
+    """Completes an object: writes the missing members, and more if there are still too few."""
 
     words: object
     description: int
-    members: tuple[tuple[bytes, tuple[int, ...]], ...]  # by number: name with quotes and colon, starts of its values
-    others: tuple[tuple[Names, tuple[int, ...]], ...]  # names, starts of their values
+    members: tuple[
+        tuple[bytes, tuple[int, ...]], ...
+    ]  # by number: name with quotes and colon, start states of its values
+    others: tuple[tuple[Names, tuple[int, ...]], ...]  # names, start states of their values
     is_first: bool
 
     def text(self, register: Register, shortest: Shortest) -> bytes | None:
-        """The missing members and the brace. May raise LongTextError."""
+        """The missing members and the closing brace. May raise LongTextError."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         parts, room = [], Room()
         is_lost, lacking, missing = False, have.num_lacking, _digits(have.missing)
@@ -128,7 +130,7 @@ class ObjectCloser:
                     parts.append(name + text)
                     lacking -= not is_missing
                 elif is_missing:
-                    is_lost = True  # continue: texts that are needed and not known yet are all computed at once
+                    is_lost = True  # go on, so that all texts that are needed but not known yet are computed together
         if is_lost:
             return None
         if lacking:
@@ -160,14 +162,14 @@ def _digits(bits: int) -> str:
 
 
 def _some(names: Names, count: int, num_declared: int) -> Iterable[str]:
-    """At least `count` undeclared names where so many are found quickly."""
+    """At least `count` undeclared names, if that many are found quickly."""
     if names is None:
         return map(str, range(count + num_declared))
     return names if isinstance(names, tuple) else names_of(names, count)
 
 
 def names_of(language: Language, count: int) -> Iterator[str]:
-    """Some names of a language, possibly with duplicates; none where that takes too long."""
+    """Some names of a language, possibly with duplicates; none if finding them takes too long."""
     if count <= _MAX_NAMED:
         try:
             yield from language.samples(random.Random(0), 4 * count)

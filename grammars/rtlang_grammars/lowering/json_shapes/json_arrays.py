@@ -45,7 +45,7 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
         closer = ArrayCloser(done, shape.min_items, prefix, items)
         tables.closers[state] = tables.closers[state + 1] = closer
 
-    # From the last place to the first, so that each knows its successor.
+    # From the last place to the first, so that each place knows its successor.
     following: int | None = None
     if most > num_fixed and shape.items is not None:
         left, least = most - num_fixed - 1, max(0, shape.min_items - num_fixed - 1)
@@ -82,7 +82,7 @@ def add_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
 
 
 def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> None:
-    """An array that counts elements of some kinds: one place for each distinguishable combination of counts."""
+    """Write the states of an array that counts elements of some kinds: one place for each distinguishable combination of counts."""
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
     caps = [each.min_count if each.max_count is None else each.max_count + 1 for each in shape.contains]
     num_fixed = len(shape.prefix)

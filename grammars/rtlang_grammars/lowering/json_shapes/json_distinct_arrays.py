@@ -1,7 +1,7 @@
-"""Lowers arrays of distinct elements out of few values.
+"""Lowers arrays of distinct elements that are taken from a few values.
 
-Elements are tracked like the names of an object: a set in the register, and a trie of the texts of all values in which values already used
-are unreachable. Different texts of one value (1 and 1.0) are leaves of one name.
+Elements are tracked like the names of an object: the register holds a set, and the values that are already used are unreachable in a trie
+of the texts of all values. Different spellings of one value (1 and 1.0) are leaves of the same name.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _trie(texts: list[bytes]) -> _Node:
 
 
 def _values(build: ShapeBuilder, root: _Node, description: int, block: int) -> dict[int, int]:
-    """The root's value for each byte; makes the states of all other nodes."""
+    """The root's table value for each byte; creates the states of all other nodes."""
     tables = build.tables
     made: dict[int, dict[int, int]] = {}
     order = [root]

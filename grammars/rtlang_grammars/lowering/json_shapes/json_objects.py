@@ -1,7 +1,7 @@
 """Lowers object shapes.
 
-One place for keys, whatever came before: a trie of the declared names over the automaton of all other names, with the set of seen names in
-the register, so that any order is allowed and states do not depend on it.
+All keys begin in one place, whatever came before: a trie of the declared names over the automaton of all other names, with the set of seen
+names in the register, so that any order is allowed and states do not depend on it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _add_keys(
     counts: bool,
     colon: Callable[[int], int],
 ) -> int | None:
-    """The value of the quote that begins a key; None where no key is allowed."""
+    """The value of the quote that begins a key; None if no key is allowed."""
     tables = build.tables
     plan = np.array([0, 0, 0, description, block, 0, 0], dtype=np.int64)
     if shape.additional is not None and not classes and not shape.classes:
@@ -147,7 +147,7 @@ def _add_keys(
     ways = []
     if leaves:
         trie = build.add_trie_of(leaves, CLOSED_KEYS, plan, NO_AUTOMATON)
-        # An allowed undeclared name does not imply an allowed declared name, nor does one where a name is forbidden.
+        # If undeclared names may follow or some declared name is forbidden, it is uncertain whether any declared name is still allowed.
         is_asked = bool(classes) or any(each.shape is None for each in shape.properties)
         ways.append(tables.action(KEY_BRANCH, description, trie, 0, len(leaves)) if is_asked else trie)
     if classes:
@@ -170,7 +170,7 @@ def _add_keys(
 
 
 def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> int | None:
-    """A frame for the names of a single class whose characters are counted; the object's register holds its names."""
+    """A frame that counts the characters of names of the only class, as the object's register is in use; None if that cannot be done."""
     counted = classes[0][0].as_counted_characters() if len(classes) == 1 else None
     if counted is None or counted[2] is None:
         return None
@@ -179,13 +179,13 @@ def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> 
 
 
 def _is_free(shape: ObjectShape) -> bool:
-    """Whether every beginning continues to some name."""
+    """Whether every beginning of a name can be completed to an allowed name."""
     return shape.additional is not None and all(each.shape is not None for each in shape.classes)
 
 
 def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
-    """The undeclared names of each class, and those in no class. Empty languages are removed, except where every beginning continues to
-    some name (`_is_free`).
+    """The undeclared names of each class, and those in no class. Empty languages are removed unless every beginning can be completed to a
+    name (`_is_free`).
     """
     names = [each.name for each in shape.properties]
     if shape.additional is not None and _is_free(shape):

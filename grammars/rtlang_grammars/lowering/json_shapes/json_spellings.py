@@ -1,7 +1,8 @@
 """Spellings of enumerated strings and declared names.
 
-Every character as itself, or all characters beyond ASCII as escapes with lower or upper case digits; slashes as themselves or all escaped.
-Programs write JSON in these ways. Other mixtures of escapes are valid JSON but left out: they would double the tries of a thousand names.
+Either every character stands for itself, or all characters beyond ASCII are escaped with lower or upper case digits; slashes are all plain
+or all escaped. Programs write JSON in these ways. Other mixtures of escapes are valid JSON but are left out: they would double the size of
+a trie of a thousand names.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import re
 from decimal import Decimal
 
-_PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # neither escapes nor slashes: one spelling
+_PLAIN = re.compile(r"[ !#-.0-\[\]-~]*")  # needs no escapes and has no slashes: one spelling
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # a lone surrogate is not a character: only escapes can spell it
 _ESCAPE = re.compile(r"\\\\|\\u[0-9a-f]{4}")  # an escaped backslash consumes its successor
 

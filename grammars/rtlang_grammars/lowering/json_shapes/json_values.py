@@ -1,4 +1,4 @@
-"""Lowers the values of a place: strings, numbers and literals here, containers in their own modules.
+"""Lowers the values that are allowed in one place: strings, numbers and literals here, containers in modules of their own.
 
 Every alternative of a shape becomes a frame that is called where a value of the shape may begin. The first bytes select it; alternatives
 with equal first bytes run in parallel. Places with the same shape share their rows.
@@ -72,9 +72,9 @@ from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
 _MAX_FEWEST = 64
-"""Minimum lengths of counted strings with a pattern; longer ones are not searched for a completion."""
+"""Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
-"""Frames; if a schema has more, further containers are built on demand (about 0.4 ms each)."""
+"""Maximum number of frames that are built at once; further containers of a schema are built on demand (about 0.4 ms each)."""
 _MAX_TOGETHER = 1024
 
 
@@ -84,10 +84,10 @@ class ShapeTables:
     def __init__(
         self, graph: ShapeGraph, budget: Budget, style: JsonStyle | None = None, tables: Tables | None = None
     ) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
-            tables: where to build, begun with the base states of this style; default: new ones.
+            tables: where to build, begun with the base states of this style; by default new ones.
         """
         self.style = style or JsonStyle()
         self.base: JsonBaseStates = json_base_states(self.style.whitespace)
@@ -116,11 +116,11 @@ class ShapeTables:
         return start
 
     def finish(self) -> None:
-        """Run all postponed builds, except containers that are made on demand."""
+        """Run all postponed builds, except for containers that are built on demand."""
         while self._waiting:
             self._waiting.popleft()()
         if self._num_open and not self._is_checked:
-            # Refuse now whatever would be refused later: scalars of the containers to come.
+            # Refuse now what would be refused later: scalars in the containers that are still to be built.
             self._is_checked = True
             for shape in tuple(self._shapes):
                 for alternative in shape.alternatives:
@@ -128,7 +128,7 @@ class ShapeTables:
                         self.calls_of_alternative(alternative)
 
     def rows_of(self, ref: int) -> tuple[int, int]:
-        """Rows of a place where a value of a shape begins: with blanks before it, and without. They return to PARAM."""
+        """Two rows of a place where a value of a shape begins: with blanks before it, and without. Their calls return to PARAM."""
         found = self._rows.get(ref)
         if found is None:
             found = self._rows[ref] = self._value_rows(self.calls_of(ref))
@@ -158,7 +158,7 @@ class ShapeTables:
         return len(self._shapes) - 1
 
     def later(self, action: Callable[[], None]) -> None:
-        """Run an action after the call in progress: shapes may be recursive."""
+        """Run an action after the call in progress, since shapes may be recursive."""
         self._waiting.append(action)
 
     def _value_rows(self, calls: Calls) -> tuple[int, int]:
@@ -280,7 +280,7 @@ class ShapeTables:
         return start
 
     def _patterned(self, language: Language, least: int, most: int | None) -> int:
-        """The inside of a string of a language, with length bounds."""
+        """The inside of a string whose text is in a language and has bounds on its length."""
         tables, end = self.tables, self.base.end
         counted = language.as_counted_characters()
         if counted is not None:
@@ -343,7 +343,7 @@ class ShapeTables:
         return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64), NO_AUTOMATON)
 
     def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
-        """Add a trie, see `literal_trie.build_trie`; returns its start state. `plan` is completed."""
+        """Add a trie (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""
         data = np.frombuffer(b"".join(texts), dtype=np.uint8)
         offsets = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
         tables = self.tables
@@ -351,7 +351,7 @@ class ShapeTables:
         num_states, num_rows, num_words = build_trie(
             data, offsets, mode, plan, general, NO_STATES, NO_ROWS, NO_WORDS, stack
         )
-        self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # made at once, so that only the memory counts
+        self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # built in one go, so that only the memory is charged
         plan[0], plan[2] = tables.num_states, len(tables.words)
         plan[1] = tables.add_rows(num_rows)
         states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)

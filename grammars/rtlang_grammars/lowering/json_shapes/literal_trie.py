@@ -1,8 +1,8 @@
 """Tries of literal texts and of an object's keys, written as states by compiled code.
 
-A chain of bytes takes one state per byte and no row. A trie may lie *over* a general automaton (of all other keys): each node then also
-has a state of that automaton and takes its row for all bytes that leave the trie. Where the automaton does not follow (a name with
-escapes that other names must not use), the trie stands alone.
+A chain of bytes takes one state per byte and no row. A trie may lie *over* a general automaton (of all other keys): each node then also has
+a state of that automaton and takes its row for all bytes that leave the trie. Where the automaton cannot follow (in a name with escapes
+that other names must not use), the trie stands alone.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -50,7 +50,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
         stack: int64 [n + 1, 5], pending nodes: low, high (of the texts), depth, state of the general automaton, state. Pending nodes share
             no text, so there are at most as many as texts.
     Returns:
-        Number of states, rows and words of X.
+        Numbers of states, of rows and of words of X.
     """
     writes = S.shape[0] > 0
     first_state, first_row, first_word = plan[0], plan[1], plan[2]
@@ -94,7 +94,7 @@ def build_trie(data, offsets, mode, plan, general, S, T, X, stack):  # pragma: n
             byte = data[offsets[i] + depth]
             target = first_state + states
             following = np.int64(general[at, byte]) if mode == OPEN_KEYS and at >= 0 else np.int64(-1)
-            # Where only names of the trie can follow, one must still be allowed. (Checked at the first byte of a chain only.)
+            # If only names of the trie can follow, one of them must still be allowed. (Checked only at the first byte of a chain.)
             is_checked = (
                 mode != LITERALS and following < 0 and (end - i < high - low or (mode == OPEN_KEYS and at >= 0))
             )

@@ -1,7 +1,7 @@
 """Protocol of the builder that lowers shapes.
 
-`json_values.ShapeTables` implements it. Containers hold values and values may be containers: the modules of containers depend on this
-protocol, and the module of values depends on them.
+`json_values.ShapeTables` implements it. Containers hold values and values may be containers, so the modules of containers depend on this
+protocol, and the module of values depends on those modules.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ShapeBuilder(Protocol):
     style: JsonStyle
 
     def rows_of(self, ref: int) -> tuple[int, int]:
-        """Rows of a place where a value of shape `ref` begins: with blanks before it, and without. They return to PARAM."""
+        """Two rows of a place where a value of shape `ref` begins: with blanks before it, and without. Their calls return to PARAM."""
 
     def calls_of(self, ref: int) -> Calls:
         """First bytes and start states of the frames of shape `ref`."""
@@ -49,4 +49,4 @@ class ShapeBuilder(Protocol):
         """Start states of the frames of shape `ref`."""
 
     def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
-        """Add a trie of texts, see `literal_trie.build_trie`; returns its start state. `plan` is completed."""
+        """Add a trie of texts (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""

@@ -1,4 +1,4 @@
-"""Embeds strings of a regular language whose code points are also counted, in the register instead of the states."""
+"""Embeds strings of a regular language whose code points are also counted. The register holds the count, not the states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rtlang_grammars.machine.automaton.layout import AT_LEAST, AT_MOST, COUNT, N
 from rtlang_grammars.machine.automaton.tables import Tables
 
 MAX_COUNTED = 1000
-"""Maximum states of a counted language: the distance to its end is computed for each of them."""
+"""Maximum number of states of a counted language; the distance to the end is computed for each of them."""
 
 
 class CountedEmbedding:
@@ -21,7 +21,7 @@ class CountedEmbedding:
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
     ) -> None:
-        """`missing`: code points missing in each state of the automaton; at most `most` at the start."""
+        """`missing`: for each state of the automaton, the minimum number of missing code points; at most `most` at the start."""
         assert least <= 1 or set(missing.values()) == {0}
         self._tables, self._automaton, self._end, self._least, self._most = tables, automaton, end, least, most
         self._missing = dict(missing)

@@ -1,4 +1,4 @@
-"""Embeds automata of regular languages as states of the machine; rows are made on demand."""
+"""Embeds automata of regular languages as states of the machine, whose rows are built on demand."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rtlang_grammars.regular.automata.byte_automaton import NamesAutomaton
 from rtlang_grammars.regular.characters.coarse_classes import ALL_LEVELS
 
 _DEAD = -1
-"""The state of an automaton that cannot go on."""
+"""Stands for the state of an automaton that cannot go on."""
 _MAX_CROSSINGS = 64
 _MAX_SEARCHED = 300
 """States visited to find the nearest end of a string."""
 FREE_LENGTH = 16
-"""Where so many plain characters may follow, most tokens need no walk: 99 % of those of Qwen2 are shorter."""
+"""If this many plain characters may follow, most tokens need no walk: 99 % of the tokens of Qwen2 are shorter."""
 
 
 class ByteAutomaton(Protocol):
-    """The required interface of an automaton; see `regular.automata.byte_automaton`."""
+    """The interface that an automaton must have; see `regular.automata.byte_automaton`."""
 
     start: int
 
@@ -41,11 +41,11 @@ class ByteAutomaton(Protocol):
 
     def continuation(self, state: int) -> tuple[int, int] | None:
         """If all ways to complete the current character in UTF-8 lead to one state: that state, and the first of the
-        `branching.continuations` before it.
+        `branching.continuations` before it; else None.
         """
 
     def remaining_lengths(self, limit: int) -> dict[int, int] | None:
-        """For each state between characters, the minimum number of missing characters; None where there are more than `limit` states."""
+        """For each state between characters, the minimum number of missing characters; None if there are more than `limit` states."""
 
     def states_after_character(self, state: int) -> list[int]:
         """The states between characters reached by completing the character, from a state within it."""
@@ -54,20 +54,20 @@ class ByteAutomaton(Protocol):
         """The possible next states, -1 for none, and for each byte the index of its state, [256]."""
 
     def free_length(self, state: int, limit: int) -> int | None:
-        """Number of plain characters that may follow, whichever they are: up to `limit`, None for unbounded."""
+        """Number of arbitrary plain characters that may follow: up to `limit`, None for unbounded."""
 
     def is_free(self, state: int) -> bool:
         """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""
 
     def nearest_end(self, state: int, limit: int) -> bytes | None:
-        """A short text from a state between characters to acceptance; None where that takes more than `limit` states."""
+        """A short text from a state between characters to acceptance; None if that takes more than `limit` states."""
 
     def coarse_levels(self, state: int) -> int:
-        """Levels of coarse classes, as bits, at which everything after a state between characters treats a class alike."""
+        """Levels of coarse classes, as bits, at which all that follows a state between characters treats a whole class alike."""
 
 
 def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
-    """Add the states of `branching.continuations` before a state, with all rows; returns the first."""
+    """Add the states of `branching.continuations` that lead to `target`, with all their rows; returns the first."""
     by_byte = continuations().by_byte
     count, first = len(by_byte), tables.num_states
     row = tables.add_rows(count)
@@ -81,13 +81,13 @@ def add_continuations(tables: Tables, target: int, block: int = 0) -> int:
 def continuation_state(
     tables: Tables, automaton: ByteAutomaton, local: int, state: Callable[[int], int], states: dict[int, int]
 ) -> int | None:
-    """The machine's number of a state where all ways to complete the character lead to one state; makes it with its neighbours.
+    """The machine's number of a state from which all ways to complete the character lead to one state; adds it with its neighbours.
 
     Args:
-        state: gives the number of another state of the automaton.
-        states: all known numbers; extended by those that are made.
+        state: returns the machine's number of another state of the automaton.
+        states: all known numbers; those of the added states are entered.
     Returns:
-        None where the character may end in several states.
+        None if the character may end in several states.
     """
     ends = automaton.continuation(local)
     if ends is None:
@@ -98,12 +98,12 @@ def continuation_state(
 
 
 class Embedding:
-    """One automaton within the tables. A text ends its frame by what follows it."""
+    """One automaton within the tables. A text and its frame end where something else follows."""
 
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
     ) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
             is_deterministic: no byte that may follow a complete text could also continue it.
@@ -174,9 +174,10 @@ class _Crossing:
     """The joint transitions of several automata, which many of their states share.
 
     Attributes:
-        indices: of each automaton, the transition index of each byte. Stored because crossings are looked up by the identity of these
-        arrays. ways: combinations of transitions taken by some byte, one transition for each automaton. by_byte: [256], index into `ways`
-        of each byte.
+        indices: for each automaton, the transition index of each byte. Kept because crossings are looked up by the identity of these
+            arrays.
+        ways: combinations of transitions taken by some byte, one transition for each automaton.
+        by_byte: [256], index into `ways` for each byte.
     """
 
     indices: list[NDArray[np.uint8]]
@@ -207,12 +208,12 @@ class QuotedEmbedding:
         block: int = 0,
         is_free: bool = False,
     ) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
             ends: for each automaton, the value of the quote after one of its texts.
-            block: of the states.
-            is_free: every beginning continues to a text of some language.
+            block: BLOCK of the states.
+            is_free: every beginning can be completed to a text of some language.
         """
         self._tables, self._automata, self._ends, self._block = tables, automata, ends, block
         dead = (_DEAD,) * len(automata)
@@ -280,7 +281,7 @@ class QuotedEmbedding:
         return found
 
     def _add_continuations(self, local: _Local) -> bool:
-        """Make a state with its neighbours, where in all automata all ways to complete the character lead to one state each."""
+        """Add a state and its neighbours if, in each automaton, all ways to complete the character lead to one; else return False."""
         ends: list[tuple[int, int]] = []
         for at, automaton in zip(local, self._automata, strict=True):
             end = (_DEAD, _DEAD) if at < 0 else automaton.continuation(at)
@@ -293,13 +294,13 @@ class QuotedEmbedding:
         return True
 
     def _state_alone(self, place: int, at: int) -> int:
-        """The state where only one automaton continues."""
+        """The machine's number of a state from which only one automaton continues."""
         dead = (_DEAD,) * len(self._automata)
         found = self._alone[place][at] = self.state((*dead[:place], at, *dead[place + 1 :]))
         return found
 
     def _ways(self, local: _Local, alive: list[int]) -> tuple[list[_Local], NDArray[np.integer[Any]]]:
-        """The next states where several automata continue, and for each byte the index of its state."""
+        """The next states if several automata continue, and for each byte the index of its state."""
         following = [self._automata[i].compressed_row(local[i]) for i in alive]
         key = tuple([id(index) for _, index in following])
         crossing = self._crossings.get(key)
@@ -340,7 +341,7 @@ class QuotedEmbedding:
         tables.set_state(number, ROW, row)
 
     def _end(self, local: _Local) -> int:
-        """The value of the quote."""
+        """The value of the closing quote."""
         for at, automaton, end in zip(local, self._automata, self._ends, strict=True):
             if at >= 0 and automaton.is_accepting(at):
                 return end
@@ -351,11 +352,11 @@ class NamesEmbedding(QuotedEmbedding):
     """The insides of all names of an object without dead ends, as one automaton within the surrounding frame."""
 
     def __init__(self, tables: Tables, names: NamesAutomaton, ends: Sequence[int], *, block: int = 0) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
-            ends: for each label, the value of the quote after a name with it.
-            block: of the states.
+            ends: for each label, the value of the closing quote after a name with that label.
+            block: BLOCK of the states.
         """
         super().__init__(tables, [names], ends[:1], block=block, is_free=True)
         self._names, self._ends_by_label = names, ends

@@ -44,12 +44,12 @@ class Triggers:
     """Recognizes several texts byte by byte (Aho-Corasick). Immutable.
 
     Attributes:
-        rows: int32 [nodes, 256], the next node; node 0: no beginning of any text.
+        rows: int32 [nodes, 256], the next node; node 0 means that no text has begun.
         found: for each node, the text that it completes; -1 for none.
     """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        """`texts`: none is empty or part of another."""
+        """`texts`: none of them is empty or contained in another."""
         following: list[dict[int, int]] = [{}]
         self.found: list[int] = [-1]
         for number, text in enumerate(texts):
@@ -63,7 +63,7 @@ class Triggers:
             self.found[node] = number
         self.rows: NDArray[np.int32] = np.zeros((len(following), 256), dtype=np.int32)
         waiting = [(0, 0)]  # nodes with the longest proper suffix of their text that is a node; shorter texts first
-        for node, shorter in waiting:  # grows while it is walked
+        for node, shorter in waiting:  # grows during iteration
             if node:
                 self.rows[node] = self.rows[shorter]
             for byte, target in following[node].items():
@@ -72,16 +72,16 @@ class Triggers:
 
 
 class FreeText:
-    """The states of one free text. Rows are made on demand, under the lock of the tables."""
+    """The states of one free text. Rows are built on demand, under the lock of the tables."""
 
     def __init__(
         self, tables: Tables, triggers: Sequence[bytes], low: int, high: int | None, begin: Callable[[int, int], int]
     ) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
             low, high: bounds on the number of triggers; the text may end at `low`.
-            begin: the state after a trigger, from the trigger and the count that includes it.
+            begin: returns the state after a trigger, given the trigger and the count including it.
         """
         self._tables, self._low, self._high, self._begin = tables, low, high, begin
         self._triggers = Triggers(triggers)
@@ -97,7 +97,7 @@ class FreeText:
         return self._state((self._counted(count), 0, 0))
 
     def _counted(self, count: int) -> int:
-        """Counts beyond the bounds are equivalent."""
+        """Cap a count: counts beyond the bounds are equivalent."""
         return min(count, self._low if self._high is None else self._high)
 
     def _state(self, place: tuple[int, int, int]) -> int:

@@ -28,5 +28,5 @@ def explore_usual_formats(limits: Limits) -> None:
     for name in _FORMATS:
         language = format_language(name)
         assert language is not None
-        with contextlib.suppress(GrammarError):  # out of time: the schemas that need it explore it
+        with contextlib.suppress(GrammarError):  # out of time: left to the schemas that need the format
             language.explore(_EXPLORED_STATES, Budget(limits))

@@ -34,7 +34,7 @@ from rtlang_grammars.spec.limits import Budget
 QUOTE, BACKSLASH = 0x22, 0x5C
 BLANKS = b" \t\n\r"
 MAX_INDENT = 80
-"""Blanks after a line break; elsewhere one or two."""
+"""Maximum number of blanks after a line break; elsewhere one or two are allowed."""
 
 STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
 """SLICE of a state, by the kind of string that it is inside:
@@ -107,7 +107,7 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
 
 @functools.cache
 def plain_body() -> NDArray[np.int32]:
-    """The inside of a JSON string without escapes, U+2028 and U+2029, which patterns often exclude; as `string_body`."""
+    """The inside of a JSON string, in the form of `string_body`, but without escapes, U+2028 and U+2029, which patterns often exclude."""
     body = string_body("short")[:-1]
     inner, c1 = 0, 1
     count = len(body)
@@ -126,12 +126,12 @@ class JsonBaseStates:
     """The shared states.
 
     Attributes:
-        tables: to copy from; do not modify.
+        tables: copied by others; do not modify them.
         end: the end of a frame.
         blanks: start of the frame that reads JSON blanks.
         blank_row: a row with only calls of `blanks`, or an empty row in the compact style.
         string: any JSON string; string_inner: after its quote.
-        number: any JSON number; integer: without exponent, and with no fraction but .0.
+        number: any JSON number; integer: one without an exponent and with no fraction except .0.
         words: null, true, false.
         any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
         bodies: `string_body` of "all", "name" and "short".
@@ -162,7 +162,7 @@ def add_body(
 
     Args:
         edit: changes the new rows before they are used; called with them and the first state.
-        slice_id: of the first state.
+        slice_id: SLICE of the first state.
     """
     count = len(body)
     row, first = tables.add_rows(count), tables.num_states
@@ -179,7 +179,7 @@ def add_body(
 
 
 def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
-    """Rows of a state where one of several values begins, each given with its first bytes: with blanks before it, and without.
+    """Two rows of a state where one of several values begins: with blanks before it, and without. `calls`: first bytes, start state.
 
     The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
     """
@@ -193,7 +193,7 @@ def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -
 
 
 def json_base_states(whitespace: Whitespace = Whitespace.FREE) -> JsonBaseStates:
-    """The shared states of a whitespace style; made once per process."""
+    """The shared states of a whitespace style; built once per process."""
     return _json_base_states(whitespace)
 
 
@@ -217,7 +217,7 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
     number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
-    # Any value: an array and an object, whose states are made first because they contain any value themselves.
+    # Any value: an array and an object, whose states are added first because they contain any value themselves.
     array, object_ = tables.add_state(), tables.add_state()
     calls = [
         (b"{", object_),
@@ -248,7 +248,7 @@ def add_pair(
 
 
 def _add_blanks(tables: Tables, end: int) -> int:
-    """One or two blanks, or a line break and up to MAX_INDENT blanks. A frame of its own that counts in its register."""
+    """Add a frame for one or two blanks, or a line break and up to MAX_INDENT blanks, which are counted in its register."""
     start_row = tables.add_rows(4)
     blank_row, break_row, return_row = start_row + 1, start_row + 2, start_row + 3
     start = tables.add_state(start_row)
@@ -279,7 +279,7 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
         row(state)[ord("0")] = zero
     row(start)[ord("-")] = minus
     row(whole)[digits] = whole
-    if is_integer:  # 1.0 is an integer to JSON Schema
+    if is_integer:  # 1.0 is an integer in JSON Schema
         point, fraction = tables.add_state(tables.add_row()), tables.add_state(acc=ENDS)
         for state in (zero, whole):
             row(state)[ord(".")] = point

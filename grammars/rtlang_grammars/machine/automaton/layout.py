@@ -1,12 +1,11 @@
 """Layout of the machine's tables and configurations in arrays. Shared by the compiled code and the code that builds tables.
 
-**States** are rows of `S`, int32 [num_states, 8]. A *value* says where a state goes on a byte: it is the TARGET of the state's single
-byte if that byte matches, else the entry of the 256-entry row that the state points to (so chains of literal bytes need no rows, and many
-states share one). A value is a next state (>= 0), `NONE`, `UNKNOWN` (the row is not made yet) or `FIRST_ACTION - o` for the action at
-X[o].
+**States** are rows of `S`, int32 [num_states, 8]. A *value* says where a state goes on a byte: it is the TARGET of the state's single byte
+if that byte matches, else the entry of the 256-entry row that the state points to (so chains of literal bytes need no rows, and many states
+share one). A value is a next state (>= 0), `NONE`, `UNKNOWN` (the row is not built yet) or `FIRST_ACTION - o` for the action at X[o].
 
 **Frames** are nodes of a graph-structured stack (Tomita; as in GLL parsing: one node per called start and position, several edges back), so
-that ambiguity costs a polynomial and left recursion terminates. An edge holds the return state, the register of the caller and its node.
+that ambiguity has polynomial cost and left recursion terminates. An edge holds the return state, the register of the caller and its node.
 
 **A configuration** is one int64 array: a header, the heads (state, register, node), and the frames reachable from them, breadth first. The
 frames within k levels of the heads are therefore a prefix of the array, which is the key of a mask that read k levels. Configurations are
@@ -35,18 +34,18 @@ OPEN, ENDS, ENDS_OR_GOES_ON = 0, 1, 2
 UNASKED, IS_FREE, IS_BOUND = 0, 1, 2
 
 # Kinds of actions, with their words in X.
-CALL = 0  # start, register: the return state is the state's PARAM (negative: none, the frame ends with the called one)
+CALL = 0  # start, register: the return state is PARAM of the state (negative: none, the frame ends with the called one)
 CALL_NEXT = 1  # start, register: the return state is the next state
 CALL_TO = 2  # start, register, return state
 ALTERNATIVES = 3  # count, values
-COUNT = 4  # target, max, cap: where register < max, one more (up to cap)
-AT_LEAST = 5  # target, min: where register >= min; resets the register
-KEY_BRANCH = 6  # object, target, first leaf, end leaf: where a name of these leaves is still allowed
+COUNT = 4  # target, max, cap: allowed if register < max; adds one, up to cap
+AT_LEAST = 5  # target, min: allowed if register >= min; resets the register
+KEY_BRANCH = 6  # object, target, first leaf, end leaf: if a name of these leaves is still allowed
 KEY_END = 7  # object, leaf: the name is complete
 KEY_OTHER = 8  # object, target: an undeclared name is complete
-CLOSE = 9  # object, target: where the object may end; resets the register
-COMMA = 10  # object, target: where one more property is allowed
-AT_MOST = 12  # target, max: where register <= max
+CLOSE = 9  # object, target: if the object may end; resets the register
+COMMA = 10  # object, target: if one more property is allowed
+AT_MOST = 12  # target, max: allowed if register <= max
 NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
 
 # Words of an object's description in X.
@@ -57,7 +56,7 @@ NEW_OBJECT = 11  # object, target: begin with no names seen, in a block of words
     OBJ_MIN,  # properties
     OBJ_MAX,  # properties; -1: no bound
     OBJ_CAP,  # the count saturates here
-    OBJ_REQUIRED,  # offset of words of 30 bits in X; behind them as many with the names that count as seen from the start
+    OBJ_REQUIRED,  # offset in X of words of 30 bits; behind them as many words with the names that count as seen from the start
     OBJ_LEAVES,  # offset of (name, state after the name) pairs in X
     OBJ_NUM_LEAVES,
     OBJ_IS_ORDERED,  # names come in the order of their numbers
@@ -74,7 +73,7 @@ MAX_LEVELS = 20
 NUM_HEADS = BOUNDS + MAX_LEVELS
 HEADS = NUM_HEADS + 1  # state, register, node each
 
-# Words of a node: its start and the next node made in the same step (only while stepping), then its first edge.
+# Words of a node: its start and the next node created in the same step (only while stepping), then its first edge.
 NODE_START, NODE_REGISTER, NODE_NEXT, NODE_EDGE = 0, 1, 2, 3
 # Words of an edge.
 EDGE_RETURN, EDGE_REGISTER, EDGE_PARENT, EDGE_NEXT = 0, 1, 2, 3

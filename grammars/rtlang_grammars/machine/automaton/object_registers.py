@@ -33,8 +33,8 @@ class ObjectRegister:
 
     Attributes:
         register: the register itself.
-        count: properties so far, where they are counted.
-        seen, required: names seen, and names required, as bits.
+        count: number of properties so far, if they are counted.
+        seen, required: the names seen and the required names, as bits.
         missing: the required names that were not seen.
     """
 
@@ -62,7 +62,7 @@ class ObjectRegister:
 
     @cached_property
     def slack(self) -> int:
-        """Properties allowed beside the missing ones."""
+        """Number of properties allowed in addition to the missing ones."""
         most = self._X[self._o + OBJ_MAX]
         return 1 << 30 if most < 0 else most - self.count - self.missing.bit_count()
 
@@ -98,7 +98,7 @@ class ObjectRegister:
 
     @property
     def num_lacking(self) -> int:
-        """Properties needed beside the missing ones."""
+        """Number of properties needed in addition to the missing ones."""
         return max(0, self._X[self._o + OBJ_MIN] - self.count - self.missing.bit_count())
 
     @property

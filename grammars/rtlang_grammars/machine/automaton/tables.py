@@ -1,8 +1,8 @@
 """The tables of one grammar, while they are built and while they grow.
 
-Building appends to plain arrays. `publish` makes the arrays that compiled code reads. After that only open rows are added, one at a time
-under a lock, by the first thread that needs them. Readers hold one `Snapshot`: it never changes except for rows that appear in place, and
-everything such a row refers to lies within the same arrays. Where a row would not fit, all arrays are copied into larger ones and
+Building appends to plain arrays. `publish` creates the arrays that compiled code reads. After that only open rows are added, one at a time
+under a lock, by the first thread that needs them. Readers hold one `Snapshot`: it never changes, except that rows appear in place, and
+everything that such a row refers to lies within the same arrays. If a row does not fit, all arrays are copied into larger ones and
 published as a new snapshot.
 """
 
@@ -33,14 +33,14 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 RowMaker = Callable[[int], None]
-"""Makes the row of a state that was left open; called under the lock of the tables."""
+"""Builds the row of a state that was left open; called under the lock of the tables."""
 
 
 class Closer(Protocol):
     """Completes a frame from one of its states."""
 
     def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
-        """A short text that ends the frame; None where none is known.
+        """A short text that ends the frame; None if none is known.
 
         Args:
             register: of the frame.
@@ -52,13 +52,13 @@ class Embedded(Protocol):
     """Answers what may follow in the states of strings with a pattern."""
 
     def free_length(self, number: int) -> int | None:
-        """Number of plain characters that may follow a state between characters, whichever they are; None: unbounded."""
+        """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""
 
     def is_free(self, number: int) -> bool:
         """Whether any plain text is certainly allowed forever after a state between characters. False means unknown."""
 
     def nearest_ends(self, number: int) -> list[bytes]:
-        """Short texts from a state to the end of the string, one for each place that the end may lead to; empty where that takes long."""
+        """Short texts from a state to the end of the string, one for each place that the end may lead to; empty if that takes long."""
 
     def coarse_levels(self, number: int) -> int:
         """Levels of `coarse_classes`, as bits, at which the rest of the string treats all characters of a class alike."""
@@ -87,17 +87,17 @@ class Snapshot:
 
 
 class Tables:
-    """States, rows and actions of one grammar. Built by one thread; afterwards safe to read and to complete from several.
+    """States, rows and actions of one grammar. Built by one thread; afterwards safe to read and to complete from several threads.
 
     Attributes:
-        makers: by state, the maker of its open row.
+        makers: by state, what builds its open row.
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
-        """Begin empty.
+        """Start empty.
 
         Args:
             base: tables to copy first.
@@ -170,7 +170,7 @@ class Tables:
         """Reserve `count` rows, to be filled through `rows`; returns the number of the first."""
         first = self.num_rows
         self.budget.spend(num_bytes=1024 * count)
-        if 1024 * (first + count) > self.budget.limits.max_bytes:  # the budgets of rows made later start at 0
+        if 1024 * (first + count) > self.budget.limits.max_bytes:  # the budgets of rows that are built later start at 0
             raise GrammarError(f"too large: the tables need more than {self.budget.limits.max_bytes} bytes")
         if first + count > len(self._rows):
             grown = np.empty((max(2 * len(self._rows), first + count), 256), dtype=np.int32)
@@ -180,7 +180,7 @@ class Tables:
         return first
 
     def add_row(self, template: int = DEAD_ROW) -> int:
-        """Add a row as a copy of another; returns its number."""
+        """Add a copy of a row; returns its number."""
         number = self.add_rows(1)
         self._rows[number] = self._rows[template]
         return number
@@ -208,7 +208,7 @@ class Tables:
         return number
 
     def leave_open(self, maker: RowMaker, *, acc: int = OPEN, block: int = 0, slice_id: int = 0) -> int:
-        """Add a state whose row is made on demand; returns its number."""
+        """Add a state whose row is built on demand; returns its number."""
         number = len(self.states) // STATE_WORDS
         self.states.extend((UNKNOWN_ROW, NO_BYTE, NONE, -1, acc, block, slice_id, 0))
         self.makers[number] = maker
@@ -221,7 +221,7 @@ class Tables:
         return self.snapshot
 
     def publish(self) -> Snapshot:
-        """Make the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
+        """Create the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
         grows = bool(self.makers)  # unwritten room takes no memory, and copying everything takes long
         S = np.empty((size + grows * max(1024, size) + 1, STATE_WORDS), dtype=np.int32)
@@ -243,7 +243,7 @@ class Tables:
             return self.published
 
     def complete(self, state: int) -> Snapshot:
-        """Make the row of a state that compiled code asked for; returns the snapshot to continue with.
+        """Build the row of a state that compiled code asked for; returns the snapshot to continue with.
 
         Raises:
             GrammarError: the budget of the grammar is used up.
@@ -264,9 +264,9 @@ class Tables:
                 return self.publish()
             if len(self.words) > num_words:
                 snapshot.X[num_words : len(self.words)] = self.words[num_words:]
-            flat = snapshot.S.reshape(-1).data  # copies from an array in a third of the time
+            flat = snapshot.S.reshape(-1).data  # copying from an array into it takes a third of the time
             if end > num_states:
                 flat[STATE_WORDS * num_states : STATE_WORDS * end] = states[STATE_WORDS * num_states :]
             flat[begin + 1 : begin + STATE_WORDS] = states[begin + 1 : begin + STATE_WORDS]
-            flat[begin] = states[begin]  # the row last: from here on readers see it
+            flat[begin] = states[begin]  # the row comes last: from here on readers see it
             return snapshot

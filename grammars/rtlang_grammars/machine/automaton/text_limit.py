@@ -1,14 +1,14 @@
 """Bound on the length of completions: an array may require a billion elements.
 
-No generation takes so many tokens, so a completion beyond the bound counts as none; it must be rejected before it is assembled.
+No generation has that many tokens, so a completion beyond the bound counts as none and must be rejected before it is assembled.
 """
 
 from __future__ import annotations
 
 MAX_BYTES = 8 << 20
-"""Of one completion; with one token per byte, more than the longest generation."""
+"""Maximum bytes of one completion: more tokens than the longest generation has, even at one token per byte."""
 MAX_CACHED_BYTES = 8 * MAX_BYTES
-"""Of all completions that a grammar caches."""
+"""Maximum bytes of all completions that a grammar caches."""
 
 
 class LongTextError(Exception):

@@ -2,8 +2,8 @@
 
 numba's own cache is keyed by one source file and misses changes in inlined functions from other files.
 
-Compiling everything takes ten seconds or more where nothing is cached. All arithmetic here is on integers, so Python can run the same
-sources meanwhile: `interpret`, then `use_compiled`. Arrays are the only state between calls, so both can continue each other's work.
+Compiling everything takes ten seconds or more if nothing is cached. All arithmetic here is on integers, so Python can run the same sources
+meanwhile: `interpret`, then `use_compiled`. Arrays are the only state between calls, so either can continue the work of the other.
 Interpreted, a step takes milliseconds with a small vocabulary, but seconds with a large one or with hundreds of parallel heads.
 """
 
@@ -36,7 +36,7 @@ _SOURCES = (
     "machine/lexing/native_masks.py",
     "lowering/json_shapes/literal_trie.py",
 )
-"""Files with compiled functions or with constants that these contain."""
+"""Files with compiled functions, or with constants that these functions contain."""
 
 
 class _Here(threading.local):
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def is_missing_on_disk(self) -> bool:
-        """Whether it could be cached on disk but is not, for the present sources and this Python version."""
+        """Whether it could be cached on disk but is not, for the current sources and this Python version."""
         cache = getattr(self._dispatcher, "_cache", None)  # a plain function if numba is disabled
         folder = None if cache is None else cache.cache_path
         name = self._dispatcher.__qualname__
@@ -124,9 +124,8 @@ def compiled(*, inner: bool = False, is_rare: bool = False, **options: Any) -> C
     """Compile with numba on the first call, and cache the result beside the source or in the user's cache directory.
 
     Args:
-        inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. Other functions are
-        called
-            from Python only (`Entry`).
+        inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. All other functions are
+            called from Python only (`Entry`).
         is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
 
     No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a

@@ -48,7 +48,7 @@ def is_seen(X, W, o, r, name):  # pragma: no cover
 
 @compiled(inner=True)
 def count_missing(X, W, o, r):  # pragma: no cover
-    """Required names that were not seen."""
+    """Number of required names that were not seen."""
     missing = 0
     for i in range((X[o + OBJ_NAMES] + BITS - 1) // BITS):
         word = X[X[o + OBJ_REQUIRED] + i] & ~seen_word(X, W, o, r, i)
@@ -65,7 +65,7 @@ def is_required(X, o, name):  # pragma: no cover
 
 @compiled(inner=True)
 def slack(X, W, o, r):  # pragma: no cover
-    """Properties allowed beside the missing ones; a large number where they are unbounded."""
+    """Number of properties allowed in addition to the missing ones; a large number if it is unbounded."""
     most = X[o + OBJ_MAX]
     if most < 0:
         return 1 << 30
@@ -138,7 +138,7 @@ def with_property(X, W, o, r, name, top):  # pragma: no cover
 
 @compiled(inner=True)
 def act(X, W, a, r, top):  # pragma: no cover
-    """Execute the action at X[a] that reads or writes the register: (next state or -1, register, top; top 0: no space)."""
+    """Execute the action at X[a], which reads or writes the register: (next state or -1, register, top; top 0: no space)."""
     kind = X[a]
     target = np.int64(-1)
     if kind == COUNT:

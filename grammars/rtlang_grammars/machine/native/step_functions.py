@@ -1,9 +1,9 @@
 """Compiled steps: one byte from a set of heads, over frames, registers and alternatives.
 
 `step_one` follows a single head as long as everything is determined, which is nearly always; `step_many` handles sets of heads and
-ambiguity. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; returning to an
-earlier depth of a walk resets the arena's top. A row that is not made yet ends the step with NEED_ROW and leaves everything but the
-arena's top unchanged; the caller has the row made and repeats the step.
+ambiguity. Both read the tables S, T, X (`layout.py`) and write new frames behind the configuration in the arena W; returning to an earlier
+depth of a walk resets the arena's top. If a row is not built yet, the step ends with NEED_ROW and leaves everything but the arena's top
+unchanged; the caller has the row built and repeats the step.
 """
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, misc, no-untyped-call"
 
@@ -55,7 +55,7 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.registers import act
 
-_FEW = 8  # heads; more are found by hash
+_FEW = 8  # heads; if there are more, they are found by hash
 
 
 @njit(inline="always")
@@ -102,7 +102,7 @@ def push(W, top, start, start_r, ret, r, parent):  # pragma: no cover
 
 @njit(inline="always")
 def step_one(S, T, X, W, top, s, r, n, b):  # pragma: no cover
-    """One byte from one head: (code, state, register, node, top). NEED_ROW: of that state; MANY: see `step_many`.
+    """One byte from one head: (code, state, register, node, top). NEED_ROW: the row of that state; MANY: see `step_many`.
 
     Inlined into its callers: a call took three times as long, mostly for passing arrays.
     """
@@ -174,7 +174,7 @@ def same_register(S, W, s, a, b):  # pragma: no cover
 
 @compiled(inner=True)
 def add_head(S, W, H, low, high, s, r, n, out, buckets):  # pragma: no cover
-    """Add a head to H[low:high] unless it is there; returns the new end, -1 without space.
+    """Add a head to H[low:high] unless it is already there; returns the new end, or -1 without space.
 
     With `buckets` > 0 the heads are found through chains (their fourth column) from out[buckets:buckets + BUCKETS].
     """
@@ -213,7 +213,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
         s, r, n = H[i, 0], H[i, 1], H[i, 2]
         v, acc = value(S, T, s, b), S[s, ACC]
         if v >= 0 and (acc != ENDS_OR_GOES_ON or n == ROOT):
-            # Heads that become equal here are merged where there are few, otherwise later where their frame ends.
+            # Heads that become equal here are merged if there are few, otherwise later, when their frame ends.
             if at_heads == 0:
                 end = add_head(S, W, H, high, end, np.int64(v), r, n, out, np.int64(0))
             elif end < H.shape[0]:
@@ -305,7 +305,7 @@ def step_many(S, T, X, W, H, Q, low, high, top, b, out):  # pragma: no cover
                 if num < 0:
                     return NO_SPACE
                 continue
-            # Add an edge after the first. Equal edges are searched for only where there are few; a duplicate costs a little time.
+            # Add an edge after the first. Equal edges are searched for only if there are few; a duplicate costs a little time.
             first = node + NODE_EDGE
             e = first if at_heads == 0 else ROOT
             while e != ROOT:

@@ -41,13 +41,13 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.native.step_functions import step, step_many, step_one, touch, value
 
-_MARK = 1  # no node lies there
+_MARK = 1  # an offset at which no node lies
 _ABOVE = ~0xFFFFFFFF
 
 
 @compiled(inner=True)
 def load(C, W, H, D):  # pragma: no cover
-    """Copy a configuration to the beginning of the workspace; False where it does not fit."""
+    """Copy a configuration to the beginning of the workspace; False if it does not fit."""
     length, num = C[LENGTH], C[NUM_HEADS]
     if length > W.shape[0] or num > H.shape[0]:
         return False
@@ -239,7 +239,8 @@ def write_mask(base, ids, row):  # pragma: no cover
 def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     """Follow data[start:end] from the configuration C.
 
-    OK: the heads are those of D[0], and `compact` makes a configuration of them. REJECTED: out[1] bytes fit. Otherwise as `walk`.
+    OK: the heads are those of D[0], and `compact` turns them into a configuration. REJECTED: only the first out[1] bytes can follow.
+    Otherwise as `walk`.
     """
     if not load(C, W, H, D):
         return NO_SPACE
@@ -285,7 +286,7 @@ def place(W, C, at, top):  # pragma: no cover
         if top + size > C.shape[0]:
             return np.int64(-1)
         W[n + NODE_NEXT] = -top
-        C[top] = n  # until it is filled
+        C[top] = n  # the node in W, until `compact` writes the copy here
         top += size
     C[at] = -W[n + NODE_NEXT]
     return top

@@ -20,9 +20,9 @@ from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClas
 
 _MAGIC = b"rtlang-coarse-1\n"
 _LARGE_GROUP = 300
-"""Tokens; larger groups store their mask: 66 of the 20,000 groups of Qwen2."""
+"""Groups with more tokens than this store their mask: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
-"""Consecutive groups form blocks of 2 to the power of this, which store their masks: 150 in all for Qwen2."""
+"""Consecutive groups form blocks of 2 to the power of this, which store their masks: there are 150 blocks for Qwen2."""
 
 
 _Groups = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
@@ -182,7 +182,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
 
 
 def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct coarse texts, and the index of the coarse text of each text."""
+    """The distinct coarse texts, and for each text the index of its coarse text."""
     points = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32).copy()
     ascii_table = np.arange(128, dtype=np.uint32)
     is_beyond = points >= 128
@@ -208,7 +208,7 @@ def _coarsened(texts: list[str], level: tuple[CoarseClass, ...]) -> tuple[list[s
 
 
 def _sorted_groups(texts: list[bytes], groups: NDArray[np.int64], token_ids: NDArray[np.int32]) -> _Groups:
-    """`groups`: for each token, the index of its text."""
+    """The tokens grouped by text, in the order of the texts. `groups`: for each token, the index of its text."""
     order = sorted(range(len(texts)), key=texts.__getitem__)
     rank = np.empty(len(texts), dtype=np.int64)
     rank[order] = np.arange(len(texts))

@@ -31,7 +31,7 @@ class ArrayCache(Protocol):
     """Where arrays are looked up before they are computed; see `storage.array_file.ArrayFiles`."""
 
     def read(self, name: str, magic: bytes) -> list[NDArray[Any]] | None:
-        """The arrays of an entry; None where there is none."""
+        """The arrays of an entry; None if there is none."""
 
     def write(self, name: str, magic: bytes, arrays: Sequence[NDArray[np.int32] | NDArray[np.int64]]) -> None:
         """Store flat arrays."""
@@ -44,7 +44,7 @@ class TokenTrie:
     Attributes:
         nodes: int64 [num_nodes], the records.
         data: uint8, the bytes of all tokens, concatenated.
-        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty where the id is not text.
+        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty if the id is not text.
         order: int32, the ids of text tokens, sorted by their bytes.
         max_depth: bytes of the longest token.
         name: name of its cache entry, a digest of the tokens.

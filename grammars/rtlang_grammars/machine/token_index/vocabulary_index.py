@@ -44,7 +44,7 @@ REACH = 32
 """Longer tokens, in bytes, count as long: 240 of 151,936 in the vocabulary of Qwen2."""
 
 SHORT = (16, 10)
-"""Code points of the slices of short tokens: 99 % and 94 % of the tokens without a quote."""
+"""Maximum code points of the tokens in the slices of short tokens, which hold 99 % and 94 % of the tokens without a quote."""
 
 _MAX_ARENA = 1 << 24
 _MAX_HEADS = 1 << 16
@@ -61,7 +61,7 @@ class Workspace:
     __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
-        # Large, so that they rarely grow: memory is only taken when it is first written.
+        # Large, so that they rarely grow: memory is not taken until it is first written.
         self.ids: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.W: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
         self.C: NDArray[np.int64] = np.zeros(1 << 19, dtype=np.int64)
@@ -73,7 +73,7 @@ class Workspace:
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
-        """Double all arrays and keep their contents.
+        """Double the size of all arrays and keep their contents.
 
         Raises:
             GrammarError: the bound is reached.
@@ -170,7 +170,7 @@ class VocabularyIndex:
         return found
 
     def short(self, length: int) -> Slice | None:
-        """The largest slice of short tokens with at most `length` code points; None where it would leave out too many."""
+        """The largest slice of short tokens with at most `length` code points; None if it would leave out too many."""
         return next((self._short[room] for room in SHORT if room <= length), None)
 
     def _short_slice(self, room: int) -> Slice:

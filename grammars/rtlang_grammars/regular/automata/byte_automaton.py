@@ -89,7 +89,7 @@ class ByteAutomaton:
         Args:
             automaton: the automaton over code points.
             is_json_string: read the body of a JSON string, with every escape, instead of plain UTF-8.
-            budget: its limits hold for the states created later, too.
+            budget: its limits also hold for states that are created later.
         Raises:
             GrammarError: the language is empty.
         """

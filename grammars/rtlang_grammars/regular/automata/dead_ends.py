@@ -157,7 +157,7 @@ class DeadEnds:
             if is_live is None:
                 self.terms.budget.spend(states=1)
                 path.append((following, self._candidates(following)))
-        for configuration in seen:  # everything reachable, none of it accepting
+        for configuration in seen:  # all that is reachable, none of it accepting
             self._liveness[configuration] = False
         return False
 

@@ -44,7 +44,7 @@ MAX_CONTEXT = (
     8  # facets of the adjacent keywords with which the branches of a oneOf are intersected before they are compared
 )
 MAX_CASES_WITHOUT_DISCRIMINATOR = 64  # facets of a oneOf for objects that lack its discriminator
-MAX_PAIRS = 20_000  # square of the number of branches of a oneOf that are compared pairwise
+MAX_PAIRS = 20_000  # limit on the square of the number of branches of a oneOf that are compared pairwise
 
 
 def _reader(keyword: str) -> Callable[[Algebra, Node, JsonType, bool, bool], Facets]:

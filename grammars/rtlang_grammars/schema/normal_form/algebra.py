@@ -34,8 +34,8 @@ Facets: TypeAlias = Sequence[Facet]
 Handler: TypeAlias = "Callable[[Algebra, Node, JsonType, bool, bool], Facets]"
 """Reads one keyword, or a group of keywords, of a node for one type: `handler(algebra, node, kind, positive, track)`.
 
-`positive` is False for the negation of the keywords. `track` asks for facets that record which properties and items were evaluated.
-A handler raises `GrammarError` where the value of a keyword is malformed.
+`positive` is False for the negation of the keywords. `track` asks for facets that record which properties and items were evaluated. A
+handler raises `GrammarError` if the value of a keyword is malformed.
 """
 
 
@@ -111,7 +111,7 @@ class Algebra(Demands):
             documents, texts, options, report, budget: the parts of the compile.
             keywords: for each type, the keywords that constrain it.
             deferred: keywords to apply after their adjacent keywords, in this order.
-            is_empty: returns True only if no value satisfies a facet; called where a product has more than `MANY_CASES` facets.
+            is_empty: returns True only if no value satisfies a facet; called if a product has more than `MANY_CASES` facets.
         """
         super().__init__(documents, options, report)
         self.texts, self.options, self.budget = texts, options, budget

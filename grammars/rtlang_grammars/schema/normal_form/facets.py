@@ -58,7 +58,7 @@ class TextDemand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NumberBody:
-    """Assertions on a number: an interval and its multiples. The fields are those of `NumberShape`."""
+    """Assertions on a number: an interval and its multiples. It has the same fields as `NumberShape`."""
 
     minimum: Fraction | None = None
     maximum: Fraction | None = None

@@ -9,7 +9,7 @@ from rtlang_grammars.schema.normal_form.algebra import Algebra
 from rtlang_grammars.schema.normal_form.facets import TRUE, ArrayBody, Conj, Facet, ItemRule, Mark, ObjectBody, meet
 from rtlang_grammars.schema.reading.values import Json, JsonType
 
-MAX_EXCLUDED = 16  # values that are excluded by case splits, whose number multiplies with each
+MAX_EXCLUDED = 16  # values that are excluded by case splits; each value multiplies the number of cases
 
 
 def expand_excluded(algebra: Algebra, facet: Facet) -> Iterator[Facet]:

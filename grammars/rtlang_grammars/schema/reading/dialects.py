@@ -256,7 +256,7 @@ _NO_ASSERTIONS = _words("core meta-data content")
 
 
 def _custom_dialect(meta_schema: dict[str, Json], pointer: str) -> Dialect:
-    """Return the dialect that a meta-schema describes: that of its own `$schema`, without the vocabularies it does not list.
+    """Return the dialect that a meta-schema describes: the dialect of its own `$schema`, without the vocabularies that it does not list.
 
     Source: JSON Schema Core 2020-12, section 8.1.2 (`$vocabulary`).
     """

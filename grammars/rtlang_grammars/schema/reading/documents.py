@@ -1,9 +1,9 @@
 """Documents of schemas: resources, anchors and the resolution of references.
 
 A *resource* is a schema with its own base URI: the document, and every subschema with an `$id`. A *node* is one schema at its location,
-together with the dynamic scope it was reached through (empty unless some schema has a dynamic anchor). Nodes are created on demand, and
-the same location in the same scope is always the same node, so that recursive schemas have finitely many. Nothing is ever fetched:
-references can only lead into the document itself and to the published meta-schemas, which an installed package holds.
+together with the dynamic scope it was reached through (empty unless some schema has a dynamic anchor). Nodes are created on demand, and the
+same location in the same scope is always the same node, so that recursive schemas have finitely many. Nothing is ever fetched: references
+can only lead into the document itself and to the published meta-schemas, which an installed package provides.
 
 Source: JSON Schema Core 2020-12, sections 7.1 (dynamic scope), 8.2 (identifiers, anchors, references) and 9 (documents).
 """
@@ -69,7 +69,7 @@ class Node:
         lazy_pointer: its JSON pointer in the document, not yet formatted.
         scope: its dynamic scope, outermost first, reduced to the resources that are the first to define some dynamic anchor.
         index: its number among all nodes of the compile.
-        is_synthetic: the algebra made it for the schema at this location; no document holds it.
+        is_synthetic: the algebra created it for the schema at this location; no document holds it.
     """
 
     __slots__ = ("_pointer", "index", "is_synthetic", "lazy_pointer", "resource", "schema", "scope")

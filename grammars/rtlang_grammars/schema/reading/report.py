@@ -53,7 +53,7 @@ class ReportEntry:
             of the given document.
         keyword: its name.
         status: how it is applied.
-        reason: why it is not enforced; for an enforced keyword, the valid instances that are excluded, mostly empty.
+        reason: why it is not enforced; for an enforced keyword, the valid instances that are excluded, usually empty.
     """
 
     pointer: str

@@ -70,7 +70,7 @@ def _inhabited(shapes: Sequence[Shape], budget: Budget) -> list[bool]:
         changed = False
         for index in range(
             len(shapes) - 1, -1, -1
-        ):  # shapes mostly follow those that refer to them: one pass finds most
+        ):  # most shapes follow those that refer to them, so one pass finds most of them
             budget.spend()
             if not inhabited[index] and any(
                 _is_inhabited(each, inhabited, budget) for each in shapes[index].alternatives

@@ -200,7 +200,7 @@ class Shape:
 
     Attributes:
         alternatives: at least one; a value is accepted if any of them accepts it.
-        origin: location of one of the schemas that it was made from.
+        origin: location of one of the schemas from which it was built.
     """
 
     alternatives: tuple[Alternative, ...]

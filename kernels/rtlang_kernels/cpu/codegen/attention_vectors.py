@@ -1,8 +1,8 @@
 """Inner steps of CPU attention as straight-line vector code for one head geometry.
 
-numba's automatic vectoriser leaves these short loops scalar (20 times slower, measured), so they are written as vectors. Every
-function takes integer addresses; its last arguments must be compile-time constants: whether elements are bfloat16 (0 or 1), the number of
-elements of a line, and so on. Constants rather than closures, because numba's disk cache cannot recognise such closures in another process.
+numba's automatic vectoriser leaves these short loops scalar (20 times slower, measured), so they are written as vectors. Every function
+takes integer addresses; its last arguments must be compile-time constants: whether elements are bfloat16 (0 or 1), the number of elements
+of a line, and so on. They are constants rather than closures because numba's disk cache cannot recognise such closures in another process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Vector code of linear layers for a few rows: one block of outputs at a time, weights read in memory order.
+"""Vector code of linear layers for a few rows: computes one block of outputs at a time and reads the weights in memory order.
 
-A block is `BLOCK` outputs of all inputs: for every two inputs, their weights for one output after
-another (bfloat16: two in a word; float32: a line of the first input, then one of the second). A vector holds one weight of 16
-outputs, so an input is one broadcast and no sum crosses lanes.
+A block holds the weights of `BLOCK` outputs for all inputs: for every pair of inputs, their weights for one output after another (bfloat16:
+two in a word; float32: a line of the first input, then one of the second). A vector holds one weight of each of 16 outputs, so each input
+needs one broadcast and no sum crosses lanes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scalar LLVM instructions for compiled CPU kernels that Python cannot express, and calls of kernels by address.
+"""Scalar LLVM instructions that compiled CPU kernels need and Python cannot express, and calls of kernels by address.
 
 bfloat16 is stored as uint16, since numpy has no such type: `widen` and `narrow` convert at load and store.
 """
@@ -30,7 +30,7 @@ def source_digest() -> int:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def widen(typing_context: Any, value: Any) -> Any:
-    """float32 value of a stored element: bfloat16 bits (uint16), or float32 itself."""
+    """The float32 value of a stored element: bfloat16 bits (uint16), or float32 itself."""
     is_bf16 = value == types.uint16
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -103,8 +103,8 @@ def address_of(compiled: Any, arguments: tuple[Any, ...]) -> int:
 def invoke(typing_context: Any, address: Any, arguments: Any) -> Any:
     """invoke(address, (argument, ...)): call a kernel that returns nothing and raises nothing, at an address from `address_of`.
 
-    Argument types are not checked, so compile the caller for one signature only. A call by name would inline the
-    kernel into the caller and make the caller impossible to cache on disk.
+    Argument types are not checked, so compile the caller for one signature only. A call by name would inline the kernel into the caller and
+    prevent the caller from being cached on disk.
     """
     kinds = [unliteral(kind) for kind in arguments]
 

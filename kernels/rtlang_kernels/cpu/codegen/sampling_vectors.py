@@ -1,6 +1,6 @@
 """Vector code of sampling: mask and scale logits, compare noise with a bound, exponentials. Nothing is fused or reordered.
 
-The arithmetic is that of `reference.noise`, operation by operation. The last arguments are compile-time constants.
+The arithmetic repeats `reference.noise`, operation by operation. The last arguments are compile-time constants.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Building blocks of vector code: emit LLVM instructions for lines of elements, and wrap them as functions for numba.
 
 bfloat16 is unpacked two elements per 32-bit word: the low half by a shift, the high half by a mask. The elements of a line are therefore
-permuted in registers (even ones, then odd ones, per 32). The permutation is the same in every load, and `Lanes.store` reverses it.
+permuted in registers (in each group of 32, even ones, then odd ones). The permutation is the same in every load, and `Lanes.store` reverses
+it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def splat(builder: Any, value: Any, count: int) -> Any:
 
 
 def constant(number: float, count: int) -> Any:
-    """Make a constant float32 vector."""
+    """Create a constant float32 vector."""
     return ir.Constant(ir.VectorType(FLOAT, count), [number] * count)
 
 
@@ -180,7 +181,7 @@ def typed_intrinsic(result: Any, arguments: tuple[Any, ...], num_constants: int,
 
 
 def literal_values(*arguments: Any) -> list[int] | None:
-    """Values of compile-time constants; None while numba types the call without literals."""
+    """The values of compile-time constants; None while numba types the call without literals."""
     if not all(isinstance(argument, types.IntegerLiteral) for argument in arguments):
         return None
     return [argument.literal_value for argument in arguments]

@@ -1,7 +1,7 @@
 """Compile kernels for GPUs that are not present, and read the resources that the compiled code needs.
 
 Ahead-of-time compilation shows whether a configuration builds, how many registers and how much shared memory it takes, whether registers
-spill to memory, and whether subnormal numbers survive where they must; nothing runs. Must run in a process without TRITON_INTERPRET.
+spill to memory, and whether subnormal numbers survive where they must; nothing is run. Must run in a process without TRITON_INTERPRET.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Report:
 
     Attributes:
         spill_bytes: local memory per thread, spilled registers included; must be 0.
-        flushed: number of instructions that flush subnormal numbers where that is wrong (`Variant.flush_pattern`).
+        flushed: number of forbidden instructions that flush subnormal numbers (`Variant.flush_pattern`).
     """
 
     target: str

@@ -1,7 +1,8 @@
-"""The kernel configurations compiled ahead of time: every kernel as the runtime launches it, with all constants that decide its code.
+"""The kernel configurations compiled ahead of time: every kernel as the runtime launches it, with all constants that determine its code.
 
-Attention tiles over head sizes, types and features; each other kernel for the types of logits and activations, with and without its
-optional parts, with a large vocabulary and with one of a single chunk. Integers that are 1 make no other code (`jit.UNSPECIALIZED`).
+There are attention tiles for various head sizes, types and features. Every other kernel appears for each type of logits or activations,
+with and without its optional parts, with a large vocabulary and with one of a single chunk. Integers that are 1 need no code of their own
+(`jit.UNSPECIALIZED`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ VOCAB_SIZE = 128_256
 
 @dataclass(frozen=True)
 class Variant:
-    """One kernel with all that decides its code. `types` are those of its other arguments, pointers unless named without a star.
+    """One kernel with all that determines its code. `types` has the types of its other arguments; those with a star are pointers.
 
     Attributes:
         flush_pattern: NVIDIA instructions that must not occur, since they would flush subnormal numbers to zero.
@@ -40,13 +41,13 @@ class Variant:
     flush_pattern: str | None = None
 
 
-# Exact noise and weights need every bit; float8 conversion goes through subnormal numbers.
+# Exact noise and weights need every bit; the conversion of float8 passes through subnormal numbers.
 ANY_FLUSH = r"\.ftz"
 ARITHMETIC_FLUSH = r"\b(?:mul|add|sub|min|max|cvt)\.[a-z0-9.]*ftz"
 
 
 def attention_variants(arch: str) -> Iterator[Variant]:
-    """Every tile class for the commonest and the largest heads, and every feature, head size and type at least once."""
+    """Every tile class for the most common and the largest heads, and every feature, head size and type at least once."""
     every = range(len(LINES))
     shapes: list[tuple[str, int | tuple[int, int], int, Iterable[int], dict[str, bool]]] = [
         ("bf16", 128, 4, every, {}),

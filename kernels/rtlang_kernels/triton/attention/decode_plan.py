@@ -1,9 +1,9 @@
 """A reusable plan of pure decoding at fixed device addresses, so that captured graphs can be replayed.
 
-In pure decoding every row has one token. While the rows stay the same, the next step differs only in one more key per row: the last
-item of each row grows by one key, and nothing else is planned again (`grow`). `set` plans from scratch, when rows arrive, leave
-or fork, and when tails have grown so much that splits are no longer of about equal cost. Launches are sized for a capacity; kernels
-read the counts of the step from the device.
+In pure decoding every row has one token. While the rows stay the same, the next step differs only in one more key per row: the last item of
+each row grows by one key, and nothing else has to be planned again (`grow`). `set` plans from scratch when rows arrive, leave or fork, and
+when tails have grown so much that splits are no longer of about equal cost. Launches are sized for a capacity; kernels read the counts of
+the step from the device.
 
 Invariant: a plan that `grow` accepts equals the one that `set` would make, except for the positions of splits.
 """
@@ -42,22 +42,23 @@ Int32s = NDArray[np.int32]
 Window = tuple[int | None, int | None]
 """Sliding window and chunk size of a layer, as `ops.paged_attention` takes them."""
 
-MAX_GROWTH = SPLIT_STEP  # keys that tails grow by before rows are split again
+MAX_GROWTH = SPLIT_STEP  # number of keys by which tails grow before rows are split again
 SLACK_PAGES = MAX_GROWTH  # spare entries per row of the page table
 _NAMES = ("header", "items", "first", "merge_tokens", "merge_start", "merge_rows")
 
 
 class DecodePlan:
-    """Work of up to `num_rows` rows of one token each. Owned by one thread.
+    """The plan of a step of up to `num_rows` rows of one token each. Owned by one thread.
 
     Attributes:
-        plans: for the layers; all refer to the same device arrays, whatever the step, and differ in their launches. Each serves
-            the steps of those before it and more: rows without sharing and without splits, so that nothing is merged; tiles of the
-            class that holds one row; any step.
+        plans: for the layers. All of them refer to the same device arrays, whatever the step, and differ in their launches. Each serves the
+            steps of the plans before it and more. In order, they serve steps whose rows neither share keys nor are split, so that nothing
+            is merged; steps with tiles of only the class that holds one row; and any step.
         fitting: index of the first plan that serves the step.
         input_ids: int64 [num_rows] on the host, to be written before `upload`; surplus rows hold 0.
-        sources: int32 [num_rows] on the host, likewise; for callers that compute input ids on the device. Surplus rows hold -1.
-        num_sets, num_grown: number of steps planned from scratch, and of steps that were not.
+        sources: int32 [num_rows] on the host, to be written likewise; for callers that compute input ids on the device. Surplus rows hold
+            -1.
+        num_sets, num_grown: number of steps planned from scratch, and of steps planned by `grow`.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class DecodePlan:
         self._windows = tuple(dict.fromkeys(windows))
         wanted = PROGRAMS_PER_MULTIPROCESSOR * self._gpu.num_multiprocessors // num_kv_heads + 1
         group = num_q_heads // num_kv_heads
-        lines = num_rows * group  # upper bound of the lines that share a key: wider classes stay empty
+        lines = num_rows * group  # upper bound on the lines that share a key: wider classes stay empty
         self._own_class = bisect_left(LINES, group)  # class of tiles that hold one row
         sizes = [2 * num_rows + wanted, num_rows // 2 + wanted, num_rows // 4 + wanted]
         sizes[self._own_class] = 2 * num_rows + wanted
@@ -192,7 +193,7 @@ class DecodePlan:
             items = cut.items
             is_tail = items[:, P1] == places[items[:, TOKEN]] + 1
             tails = np.flatnonzero(is_tail & (items[:, NUM_TOKENS] == 1))
-            # a window also moves its lower end; a last key shared by rows cannot grow for one row
+            # a window also moves at its lower end; a last key that rows share cannot grow for one row
             can_grow &= len(tails) == rows and not first.any()
             self._tails.append(tails)
         host = self._buffer.host
@@ -233,7 +234,7 @@ class DecodePlan:
         return True
 
     def upload(self) -> None:
-        """Copy the step to the device, after `set` or `grow` returned True and input ids were written. Does not wait."""
+        """Copy the step to the device, after `set` or `grow` has returned True and input ids have been written. Does not wait."""
         self._buffer.upload(self._rows * self._width)
 
     def _write_slots(self) -> None:

@@ -1,6 +1,6 @@
 """Kernels that merge attention states over disjoint keys: the partial results of a token, or two states.
 
-Logarithms are base 2 inside; a state that saw no key has lse -inf and may hold anything.
+Logarithms are base 2 internally. A state that saw no key has lse -inf and may hold anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GPU attention: one buffer with the arrays of the step, one launch per rectangle class, one merge. Contracts are in `ops.py`.
+"""GPU attention: uses one buffer with the arrays of the step, one launch per rectangle class, and one merge. Contracts are in `ops.py`.
 
 Kernel inputs other than tensors (items, page table, positions, merge lists) are packed into one int32 buffer and copied once; all layers
 with the same window share it. Kernels read counts from the buffer, so a captured graph may serve steps with fewer items than its grid.
@@ -30,8 +30,8 @@ class Variant:
     """A schedule on the device, for layers with the same window.
 
     Attributes:
-        class_sizes: number of items of each class that programs are launched for; at least the number of items.
-        num_partials, num_merged: rows of partial results, tokens to merge; likewise upper bounds.
+        class_sizes: for each class, the number of items for which programs are launched; at least the actual number.
+        num_partials, num_merged: number of rows of partial results, and of tokens to merge; also upper bounds.
         header, items, merge_tokens, merge_start, merge_rows: see `Schedule`.
         page_table: int32 [num_rows, width]; kernels read the width from the header.
         positions, first: int32 [num_tokens], position of each token and its first visible key.
@@ -52,7 +52,7 @@ class Variant:
 
 @dataclass(slots=True)
 class Work:
-    """Plan data of this backend. Variants are made when a layer first needs them, except in a plan with fixed variants."""
+    """Plan data of this backend. A variant is built when a layer first needs it, except in a plan with fixed variants."""
 
     positions: NDArray[np.int32]
     rectangles: NDArray[np.int32]
@@ -67,10 +67,10 @@ def prepare(plan: AttentionPlan) -> None:
 
 
 def variant_of(plan: AttentionPlan, sliding_window: int | None, chunk_size: int | None) -> Variant:
-    """The schedule for one kind of layer, made and copied at its first call in a step.
+    """The schedule for one kind of layer, built and copied at its first call in a step.
 
     Raises:
-        ValueError: the plan has fixed variants, none of them for such layers.
+        ValueError: the plan has fixed variants, and none of them is for such layers.
     """
     work: Work = plan.work
     key = (sliding_window, chunk_size)
@@ -200,7 +200,7 @@ def paged_attention(
 
 
 def merge_block(num_heads: int, v_head_dim: int) -> tuple[int, int]:
-    """Number of elements and heads of one merging program, powers of two."""
+    """Number of elements and of heads in one merging program; both are powers of two."""
     block_v = 1 << (v_head_dim - 1).bit_length()
     return block_v, min(max(1, MERGE_ELEMENTS // block_v), 1 << (num_heads - 1).bit_length())
 

@@ -1,13 +1,12 @@
-"""The attention kernel over rectangles. The contract is that of `ops.paged_attention_with_lse`.
+"""The attention kernel over rectangles. For the contract see `ops.paged_attention_with_lse`.
 
 One program computes one item (`planning.work_items`) for one KV head: BLOCK_M query lines, packed as (token, head of the group), so that a
 key is loaded once for all heads and tokens that read it. It iterates over its keys BLOCK_N at a time with an online softmax in base 2. Keys
-visible to every token of the item go through a loop without masks; ragged edges, the causal triangle and the lower edge of a
-window go through a second one. A head dimension is one or two powers of two (80 is 64 + 16), so little work is
-wasted on padding.
+visible to every token of the item go through a loop without masks; ragged edges, the causal triangle and the lower edge of a window go
+through a second one. A head dimension is split into one or two powers of two (80 is 64 + 16), so little work is wasted on padding.
 
-Why masked lanes are safe: lines beyond the item are zero and never stored; keys beyond it are loaded as zero and get the score
--inf; all other keys belong to a row and were written.
+Why masked lanes are safe: lines beyond the item are zero and never stored; keys beyond it are loaded as zero and get the score -inf; all
+other keys belong to a row and have been written.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ def rect_attn(
     `header` holds the start of each class, the number of tokens to merge, and the width of the page table (`Schedule.header`).
 
     A line is (token, head of the group): line l of an item is its token l // GROUP; PARTS programs take BLOCK_M lines each. Programs with
-    the same keys are neighbours, followed by those of the next KV head, whose keys are adjacent in memory.
+    the same keys are adjacent, followed by the programs of the next KV head, whose keys are adjacent in memory.
     """
     part = tl.program_id(0) % PARTS
     item_id = tl.load(header + LINES_CLASS) + tl.program_id(0) // (NUM_KV_HEADS * PARTS)

@@ -1,8 +1,8 @@
 """Kernels that run deterministic pushdown automata over tokens: allowed tokens (masks), and the state after a sampled token.
 
 A lane is one token. It follows the bytes of the token from a state; states pushed on the way are an overlay of up to eight 16-bit numbers
-in two 64-bit words. Below it lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack where it
-may not read it is undecided; all other results depend on the state alone and are cached per state. `automaton_store` defines the tables.
+in two 64-bit words. Below the overlay lies the row's stack in memory, which a walk reads and never writes. A walk that needs the stack, but
+may not read it, is undecided; all other results depend on the state alone and are cached per state. `automaton_store` defines the tables.
 
 Why masked lanes are safe: a lane that does not run loads nothing and keeps its values.
 """
@@ -15,7 +15,7 @@ from rtlang_kernels.triton.primitives.jit import jit
 
 RUNS, DEAD, ALLOWED, UNDECIDED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 POP, FIRST_CALL = tl.constexpr(-2), tl.constexpr(-3)
-OVERLAY = tl.constexpr(8)  # net number of states that a token may push
+OVERLAY = tl.constexpr(8)  # net number of states that one token may push
 
 
 @jit
@@ -52,7 +52,7 @@ def _walk(
         at = tl.where(goes_on, at + 1, at)
         verdict = tl.where(goes_on & (at >= end), ALLOWED, verdict)
         verdict = tl.where(runs & (entry == -1), DEAD, verdict)
-        # pop: the return state is on the overlay, or below it
+        # pop: the return state is in the overlay, or below it
         pops = runs & (entry == POP)
         from_overlay, from_stack = pops & (count > 0), pops & (count == 0)
         state = tl.where(from_overlay, (low & 0xFFFF).to(tl.int32), state)

@@ -1,9 +1,9 @@
 """Grammar automata on a GPU: tables of all grammars in use, the position of each row, and the masks of the rows.
 
-Automata are arrays (see `AutomatonStore.add` for the format). They share pools, in which states are renumbered. The tokens that a state
-allows are cached as two rows of bits: tokens allowed whatever the stack, and tokens that depend on the stack. The first step that reaches
-the state computes both. `build_masks` writes the mask of each row, `advance` consumes the sampled tokens; neither waits for the device. A
-token that has more than eight frames of its own open at a time is forbidden here.
+Automata are arrays (see `AutomatonStore.add` for the format). They share pools, in which their states are renumbered. The tokens that a
+state allows are cached as two rows of bits: tokens allowed whatever the stack, and tokens that depend on the stack. The first step that
+reaches the state computes both. `build_masks` writes the mask of each row, `advance` consumes the sampled tokens; neither waits for the
+device. A token that has more than eight frames of its own open at the same time is forbidden here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rtlang_kernels.triton.grammar import automaton_kernel as kernels
 from rtlang_kernels.triton.primitives.jit import check_device
 
 MAX_DEPTH = 128  # frames per row
-DEPTH_RESERVE = 32  # frames that may be pushed before the host sees them
+DEPTH_RESERVE = 32  # frames that may be pushed before the host learns of them
 MASK_BLOCK, MASK_WARPS = 512, 4  # tokens per program
 ADVANCE_BLOCK = 16  # rows per program
 MAX_GRAMMARS = 64
@@ -64,7 +64,7 @@ class AutomatonStore:
         Args:
             text, offsets: token i is text[offsets[i]:offsets[i + 1]], at most vocab_size of them; empty if the token has no text.
             end_words: int32 [ceil(vocab_size / 32)], bits of the tokens that are allowed when a text is complete.
-            num_slots: number of rows at a time.
+            num_slots: maximum number of rows at a time.
             cache_bytes: memory for the cached masks of states.
         """
         check_device(device)

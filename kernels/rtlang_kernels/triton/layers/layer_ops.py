@@ -15,7 +15,7 @@ GATE_BLOCK = 1024
 
 
 def heads_per_program(head_dim: int, num_heads: int) -> int:
-    """Number of heads per program of the rotation, a power of two."""
+    """Number of heads per program of the rotation: a power of two."""
     return min(max(1, HEAD_ELEMENTS // power_of_two(head_dim)), power_of_two(num_heads))
 
 

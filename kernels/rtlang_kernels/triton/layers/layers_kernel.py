@@ -38,7 +38,7 @@ def _rotated_heads(
     HAS_NORM: tl.constexpr,
     TO_FLOAT8: tl.constexpr,
 ) -> None:
-    """Norm and rotate heads [BLOCK_H] from `source` to `target`; dimensions from 2 * HALF on are only normed."""
+    """Normalize and rotate heads [BLOCK_H] from `source` to `target`; dimensions from 2 * HALF on are only normalized."""
     dims, rest_dims = tl.arange(0, BLOCK_HALF)[None, :], 2 * HALF + tl.arange(0, BLOCK_REST)[None, :]
     is_pair, is_rest = is_head[:, None] & (dims < HALF), is_head[:, None] & (rest_dims < HEAD_DIM)
     origin = source + source_offsets[:, None]

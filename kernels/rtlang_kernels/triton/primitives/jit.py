@@ -1,6 +1,6 @@
 """The typed wrapper of triton's untyped decorator, and checks of where kernels can run.
 
-With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU tensors in Python: slowly, and exactly enough for tests.
+With TRITON_INTERPRET=1 set before triton is first imported, kernels run on CPU tensors in Python: slowly, but accurately enough for tests.
 """
 
 from __future__ import annotations

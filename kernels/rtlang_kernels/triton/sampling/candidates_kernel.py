@@ -1,10 +1,11 @@
 """Sampling under top-k, top-p and min-p from a few candidates, which many programs collect together.
 
 Tokens are put into bins by their distance from the likeliest one, an eighth of a nat each. The tokens that top-k, top-p and min-p retain
-are a prefix of the order "likelier first, then the lower id", so they lie within the first bins. Counts alone bound the number of those
-bins: enough tokens for top-k; so little weight beyond that top-p cannot reach it, with each token at the upper edge of its
-bin; none beyond that min-p would retain. The tokens of those bins are written contiguously in order of id, and one program per row samples
-among them exactly, as `filter_kernel` does over a whole row. Rows whose bins hold more than CAPACITY tokens are left to that kernel.
+are a prefix of the order "likelier first, then the lower id", so they lie within the first bins. The counts alone bound the number of those
+bins: they must hold enough tokens for top-k; the weight beyond them, with each token at the upper edge of its bin, must be too small for
+top-p to reach it; and no token beyond them may pass min-p. The tokens of those bins are written contiguously in order of their ids, and one
+program per row samples among them exactly, as `filter_kernel` does over a whole row. Rows whose bins hold more than CAPACITY tokens are
+left to that kernel.
 
 Results do not depend on timing: counts are integers, weights are summed in a fixed order, positions come from prefix sums.
 """
@@ -28,7 +29,7 @@ CHUNKS_AT_A_TIME = tl.constexpr(16)
 
 @jit
 def _bin(scaled: tl.tensor, top: tl.tensor) -> tl.tensor:
-    """Bin of a token, from 0 for the likeliest; the last one is unbounded."""
+    """The bin of a token, 0 for the likeliest; the last bin is unbounded."""
     return tl.minimum((top - scaled) * PER_NAT, BINS - 1.0).to(tl.int32)
 
 

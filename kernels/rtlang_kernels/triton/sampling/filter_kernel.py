@@ -1,6 +1,6 @@
 """Sampling under top-k, top-p and min-p without sorting the vocabulary, for any number of retained tokens.
 
-For rows whose filters may retain more tokens than `candidates_kernel` can hold.
+This is for rows whose filters may retain more tokens than `candidates_kernel` can hold.
 
 In the order "likelier first, then the lower id" the tokens that top-k and top-p retain are a prefix. The token with the best score
 is found among all candidates; if too many tokens, or too much weight, precede it in the order, it is not retained, and neither is
@@ -9,8 +9,8 @@ reference. With top-k, the k-th largest logit is first found exactly by four cou
 gives the weight of the top-k set. min-p is a bound on each token's own weight. One program owns a row and reads it a few times,
 from L2.
 
-Weights are the reference's float32 exponentials; sums are float64 in another order than the reference's, so a token may differ
-if the weight before it equals top_p of the whole to within 1e-12.
+Weights are the reference's float32 exponentials. Sums are float64, in an order other than the reference's, so a token may differ if the
+weight before it equals top_p of the whole to within 1e-12.
 
 Source: the rejection with pivots follows Ye et al. 2025 (FlashInfer, sorting-free sampling), made deterministic with Gumbel noise.
 """
@@ -35,13 +35,13 @@ def order_key(scaled: tl.tensor) -> tl.tensor:
 
 @jit
 def sum_2d(x: tl.tensor) -> tl.tensor:
-    """Sum of [n, m]."""
+    """The sum of all elements of [n, m]."""
     return tl.sum(tl.sum(x, axis=1), axis=0)
 
 
 @jit
 def max_2d(x: tl.tensor) -> tl.tensor:
-    """Maximum of [n, m]."""
+    """The maximum of all elements of [n, m]."""
     return tl.max(tl.max(x, axis=1), axis=0)
 
 

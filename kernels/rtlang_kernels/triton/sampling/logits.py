@@ -71,7 +71,7 @@ def logprobs(logits: Tensor, token_ids: Tensor, num_top: int) -> tuple[Tensor, T
 
 
 def num_keys(num_chunks: int, num_top: int) -> int:
-    """Number of keys, a power of two, that the finishing program holds: equal for all usual values, so that they share one kernel."""
+    """Number of keys (a power of two) that the finishing program holds; the same for all usual values, so that they share one kernel."""
     return power_of_two(num_chunks * max(num_top, USUAL_TOP))
 
 
@@ -121,7 +121,7 @@ def apply_penalties(
 
 @dataclass(frozen=True, slots=True)
 class Penalties:
-    """Penalties of one row of logits, as in `ops.apply_penalties`."""
+    """The penalties of one row of logits, as in `ops.apply_penalties`."""
 
     row: int
     prompt_token_ids: NDArray[np.int64]

@@ -22,7 +22,7 @@ BELOW_ONE = tl.constexpr(float(noise.BELOW_ONE))
 ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: adding it rounds to an integer, ties to even
 L0, L1, L2, L3, L4, L5, L6, L7 = (tl.constexpr(float(c)) for c in noise.LOG_COEFFICIENTS)
 E0, E1, E2, E3, E4, E5 = (tl.constexpr(float(c)) for c in noise.EXP2_COEFFICIENTS)
-# The approximation error is below 5e-5 plus the rounding of a score; the margin is twice that, with reserve.
+# The approximation error is below 5e-5 plus the rounding of a score; the margin is twice that, with room to spare.
 MARGIN, RELATIVE_MARGIN = tl.constexpr(1e-3), tl.constexpr(2.0**-20)
 
 

@@ -1,9 +1,9 @@
 """Sampling kernels: mask, temperature, maximum and noise in one pass over the logits, then one small program per row.
 
-The first kernel reads each logit once and records, per chunk of the vocabulary, its maximum and the best approximate score (logit /
-temperature + noise computed with hardware logarithms). The second finds the chunks whose approximate score is within a margin of the best,
-almost always one, and computes their scores exactly, so the token always matches the reference, although exact noise is computed for only a
-few chunks. Rows with top-k, top-p or min-p are then sampled by `candidates_kernel` and `filter_kernel`.
+The first kernel reads each logit once and records, for each chunk of the vocabulary, the maximum and the best approximate score (logit /
+temperature + noise computed with hardware logarithms). The second finds the chunks, almost always one, whose approximate score is within a
+margin of the best, and computes their scores exactly. So the token always matches the reference, although exact noise is computed for only
+a few chunks. Rows with top-k, top-p or min-p are then sampled by `candidates_kernel` and `filter_kernel`.
 
 A chunk has the shape [words of the mask, 32 tokens], so that each mask word is loaded once and its bits are extracted by shifting.
 """
@@ -63,7 +63,10 @@ def sample_stats(
     BLOCK: tl.constexpr,
     HAS_MASK: tl.constexpr,
 ) -> None:
-    """Process one chunk of one row. Grid: (chunks, rows). Writes its maximum, first such token, best approximate score, any NaN."""
+    """Process one chunk of one row. Grid: (chunks, rows).
+
+    Writes its maximum, the first token that attains it, the best approximate score, and whether any logit is NaN.
+    """
     chunk, row = tl.program_id(0), tl.program_id(1)
     kind = tl.load(kinds + row)
     factor = tl.load(factors + row)

@@ -1,4 +1,4 @@
-"""GPU sampling: two launches, five more if rows have filters, no wait for the device. The contract is `ops.sample`."""
+"""GPU sampling: two launches, five more if rows have filters, without waiting for the device. The contract is `ops.sample`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rtlang_kernels.triton.sampling.filter_kernel import sample_filtered
 from rtlang_kernels.triton.sampling.sample_kernel import FILTERED, GREEDY, SAMPLED, sample_finish, sample_stats
 
 CHUNK = 2048  # tokens per program
-FINISH_WARPS = 8  # of the program that finishes a row, one chunk at a time
+FINISH_WARPS = 8  # warps of the program that finishes a row, one chunk at a time
 FILTER_CHUNK, FILTER_WARPS = 4096, 8  # for filtered rows that a single program reads
 CAPACITY = 4096  # candidates that one program can hold
 
@@ -48,7 +48,7 @@ class StagedSettings:
 
 
 def stage(settings: SamplerSettings, device: torch.device) -> StagedSettings:
-    """Derive the needs of each row and copy them to the device, without waiting."""
+    """Derive what each row needs and copy it to the device, without waiting."""
     is_sampled = settings.temperature >= GREEDY_TEMPERATURE
     one = np.float32(1.0)
     factors = np.where(is_sampled, one / np.where(is_sampled, settings.temperature, one), one).astype(np.float32)
@@ -88,7 +88,7 @@ def sample_staged(logits: Tensor, staged: StagedSettings) -> tuple[Tensor, Tenso
     if logits.stride(1) != 1:
         logits = logits.contiguous()
     num_chunks = -(-vocab_size // CHUNK)
-    # Separate allocations: a kernel is recompiled for pointers of another alignment, as parts of one tensor may have.
+    # Separate allocations: a kernel is recompiled for pointers of another alignment, which parts of one tensor may have.
     top, score = (torch.empty((num_rows, num_chunks), dtype=torch.float32, device=device) for _ in range(2))
     first, nan = (torch.empty((num_rows, num_chunks), dtype=torch.int32, device=device) for _ in range(2))
     row_top = torch.empty(num_rows, dtype=torch.float32, device=device)
