@@ -172,8 +172,9 @@ def needlessly_inside_function(found: Import) -> bool:
         is_within(found.target, "rtlang_grammars.schema.value_checks")
         and found.importer == "rtlang.lang.output_types.types"
     )
-    # It imports lark, which takes 60 ms and which only Lark grammars need.
+    # They import lark, which takes 60 ms and which only Lark grammars need.
     may_be |= is_within(found.target, "rtlang_grammars.lowering.lexed_tables")
+    may_be |= is_within(found.target, "rtlang_grammars.context_free.lexing.parse_trees")
     return found.is_inside_function and not may_be
 
 

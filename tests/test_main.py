@@ -140,7 +140,7 @@ def test_run_with_json_prints_the_values_alone(folder: Path) -> None:
         (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "size=3"], "unknown argument"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--arg", "count=many"], "expected int"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--model", "{}/nowhere"], "cannot load the model at"),
-        (["{}/programs.py:portrait", "--arg", "name=a", "--dtype", "int3"], "dtype = 'int3': allowed are"),
+        (["{}/programs.py:portrait", "--arg", "name=a", "--dtype", "int3"], "dtype = 'int3': expected one of"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--page-size", "0"], "page_size = 0"),
         (["{}/programs.py:portrait", "--arg", "name=a", "--url", "ftp://x"], "url = 'ftp://x'"),
         (
@@ -202,8 +202,8 @@ def test_check_fails_where_the_model_is_missing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--workload", "chess"], "workload = 'chess': allowed are shared, tree, mixed, json"),
-        (["--workload", ","], "allowed are shared"),
+        (["--workload", "chess"], "workload = 'chess': expected one of shared, tree, mixed, json"),
+        (["--workload", ","], "expected one of shared"),
         (["--json", "{}/no/such/folder.json"], "the parent folder does not exist"),
         (["--model", "{}/nowhere"], "cannot load the model"),
         (["--dtype", "int3"], "dtype = 'int3'"),

@@ -62,9 +62,9 @@ class BenchOptions:
     def __post_init__(self) -> None:
         for name in self.workloads:
             if name not in MAKERS:
-                raise ConfigError("workload", name, f"allowed are {', '.join(MAKERS)}")
+                raise ConfigError("workload", name, f"expected one of {', '.join(MAKERS)}")
         if not self.workloads:
-            raise ConfigError("workload", "", f"allowed are {', '.join(MAKERS)}")
+            raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
                 raise ConfigError(field, number, "expected an integer of at least 1")

@@ -327,7 +327,9 @@ def run(
     with output.part("texts"):
         is_right = check(config, output.write)
         if not is_right:
-            raise ArithmeticError(f"fewer than {MIN_EQUAL:.0%} are the CPU's; decoding is not measured")
+            raise ArithmeticError(
+                f"fewer than {MIN_EQUAL:.0%} of the outputs match the CPU's; decoding is not measured"
+            )
     families = iter(device_families.SHAPES)
     device_families.run(config, output, families, is_after(FAMILIES_SHARE))
     accelerator.release()

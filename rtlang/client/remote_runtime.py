@@ -235,7 +235,7 @@ class RemoteRuntime:
     def _check_connected(self) -> None:
         if self._is_forked:
             raise ConnectionLostError(
-                f"{self.url}: this process was forked from pid {self._pid} after it connected; call connect here"
+                f"{self.url}: the connection belongs to pid {self._pid}, from which this process was forked; call connect again in this process"
             )
         if self._is_closing.is_set():
             raise ConnectionLostError(f"{self.url}: the connection was closed by this client")

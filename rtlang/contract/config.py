@@ -149,7 +149,7 @@ def setting_help(config: type) -> dict[str, str]:
 
 def _one_of(config: object, name: str, *allowed: str) -> None:
     if getattr(config, name) not in allowed:
-        raise ConfigError(name, getattr(config, name), f"allowed are {', '.join(allowed)}")
+        raise ConfigError(name, getattr(config, name), f"expected one of {', '.join(allowed)}")
 
 
 def _seconds(config: object, *names: str) -> None:

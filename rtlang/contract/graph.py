@@ -262,7 +262,7 @@ def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) ->
                     raise GraphError(
                         node.node_id,
                         "parts",
-                        f"arg {part.name!r} is not an input; allowed are {', '.join(inputs) or 'none'}",
+                        f"arg {part.name!r} is not an input; expected one of {', '.join(inputs) or 'none'}",
                     )
             case RoleStart():
                 if part.role not in ROLES:

@@ -154,7 +154,7 @@ class SamplingParams:
         values: dict[str, Any] = {}
         for name, value in plain.items():
             if name not in known:
-                raise ParameterError(str(name), value, f"unknown option; allowed are {', '.join(sorted(known))}")
+                raise ParameterError(str(name), value, f"unknown option; expected one of {', '.join(sorted(known))}")
             if name in _NORMALIZED and not isinstance(value, list):
                 raise ParameterError(name, value, "expected a list")
             if isinstance(value, list):

@@ -237,7 +237,7 @@ def select(
     try:
         method = SelectMethod(method)
     except ValueError:
-        raise ParameterError("method", method, f"allowed are {', '.join(SelectMethod)}") from None
+        raise ParameterError("method", method, f"expected one of {', '.join(SelectMethod)}") from None
     texts, kind = choice_type(_real_items(choices))
     return Select(_name(name, "select"), texts, kind, method)
 

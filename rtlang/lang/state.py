@@ -127,6 +127,14 @@ class State:
         """The `Meta` of a variable, lazily: usage, timing, finish reason, log-probabilities, probabilities of choices."""
         return view(self._variable(name), "meta", name)
 
+    def tree(self, name: str) -> Any:
+        """The parse tree of a text generated under a Lark grammar, a `lark.Tree`, lazily; a list if the variable is a list.
+
+        Raises:
+            TraceError: the variable was not generated under a Lark grammar.
+        """
+        return view(self._variable(name), "tree", name)
+
     def messages(self) -> Any:
         """The chat so far, lazily: a list of {"role": ..., "content": ...}. Text outside messages is not included."""
         parts = self._sequence.parts(None)
@@ -178,7 +186,8 @@ class State:
         node_id = recording.add_generate(sequence.head, self._graph_name(key), params, gen.kind)
         what = f"node {node_id}" if gen.name is None else repr(gen.name)
         entries: list[Variable] = [
-            generated(recording, node_id, choice, what, gen.kind.is_text) for choice in range(params.n)
+            generated(recording, node_id, choice, what, gen.kind.constraint, is_text=gen.kind.is_text)
+            for choice in range(params.n)
         ]
         if params.n == 1:
             sequence.head = node_id
@@ -194,7 +203,9 @@ class State:
             sequence.head, self._graph_name(key), select.choices, select.method, select.kind
         )
         if key is not None:
-            self._define(key, generated(recording, sequence.head, 0, repr(select.name), select.kind.is_text))
+            self._define(
+                key, generated(recording, sequence.head, 0, repr(select.name), None, is_text=select.kind.is_text)
+            )
 
     def _branch(self, inherited: dict[str, Variable]) -> State:
         return State(

@@ -6,19 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rtlang.contract.errors import TraceError
+from rtlang.contract.errors import TraceError, ValueParseError
 from rtlang.contract.graph import Part, Ref, RoleEnd, RoleStart
+from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.recording import Recording
 from rtlang.lang.values import Value, text_value, user_location
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A generated variable: its parsed value, its text and its metadata (None if it is not a single generation)."""
+    """A generated variable.
+
+    Attributes:
+        value: its parsed value.
+        text: its text.
+        meta: its metadata; None if it is not a single generation.
+        tree: its parse tree; None if it was not generated under a Lark grammar.
+    """
 
     value: Value
     text: Value
     meta: Value | None
+    tree: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +41,57 @@ Variable = Entry | Plain | list["Variable"] | None
 """None within the list of a joined variable stands for a fork without that variable."""
 
 
-def generated(recording: Recording, node_id: int, choice: int, what: str, is_text: bool) -> Entry:
+def generated(
+    recording: Recording, node_id: int, choice: int, what: str, constraint: Constraint | None, *, is_text: bool
+) -> Entry:
     """Create the variable for one completion of a node; with `is_text` its value is the text itself."""
     parts = (Ref(node_id, choice),)
     text = text_value(recording, parts, what)
     value = text if is_text else Value(recording, (node_id,), parts, lambda: recording.value_of(node_id, choice), what)
     meta = Value(recording, (node_id,), None, lambda: recording.meta_of(node_id, choice), f"the meta of {what}")
-    return Entry(value, text, meta)
+    if constraint is None or constraint.kind is not ConstraintKind.LARK:
+        return Entry(value, text, meta)
+    tree = Value(
+        recording,
+        (node_id,),
+        None,
+        lambda: _tree(what, constraint, recording.text_of(node_id, choice)),
+        f"the tree of {what}",
+    )
+    return Entry(value, text, meta, tree)
 
 
-Reading = Literal["value", "text", "meta"]
+def _tree(what: str, constraint: Constraint, text: str) -> Any:
+    from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
+
+    try:
+        return parse_tree(constraint.source, text, constraint.lexer)
+    except ValueError as error:
+        raise ValueParseError(what.strip("'"), text, str(error)) from None
+
+
+Reading = Literal["value", "text", "meta", "tree"]
 """The readable aspects of a variable."""
 
 
 def view(variable: Variable, which: Reading, name: str) -> Any:
-    """The `value`, `text` or `meta` of a variable; a list for a list."""
+    """The `value`, `text`, `meta` or `tree` of a variable; a list for a list."""
     match variable:
         case None:
             return None
         case list():
             return [view(each, which, name) for each in variable]
         case Plain():
-            if which == "meta":
-                raise TraceError(f"{name!r} was set by the program, not generated, and has no meta", user_location())
+            if which in ("meta", "tree"):
+                raise TraceError(f"{name!r} was set by the program, not generated, and has no {which}", user_location())
             if which == "text" and not isinstance(variable.value, (str, Value)):
                 return str(variable.value)
             return variable.value
         case Entry():
             if which == "meta" and variable.meta is None:
                 raise TraceError(f"{name!r} is the text of a scope and has no meta", user_location())
+            if which == "tree" and variable.tree is None:
+                raise TraceError(f"{name!r} was not generated under a Lark grammar and has no tree", user_location())
             return getattr(variable, which)
 
 

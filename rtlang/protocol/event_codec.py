@@ -329,7 +329,7 @@ def _completion_from_wire(item: object) -> Completion:
         reason = FinishReason(check_str(item, "reason"))
     except ValueError:
         raise ProtocolError(
-            f"reason = {item['reason']!r}: allowed are {', '.join(FinishReason)}", param="reason"
+            f"reason = {item['reason']!r}: expected one of {', '.join(FinishReason)}", param="reason"
         ) from None
     logprobs = optional(_logprobs_from_wire, item, "logprobs")
     return Completion(check_str(item, "text"), check_ints(item, "ids"), reason, stop, logprobs)

@@ -67,7 +67,7 @@ class Runtime:
         known = {item.name for item in fields(RuntimeConfig)}
         for name, value in settings.items():
             if name not in known:
-                raise ConfigError(name, value, f"unknown setting; allowed are {', '.join(sorted(known))}")
+                raise ConfigError(name, value, f"unknown setting; expected one of {', '.join(sorted(known))}")
         if model is not None:
             settings["model"] = os.fspath(model)
         self.config = replace(config or RuntimeConfig(), **settings)

@@ -335,7 +335,7 @@ class Connection:
         self._take_id(message.stream)
         body = message.body
         if message.kind not in KINDS:
-            raise ProtocolError(f"kind = {message.kind[:40]!r}: allowed are {', '.join(KINDS)}", param="kind")
+            raise ProtocolError(f"kind = {message.kind[:40]!r}: expected one of {', '.join(KINDS)}", param="kind")
         inputs: dict[str, str] = {}
         if message.kind == "program":
             graph = RequestGraph.from_plain(check_map(body, "graph"))

@@ -16,7 +16,7 @@ from rtlang.lang.variables import Plain, Variable, generated, messages_of, view
 def test_a_generated_variable_is_lazy_in_all_its_views() -> None:
     recording = Recording(AheadOfTime(is_async=False))
     node_id = recording.add_generate(None, "x", SamplingParams(n=2), TEXT)
-    variable = generated(recording, node_id, 1, "'x'", is_text=True)
+    variable = generated(recording, node_id, 1, "'x'", None, is_text=True)
     views = [view(variable, which, "x") for which in ("value", "text", "meta")]
     assert all(isinstance(each, Value) for each in views)
     assert parts_of(views[0]) == parts_of(views[1]) == (Ref(node_id, 1),)

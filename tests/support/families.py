@@ -119,7 +119,7 @@ class Family:
 
 _OWN_ATTENTION = "its attention cannot be replaced"
 _STATES = "layers of type 'linear_attention' are not full, sliding-window or chunked attention"
-_NO_POSITIONS = "its forward method does not accept position_ids and logits_to_keep"
+_NO_POSITIONS = "its forward method must accept both position_ids and logits_to_keep"
 
 FAMILIES: tuple[Family, ...] = (
     Family(

@@ -89,7 +89,7 @@ def without_lazy_repeats(pattern: str) -> str:
     if not has_lazy:
         return pattern
     if re.search(r"\(\?[aiLmsu]*[xaL]", pattern):
-        raise GrammarError("a lazy quantifier is not supported together with the flags x, a and L")
+        raise GrammarError("lazy quantifiers are not supported with the flag x, a or L")
     return _rewrite(root, "")
 
 

@@ -24,7 +24,7 @@ _MAX_CONTEXTS = 4096
 
 
 class LexedTables:
-    """The tables of one grammar. They grow while texts are followed; the owner makes that exclusive.
+    """The tables of one grammar. They grow as texts are followed; the owner must serialize access.
 
     Attributes:
         terminals: by number.

@@ -203,7 +203,7 @@ class _Walk:
             if count == 0 or (name == "oneOf" and count > 1):
                 raise _InvalidError(f"{count} branches of {name} hold", path)
         if "not" in asked and self._is_valid(self._documents.child(node, "not"), value):
-            raise _InvalidError("what `not` forbids holds", path)
+            raise _InvalidError("the value matches the schema in `not`", path)
         if "if" in asked:
             branch = "then" if self._is_valid(self._documents.child(node, "if"), value, seen) else "else"
             if branch in asked:

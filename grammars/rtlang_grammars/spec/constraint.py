@@ -107,5 +107,5 @@ _Member = TypeVar("_Member", bound=StrEnum)
 
 def _member(members: type[_Member], value: object, field: str) -> _Member:
     if not isinstance(value, str) or value not in [str(each) for each in members]:
-        raise GrammarError(f"allowed are {', '.join(members)}", field)
+        raise GrammarError(f"expected one of {', '.join(members)}", field)
     return members(value)

@@ -90,7 +90,7 @@ def _reduced(y: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.fl
 
 
 def log(y: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Natural logarithm of normal positive float32, in fixed float32 arithmetic."""
+    """Natural logarithm of positive normal float32 values, by a fixed sequence of float32 operations."""
     return _log_core(*_reduced(y))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, get_args
 
 from rtlang.contract.errors import RtlangError, TraceError
 from rtlang.contract.events import NodeFinished
-from rtlang.contract.graph import Part, Ref, RequestGraph, Text, choices_of
+from rtlang.contract.graph import Generate, Part, Ref, RequestGraph, Text, choices_of
 from rtlang.contract.params import Usage
 from rtlang.lang.execution.session import Session
 from rtlang.lang.recording import Break
@@ -89,6 +89,10 @@ class Result:
         """The `Meta` of a variable, or a list of them. Raises as `result[name]`."""
         return self._source.read(name, "meta")
 
+    def tree(self, name: str) -> Any:
+        """The parse tree of a variable generated under a Lark grammar, a `lark.Tree`, or a list of them. Raises as `result[name]`."""
+        return self._source.read(name, "tree")
+
     def __repr__(self) -> str:
         state = "ok" if self.error is None else f"error {type(self.error).__name__}: {self.error}"
         return f"<Result {list(self.names)}, {state}>"
@@ -109,7 +113,7 @@ class _Source(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     def read(self, name: str, which: Reading) -> Any:
-        """The `value`, `text` or `meta` of a variable, or its error."""
+        """The `value`, `text`, `meta` or `tree` of a variable, or its error."""
 
     def messages(self) -> list[dict[str, str]]: ...
 
@@ -154,8 +158,9 @@ class _Run:
         for node_id, node in self._recording.nodes.items():
             if isinstance(node, Text) or node.name != name:
                 continue
+            constraint = node.constraint if isinstance(node, Generate) else None
             texts: list[Variable] = [
-                generated(self._recording, node_id, choice, repr(name), is_text=False)
+                generated(self._recording, node_id, choice, repr(name), constraint, is_text=False)
                 for choice in range(choices_of(node))
             ]
             found.append(texts if len(texts) > 1 else texts[0])

@@ -56,7 +56,7 @@ def resolve_runtime(runtime: Target | None) -> Target:
 def check_on_error(on_error: str) -> None:
     """Raise ParameterError unless `on_error` is "raise" or "result"."""
     if on_error not in ("raise", "result"):
-        raise ParameterError("on_error", on_error, 'allowed are "raise" and "result"')
+        raise ParameterError("on_error", on_error, 'expected "raise" or "result"')
 
 
 def run(

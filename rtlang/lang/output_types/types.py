@@ -243,7 +243,7 @@ def _signature(function: Callable[..., Any], field: str) -> OutputType:
     hints = typing.get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise ParameterError(field, function, "expected a function without *args and **kwargs")
+            raise ParameterError(field, function, "expected a function without *args or **kwargs")
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
         fields[name] = (hints.get(name, Any), default)
     model = create_model(getattr(function, "__name__", "arguments"), **fields)

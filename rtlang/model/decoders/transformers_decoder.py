@@ -1,9 +1,8 @@
 """Runs causal models of `transformers` with paged attention.
 
-The model's own code computes everything except attention: one function is registered in the library's attention interface, and one in its
-mask interface that describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with a position
-per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they are refused
-by name.
+The model's own code computes everything except attention: one function is registered in the library's attention interface;
+another, in its mask interface, describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with a position
+per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they are rejected with an error that names the model type.
 """
 
 from __future__ import annotations
@@ -165,7 +164,7 @@ class TransformersDecoder:
         """Replace the model's attention, record its head geometry, pack its linear layers, and compare with the stock model."""
         parameters = inspect.signature(self.model.forward).parameters
         if not {"position_ids", "logits_to_keep"} <= set(parameters):
-            raise self._refusal("its forward method does not accept position_ids and logits_to_keep")
+            raise self._refusal("its forward method must accept both position_ids and logits_to_keep")
         vocab = int(self.model.config.get_text_config().vocab_size)
         generator = torch.Generator().manual_seed(0)
         sequences = [torch.randint(0, vocab, (length,), generator=generator).tolist() for length in _CHECK_LENGTHS]

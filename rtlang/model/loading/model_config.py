@@ -148,7 +148,7 @@ class _Reader:
             or not 0 <= value <= _MAX_REAL
             or (value == 0 and not may_be_zero)
         ):
-            raise self.fail(f"{name} = {value!r}: expected a number {'of at least' if may_be_zero else 'over'} 0")
+            raise self.fail(f"{name} = {value!r}: expected a number {'>=' if may_be_zero else '>'} 0")
         return float(value)
 
     def token_ids(self, name: str) -> frozenset[int]:

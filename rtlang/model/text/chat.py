@@ -208,5 +208,5 @@ class _Refusal:
 
 def _plain_name(role: str) -> str:
     if role not in _PLAIN_NAMES:
-        raise ParameterError("role", role, f"the model has no chat template; allowed are {', '.join(_PLAIN_NAMES)}")
+        raise ParameterError("role", role, f"the model has no chat template; expected one of {', '.join(_PLAIN_NAMES)}")
     return _PLAIN_NAMES[role]

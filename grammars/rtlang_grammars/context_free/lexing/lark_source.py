@@ -7,6 +7,8 @@ alternatives gets helper rules for them, which lark inlines in parse trees.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ from lark.exceptions import LarkError
 from lark.grammar import NonTerminal, Rule
 from lark.grammar import Terminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
-from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, GrammarBuilder
+from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
 from rtlang_grammars.spec.errors import GrammarError
@@ -78,26 +80,11 @@ def read_source(text: str, *, start: str = "start", budget: Budget | None = None
             library; the grammar is too large.
     """
     budget = budget or Budget()
-    if len(text) > MAX_SOURCE_CHARS:
-        raise GrammarError(f"Lark grammar: {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed")
-    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise GrammarError("Lark grammar: the text contains a null character or a lone surrogate")
-    try:
-        builder = _Builder(import_paths=[_from_library])
-        builder.load_grammar(text, "<grammar>")
-        budget.check()
-        grammar = builder.build()
-        if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
-            raise GrammarError(f"Lark grammar: start rule {start} is not defined")
-        _bound_terminals(dict(grammar.term_defs), budget)
-        _Products(grammar.rule_defs, budget).extract()
+    grammar = load(text, budget)
+    if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
+        raise GrammarError(f"Lark grammar: start rule {start} is not defined")
+    with _errors():
         terminals, rules, ignored = grammar.compile([start], ())
-    except RecursionError:
-        raise GrammarError("Lark grammar: nested too deeply") from None
-    except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
-        if isinstance(error, GrammarError):
-            raise
-        raise _located(error) from None
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
@@ -114,6 +101,39 @@ def read_source(text: str, *, start: str = "start", budget: Budget | None = None
         tuple(rules),
         start,
     )
+
+
+def load(text: str, budget: Budget) -> Grammar:
+    """The definitions of a grammar, with everything imported and rules of bounded size.
+
+    Raises:
+        GrammarError: see `read_source`.
+    """
+    if len(text) > MAX_SOURCE_CHARS:
+        raise GrammarError(f"Lark grammar: {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed")
+    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise GrammarError("Lark grammar: the text contains a null character or a lone surrogate")
+    with _errors():
+        builder = _Builder(import_paths=[_from_library])
+        builder.load_grammar(text, "<grammar>")
+        budget.check()
+        grammar: Grammar = builder.build()
+        _bound_terminals(dict(grammar.term_defs), budget)
+        _Products(grammar.rule_defs, budget).extract()
+    return grammar
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """lark's errors as ours."""
+    try:
+        yield
+    except GrammarError:
+        raise
+    except RecursionError:
+        raise GrammarError("Lark grammar: nested too deeply") from None
+    except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
+        raise _located(error) from None
 
 
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]

@@ -30,7 +30,7 @@ class Rules(Protocol):
 
 
 class LexedTables(Protocol):
-    """The tables of one grammar. They grow while texts are followed; the owner makes that exclusive.
+    """The tables of one grammar. They grow as texts are followed; the owner must serialize access.
 
     Attributes:
         parser, lexer: arrays for compiled code.

@@ -1,7 +1,8 @@
 """A vocabulary prepared for masks: its trie, slices of it, and the workspaces of the threads that walk it.
 
-A slice is a set of tokens that are certainly allowed in some kind of state, whatever its frames hold, with a trie of all other tokens: a
-mask there is a copy of the slice and a short walk. Inside a JSON string these are the tokens without a quote, 96 % of them.
+A slice is a set of tokens that are always allowed in a given kind of state, whatever its frames hold, together with a trie of all other
+tokens: a mask for such a state is a copy of the slice plus a short walk. Inside a JSON string, the slice holds the tokens without a quote,
+96% of all tokens.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def detect_dialect(document: Json, found: Survey, default: str | None = None) ->
         return known
     if default is not None:
         if default not in DIALECTS:
-            raise GrammarError(f"default_dialect = {default!r}: unknown dialect; allowed are {', '.join(DIALECTS)}")
+            raise GrammarError(f"default_dialect = {default!r}: unknown dialect; expected one of {', '.join(DIALECTS)}")
         return DIALECTS[default]
     if found.modern_keywords:
         return DRAFT_2020_12
@@ -234,7 +234,7 @@ def dialect_by_uri(uri: Json, pointer: str, document: Json = None) -> Dialect | 
             if isinstance(each, dict) and each.get("$id") == uri:
                 return _custom_dialect(each, pointer)
     raise GrammarError(
-        f"$schema = {uri!r}: unknown dialect; allowed are {', '.join(f'http://{known}' for known in _BY_URI)}, "
+        f"$schema = {uri!r}: unknown dialect; expected one of {', '.join(f'http://{known}' for known in _BY_URI)}, "
         "and the $id of a meta-schema under $defs",
         pointer,
     )

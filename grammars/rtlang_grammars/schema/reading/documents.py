@@ -206,7 +206,7 @@ class Documents:
                     resource.anchors.setdefault(anchor, pointer)
 
     def node(self, index: int) -> Node:
-        """Return the node with an index."""
+        """Return the node with the given index."""
         return self._by_index[index]
 
     def root_node(self) -> Node:

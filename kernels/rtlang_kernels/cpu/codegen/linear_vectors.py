@@ -101,7 +101,7 @@ def multiply_block(
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def widened(typing_context: Any, line: Any, target: Any, is_bf16: Any, size: Any) -> Any:
-    """widened(line, target, is_bf16, size): float32 line target := stored line, in memory order."""
+    """widened(line, target, is_bf16, size): convert the stored line to float32 and write it to target, in memory order."""
     constants = literal_values(is_bf16, size)
     if constants is None:
         return None

@@ -1,0 +1,119 @@
+"""Parse trees of texts that were made under a Lark grammar, as lark shapes them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import LarkError
+from lark.lexer import Lexer as LarkLexer
+
+from rtlang_grammars.context_free.lexing.lark_source import load, read_source
+from rtlang_grammars.context_free.lexing.tokenization import Lexeme, Tokenizer
+from rtlang_grammars.spec.constraint import Lexer
+from rtlang_grammars.spec.limits import Budget
+
+
+def parse_tree(grammar: str, text: str, lexer: Lexer = Lexer.LONGEST) -> Tree[Any]:
+    """The parse tree of a text. Of an ambiguous text, the tree that lark's Earley parser prefers.
+
+    Args:
+        grammar: a Lark grammar with start rule `start`.
+        lexer: how the text is divided into terminals; see `Lexer`.
+    Returns:
+        A `lark.Tree` with aliases, `?`, `!` and `_` names applied; its tokens know their places in the text.
+    Raises:
+        GrammarError: the grammar cannot be read.
+        ValueError: the text does not belong to the grammar.
+    """
+    return _parser(grammar, lexer).tree(text)
+
+
+class _Parser:
+    """The parsers of one grammar."""
+
+    def __init__(self, grammar: str, lexer: Lexer) -> None:
+        budget = Budget()
+        self._tokenizer: Tokenizer | None = None
+        if lexer is not Lexer.ANYWHERE:
+            self._tokenizer = Tokenizer(read_source(grammar, budget=budget), budget, is_lark=lexer is Lexer.LARK)
+        self._grammar = grammar
+        self._parsers: dict[str, Lark] = {}
+
+    def tree(self, text: str) -> Tree[Any]:
+        if self._tokenizer is None:
+            return self._parse("dynamic_complete", text)
+        data = _Lexed(text, self._tokenizer.lexemes(text.encode()))
+        if not self._tokenizer.has_conflicts:
+            return self._parse("lalr", data)
+        return self._parse("earley", data)
+
+    def _parse(self, way: str, data: Any) -> Tree[Any]:
+        try:
+            if way not in self._parsers:
+                self._parsers[way] = Lark(
+                    load(self._grammar, Budget()),  # type: ignore[arg-type, unused-ignore]
+                    parser="lalr" if way == "lalr" else "earley",
+                    lexer="dynamic_complete" if way == "dynamic_complete" else _Lexemes,
+                )
+            found: Tree[Any] = self._parsers[way].parse(data)
+        except LarkError as error:
+            raise ValueError(f"the text does not belong to the grammar: {error}") from None
+        return found
+
+
+class _Lexed(str):
+    """A text that was divided into terminals."""
+
+    __slots__ = ("lexemes",)
+    lexemes: list[Lexeme]
+
+    def __new__(cls, text: str, lexemes: list[Lexeme]) -> _Lexed:
+        made = super().__new__(cls, text)
+        made.lexemes = lexemes
+        return made
+
+
+class _Lexemes(LarkLexer):  # type: ignore[misc, unused-ignore]
+    """Hands terminals that were found before to lark's parsers."""
+
+    __future_interface__ = 0
+
+    def __init__(self, lexer_conf: Any) -> None:
+        pass
+
+    def lex(self, data: Any) -> Iterator[Token]:  # type: ignore[override, unused-ignore]
+        """The tokens of a `_Lexed` text."""
+        encoded = data.encode()
+        is_ascii = len(encoded) == len(data)
+        at = start_chars = line = 0
+        line_start = 0
+        for name, start, end in data.lexemes:
+            start_chars += start - at if is_ascii else len(encoded[at:start].decode())
+            value = encoded[start:end].decode()
+            passed = encoded[at:start]
+            if b"\n" in passed:
+                line += passed.count(b"\n")
+                line_start = start_chars - len(passed[passed.rfind(b"\n") + 1 :].decode())
+            end_chars = start_chars + len(value)
+            end_line, end_line_start = line + value.count("\n"), line_start
+            if end_line > line:
+                end_line_start = start_chars + value.rfind("\n") + 1
+            yield Token(
+                name,
+                value,
+                start_chars,
+                line + 1,
+                start_chars - line_start + 1,
+                end_line + 1,
+                end_chars - end_line_start + 1,
+                end_chars,
+            )
+            at, start_chars, line, line_start = end, end_chars, end_line, end_line_start
+
+
+@functools.lru_cache(maxsize=32)
+def _parser(grammar: str, lexer: Lexer) -> _Parser:
+    return _Parser(grammar, lexer)
