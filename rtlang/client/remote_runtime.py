@@ -235,7 +235,8 @@ class RemoteRuntime:
     def _check_connected(self) -> None:
         if self._is_forked:
             raise ConnectionLostError(
-                f"{self.url}: the connection belongs to pid {self._pid}, from which this process was forked; call connect again in this process"
+                f"{self.url}: the connection belongs to pid {self._pid}, from which this process was forked; "
+                "call connect again in this process"
             )
         if self._is_closing.is_set():
             raise ConnectionLostError(f"{self.url}: the connection was closed by this client")

@@ -6,7 +6,7 @@ import pytest
 
 from rtlang.contract.errors import TraceError
 from rtlang.contract.graph import Arg, Part, Ref, RoleEnd, RoleStart
-from rtlang.contract.params import SamplingParams
+from rtlang.contract.params import Constraint, ConstraintKind, SamplingParams
 from rtlang.lang.output_types.types import TEXT
 from rtlang.lang.recording import AheadOfTime, Recording
 from rtlang.lang.values import Value, parts_of
@@ -20,6 +20,16 @@ def test_a_generated_variable_is_lazy_in_all_its_views() -> None:
     views = [view(variable, which, "x") for which in ("value", "text", "meta")]
     assert all(isinstance(each, Value) for each in views)
     assert parts_of(views[0]) == parts_of(views[1]) == (Ref(node_id, 1),)
+
+
+def test_a_text_under_a_lark_grammar_has_a_tree() -> None:
+    recording = Recording(AheadOfTime(is_async=False))
+    constraint = Constraint(ConstraintKind.LARK, 'start: "a"')
+    node_id = recording.add_generate(None, "x", SamplingParams(), TEXT)
+    assert isinstance(view(generated(recording, node_id, 0, "'x'", constraint, is_text=True), "tree", "x"), Value)
+    for variable in (generated(recording, node_id, 0, "'x'", None, is_text=True), Plain("a")):
+        with pytest.raises(TraceError, match="has no tree"):
+            view(variable, "tree", "x")
 
 
 def test_lists_are_seen_item_by_item_and_gaps_stay_gaps() -> None:

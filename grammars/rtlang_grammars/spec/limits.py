@@ -91,7 +91,10 @@ class Budget:
         return Budget(self.limits, self._cancelled, min(self._max_seconds, _LATER_SECONDS), begins=False)
 
     def detach(self) -> None:
-        """Ignore the cancel flag from now on, here and in budgets later derived from this one: the compile is done and its result is shared."""
+        """Ignore the cancel flag from now on, here and in budgets later derived from this one.
+
+        The compile is done and its result is shared.
+        """
         self._cancelled = None
 
     def spend(self, states: int = 0, num_bytes: int = 0) -> None:

@@ -48,7 +48,7 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
     if not isinstance(source, str) or not source.strip():
         raise ParameterError("source", source, "expected grammar source as text")
     if notation not in ("gbnf", "w3c"):
-        raise ParameterError("notation", notation, "expected gbnf, w3c")
+        raise ParameterError("notation", notation, "expected gbnf or w3c")
     kind = ConstraintKind.GBNF if notation == "gbnf" else ConstraintKind.EBNF
     return OutputType(Constraint(kind, source), str, is_text=True)
 

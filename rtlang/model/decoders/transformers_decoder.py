@@ -1,8 +1,9 @@
 """Runs causal models of `transformers` with paged attention.
 
 The model's own code computes everything except attention: one function is registered in the library's attention interface;
-another, in its mask interface, describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with a position
-per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they are rejected with an error that names the model type.
+another, in its mask interface, describes a mask instead of building it. The model receives one flattened ragged batch (batch size 1) with
+a position per token and no cache. A self-check at load time detects models that bypass the interface or depend on the batch shape; they
+are rejected with an error that names the model type.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class _MultipleState(NamedTuple):
 class Multiple:
     """The value is, or is not, an integer multiple of a step.
 
-    With an exponent, the mantissa itself must be a multiple and the exponent must not be negative. If negated, the exponent must be 0; it may also be negative if the step is at least 1 and the mantissa has a single
+    With an exponent, the mantissa itself must be a multiple and the exponent must not be negative. If negated, the exponent must
+    be 0; it may also be negative if the step is at least 1 and the mantissa has a single
         digit before the point, because such a number is smaller than the step.
     """
 
