@@ -16,6 +16,7 @@ from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
 from rtlang_grammars.machine.grammar import MachineGrammar
+from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
 from rtlang_grammars.machine.native import native_code
@@ -163,4 +164,9 @@ class RtlangGrammar:
 
     def matcher(self) -> MachineMatcher:
         """A new matcher at the start of the text."""
+        if (
+            isinstance(self.machine, LexedGrammar) and self.machine.is_worn
+        ):  # earlier matchers go on with what they have
+            self.machine = self.machine.renewed()
+            self._completion = LexedCompletion(self.machine)
         return MachineMatcher(self.machine, self._completion, self._forcing, self._table)

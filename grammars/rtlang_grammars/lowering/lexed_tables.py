@@ -82,6 +82,7 @@ class LexedTables:
         Raises:
             GrammarError: there are too many.
         """
+        self.automaton.budget = self._budget.renewed()
         joined = self._context(self._members[one] | self._members[other])
         if len(self._members) > len(self._joins):
             grown = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
@@ -90,10 +91,6 @@ class LexedTables:
         self._joins[one, other] = self._joins[other, one] = joined
         self.parser = self.parser._replace(joins=self._joins, starts=np.array(self._starts, dtype=np.int32))
         self.lexer = self._lexer()
-
-    def use(self, budget: Budget) -> None:
-        """Count later growth against another budget."""
-        self._budget = self.automaton.budget = budget
 
     def _context(self, terminals: frozenset[int]) -> int:
         found = self._numbers.get(terminals)
@@ -190,6 +187,4 @@ def compile_lexed(
     tables = LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK)
     grammar = LexedGrammar(index, tables)
     budget.check()
-    completion = LexedCompletion(grammar)
-    tables.use(budget.renewed())
-    return grammar, completion
+    return grammar, LexedCompletion(grammar)

@@ -50,6 +50,7 @@ from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 
 _MAX_FORCED_BYTES = 256
+_MAX_STACKS = 1 << 17
 _MANY_BYTES = 20
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
@@ -95,14 +96,16 @@ class LexedGrammar:
         lock: held by whoever uses the methods that take places apart.
     """
 
-    def __init__(self, index: VocabularyIndex, tables: LexedTables) -> None:
+    def __init__(self, index: VocabularyIndex, tables: LexedTables, lock: threading.RLock | None = None) -> None:
         """Bind tables.
 
+        Args:
+            lock: of another grammar with the same tables.
         Raises:
             GrammarError: no text begins what the grammar asks for.
         """
         self.index, self.tables = index, tables
-        self.lock = threading.RLock()
+        self.lock = lock or threading.RLock()
         self._stacks = new_stacks(int(tables.parser.final[0]))
         self._sets: list[tuple[int, int]] = [(0, 1)]
         self._numbers: dict[tuple[int, ...], int] = {(0,): 0}
@@ -139,6 +142,16 @@ class LexedGrammar:
     def size_bytes(self) -> int:
         """Memory of tables, tree and masks."""
         return self.tables.num_bytes + size_of(self._tree) + len(self._masks) * 4 * self.index.num_words + (1 << 18)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many stacks were seen that new texts should begin with a fresh copy."""
+        return len(self._nodes) + len(self._sets) + len(self._shifted) > _MAX_STACKS
+
+    def renewed(self) -> LexedGrammar:
+        """A copy that has seen no text."""
+        with self.lock:
+            return LexedGrammar(self.index, self.tables, self.lock)
 
     def advance(self, configuration: Configuration, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None where these bytes cannot follow."""

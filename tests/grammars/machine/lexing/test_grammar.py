@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -146,3 +147,42 @@ def test_ambiguity_costs_little() -> None:
     assert place is not None
     assert place.is_complete
     assert len(grammar.stack_nodes(place.configuration.stacks)) < 1000
+
+
+def test_stacks_of_ended_texts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtlang_grammars.machine.lexing.grammar._MAX_STACKS", 200)
+    compiled = RtlangBackend(small_index()).compile(Constraint(ConstraintKind.LARK, 'start: "(" start ")" | "ab"'))
+    first = compiled.machine
+    matcher = compiled.matcher()
+    tokens = small_index().vocabulary.token_bytes
+    for _ in range(100):
+        assert matcher.accept_token(tokens.index(b"("))
+    assert compiled.matcher().completes_bytes(b"(ab)")
+    assert compiled.machine is not first
+    assert matcher.completes_bytes(b"ab" + b")" * 100)
+
+
+def test_threads_share_a_grammar() -> None:
+    grammar = lexed_grammar(CALLS)
+    texts = [f'v{number} = f({"(" * number}1{")" * number}, "{number}") ;'.encode() for number in range(24)]
+    found: dict[int, list[set[int]]] = {}
+
+    def follow(number: int) -> None:
+        place, masks = grammar.start_place, []
+        for byte in texts[number]:
+            masks.append(bits(grammar.mask(place.configuration)))
+            following = place_after(grammar, bytes([byte]), place.configuration)
+            assert following is not None
+            place = following
+        found[number] = masks
+
+    threads = [threading.Thread(target=follow, args=(number,)) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = dict(found)
+    grammar = lexed_grammar(CALLS)
+    for number in range(24):
+        follow(number)
+    assert together == found
