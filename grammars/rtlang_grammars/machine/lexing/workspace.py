@@ -42,13 +42,15 @@ _POOLS = {
 
 
 def _ints(*shape: int) -> Ints:
-    return np.zeros(shape, dtype=np.int32)
+    """An array that is written before it is read; its memory is taken when it is first written."""
+    return np.empty(shape, dtype=np.int32)
 
 
 def new_stacks(start: int) -> Stacks:
     """Stacks with one set, which holds the stack of the start state alone."""
     stacks = Stacks(_ints(1 << 13, 2), _ints(1 << 13), _ints(1 << 9, 2), _ints(1 << 9, 2), np.zeros(2, dtype=np.int64))
     stacks.nodes[0] = start, -1
+    stacks.members[0] = 0
     stacks.counts[:] = 1, 1
     return stacks
 
@@ -72,7 +74,7 @@ def larger_stacks(stacks: Stacks) -> Stacks:
 
 
 def new_tree(num_words: int) -> Tree:
-    """An empty tree. Its memory is taken when it is first written."""
+    """An empty tree."""
     return Tree(
         _ints(1 << 13, 6),
         _ints(1 << 17, 4),
@@ -81,8 +83,8 @@ def new_tree(num_words: int) -> Tree:
         _ints(1 << 20, 4),
         _ints(1 << 16, 3),
         _ints(1 << 22),
-        np.zeros(1 << 23, dtype=np.uint8),
-        np.zeros((1 << 9, num_words), dtype=np.uint32),
+        np.empty(1 << 23, dtype=np.uint8),
+        np.empty((1 << 9, num_words), dtype=np.uint32),
         np.zeros(1 << 13, dtype=np.int64),
         _ints(1 << 13),
         np.zeros((1 << 14, 2), dtype=np.int64),
@@ -98,7 +100,7 @@ def larger_tree(tree: Tree) -> Tree:
     for name, place in _POOLS.items():
         array = getattr(tree, name)
         if needs[place] >= len(array):
-            grown = np.zeros((int(needs[place]) * 3 // 2 + 1, *array.shape[1:]), dtype=array.dtype)
+            grown = np.empty((int(needs[place]) * 3 // 2 + 1, *array.shape[1:]), dtype=array.dtype)
             grown[: int(counts[place])] = array[: int(counts[place])]
             tree = tree._replace(**{name: grown})
     # Shared and equal nodes are found again when they are next asked for: the tables save work, and record nothing.
@@ -122,7 +124,7 @@ def larger_walk(walk: Walk) -> Walk:
     return walk._replace(
         crossings=_ints(2 * len(walk.crossings), 5),
         links=_ints(2 * len(walk.links), 2),
-        data=np.zeros(2 * len(walk.data), dtype=np.uint8),
+        data=np.empty(2 * len(walk.data), dtype=np.uint8),
     )
 
 
@@ -144,8 +146,8 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
         _ints(1 << 14, 2),
         _ints(num_tokens + 1),
         _ints(max_depth + 64, 3),
-        np.zeros(max_depth + 64, dtype=np.uint8),
-        np.zeros(1 << 22, dtype=np.uint8),
+        np.empty(max_depth + 64, dtype=np.uint8),
+        np.empty(1 << 22, dtype=np.uint8),
         _ints(num_terminals + 1),
         _ints(num_terminals + 1),
         _ints(num_tokens + 2),
@@ -159,6 +161,6 @@ def new_visit(num_pairs: int) -> Visit:
 
 
 def _doubled(array: Ints, used: int) -> Ints:
-    grown = np.zeros((2 * len(array), *array.shape[1:]), dtype=array.dtype)
+    grown = np.empty((2 * len(array), *array.shape[1:]), dtype=array.dtype)
     grown[:used] = array[:used]
     return grown

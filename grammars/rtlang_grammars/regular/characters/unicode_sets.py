@@ -35,6 +35,7 @@ NEWLINE: CodePoints = ((0x0A, 0x0A),)
 
 _SPECIAL_PROPERTIES = {"any": code_points.ALL, "ascii": ((0, 0x7F),)}
 _ASSIGNED_PLANES = ((0, 0x40000), (0xE0000, 0xE1000))  # all other assigned characters are private use
+_FEW = 256  # of so few characters the case variants are looked up one by one
 _LAST_CASED = 0x1FFFF  # characters above this have no case variants
 
 
@@ -81,6 +82,12 @@ def general_category(*names: str) -> CodePoints:
 def case_closure(points: CodePoints) -> CodePoints:
     """The set with all case variants of its members, as in Python's `re.IGNORECASE`."""
     added = []
+    if code_points.size(points) <= _FEW:
+        groups = _groups_by_member()
+        for first, last in points:
+            for code_point in range(first, last + 1):
+                added += [(each, each) for each in groups.get(code_point, ())]
+        return normalize([*points, *added]) if added else points
     for group in _case_groups():
         inside = [code_points.contains(points, each) for each in group]
         if any(inside) and not all(inside):
@@ -116,6 +123,11 @@ def _case_groups() -> tuple[tuple[int, ...], ...]:
     for code_point in sorted({*root, *root.values()}):
         groups.setdefault(find(code_point), []).append(code_point)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+@lru_cache(maxsize=1)
+def _groups_by_member() -> dict[int, tuple[int, ...]]:
+    return {code_point: group for group in _case_groups() for code_point in group}
 
 
 @lru_cache(maxsize=1)
