@@ -100,7 +100,7 @@ def run(
         ),
     ] = None,
     url: Annotated[str | None, typer.Option(help="Run on the server at this ws:// URL.")] = None,
-    api_key: Annotated[str | None, typer.Option(help="API key of that server.", envvar="RTLANG_API_KEY")] = None,
+    api_key: Annotated[str | None, typer.Option(help="API key for that server.", envvar="RTLANG_API_KEY")] = None,
     only_values: Annotated[bool, typer.Option("--json", help="Print only the values, as JSON.")] = False,
 ) -> None:
     """Run a program: stream its generated text, then print its values and token usage."""
@@ -168,14 +168,15 @@ def serve(settings: dict[str, Any], limits: dict[str, Any]) -> None:
 def bench(
     settings: dict[str, Any],
     workload: Annotated[
-        str, typer.Option(help=f"Comma-separated workloads to run, in order, of {', '.join(MAKERS)}.", metavar="NAMES")
+        str,
+        typer.Option(help=f"Comma-separated list of workloads to run, in order: {', '.join(MAKERS)}.", metavar="NAMES"),
     ] = ",".join(USUAL),
     quick: Annotated[bool, typer.Option(help="Fewer requests and repeats: about three minutes on two cores.")] = False,
     repeats: Annotated[
         int | None,
         typer.Option(min=1, help="Paired runs of each workload; default: 3, or as many as fit with --quick."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated texts and lengths.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the generated prompts and lengths.")] = 0,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the baseline.")] = 8,
     json_file: Annotated[
         Path | None,
@@ -246,7 +247,7 @@ def _bench_device(
         if config.device != "cuda":
             raise CommandError("--device interpreter: interpreted kernels cannot be benchmarked; expected cuda")
         if not math.isfinite(budget_s):
-            raise CommandError(f"--budget-s {budget_s}: must be finite")
+            raise CommandError(f"--budget-s {budget_s}: expected a finite number")
         missing = [name for name, number in package_versions(DEVICE_PACKAGES).items() if number is None]
         if missing:
             raise CommandError(f"--device cuda requires packages that are not installed: {', '.join(missing)}")
@@ -319,11 +320,11 @@ def check_grammar(
     ] = None,
     whitespace: Annotated[Whitespace, typer.Option(help="Whitespace in JSON values.")] = Whitespace.FREE,
     order: Annotated[PropertyOrder, typer.Option(help="Order of object properties.")] = PropertyOrder.ANY,
-    samples: Annotated[int, typer.Option(min=0, max=1000, help="Number of sample texts.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the sample texts.")] = 0,
-    shows_all: Annotated[bool, typer.Option("--all", help="Show the report of every keyword.")] = False,
+    samples: Annotated[int, typer.Option(min=0, max=1000, help="Number of samples.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed for the samples.")] = 0,
+    shows_all: Annotated[bool, typer.Option("--all", help="Show the report for every keyword.")] = False,
 ) -> None:
-    """Compile a schema, regex or grammar; show what is enforced, sample texts, sizes and mask costs."""
+    """Compile a schema, regex or grammar; show what is enforced, samples, sizes and mask costs."""
     with _one_line_errors():
         config, style = RuntimeConfig(**settings), JsonStyle(whitespace, order)
         for line in checked_grammar(file, kind, style, config, num_samples=samples, seed=seed, shows_all=shows_all):

@@ -136,11 +136,11 @@ def paged_attention_with_lse(
     """
     expected = (plan.num_tokens, plan.num_q_heads, plan.head_dim)
     if q.shape != expected or q.dtype != plan.dtype:
-        raise ValueError(f"q = {q.dtype} {list(q.shape)}: the plan allows {plan.dtype} {list(expected)}")
+        raise ValueError(f"q = {q.dtype} {list(q.shape)}: expected {plan.dtype} {list(expected)}, as in the plan")
     is_float8 = k_pool.dtype == torch.float8_e4m3fn and plan.backend != "cpu"
     if v_pool.dtype != k_pool.dtype or not (is_float8 or k_pool.dtype == q.dtype):
         raise ValueError(
-            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: expected both {q.dtype}, or on a GPU both float8_e4m3fn"
+            f"k_pool, v_pool = {k_pool.dtype}, {v_pool.dtype}: expected both to be {q.dtype}, or both float8_e4m3fn on a GPU"
         )
     if k_pool.shape[1:] != (plan.num_kv_heads, plan.head_dim):
         raise ValueError(f"k_pool = {list(k_pool.shape)}: expected [num_slots, {plan.num_kv_heads}, {plan.head_dim}]")

@@ -67,7 +67,7 @@ class BenchOptions:
             raise ConfigError("workload", "", f"expected one of {', '.join(MAKERS)}")
         for field, number in (("repeats", self.repeats), ("batch_size", self.batch_size)):
             if number is not None and number < 1:
-                raise ConfigError(field, number, "expected an integer of at least 1")
+                raise ConfigError(field, number, "expected a positive integer")
 
     @property
     def budget_s(self) -> float:

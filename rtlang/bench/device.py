@@ -143,7 +143,7 @@ def check(
     equal = total = 0
     for name, sides in found.items():
         same, count = agreement(*sides)
-        tell(f"check {name}: {same} of {count} texts in float32 are the CPU's")
+        tell(f"check {name}: {same} of {count} float32 outputs match the CPU's")
         equal, total = equal + same, total + count
     return equal >= MIN_EQUAL * total
 
@@ -190,7 +190,7 @@ def measure(
                             yield line
                 del runtime  # frees the device's memory before the next one is loaded
             for case in cases:
-                output.write(f"{case.name}: not measured, the time is used up")
+                output.write(f"{case.name}: not measured: out of time")
 
 
 def _with_pool(config: RuntimeConfig, cache_bytes: Callable[[], int]) -> RuntimeConfig:
@@ -220,7 +220,7 @@ def _line(runtime: Runtime, case: Case, plan: Plan, floor: float, clock: Callabl
     """
     needed, there = pages_needed(case, plan, runtime.config.page_size), runtime.stats()["num_pages"]
     if needed > there:
-        raise MemoryError(f"{needed} pages of KV are needed, there is room for {there}")
+        raise MemoryError(f"{needed} KV pages are needed, but the pool has only {there}")
     graphs = {count: _graphs(runtime, case, count) for count in (plan.short_tokens, plan.long_tokens)}
     before = runtime.stats()
     run_on_target(runtime, graphs[plan.short_tokens], clock=clock)  # compiles; exports automata
@@ -351,11 +351,11 @@ def run(
         accelerator.release()
     device_families.run(config, output, families, is_after(LEFT_SHARE))
     for name in families:
-        output.write(f"check {name}: not done, the time is used up")
+        output.write(f"check {name}: not run: out of time")
     accelerator.release()
     found += device_run.run_tasks(tasks, output, is_after(1.0))
     if (left := sum(1 for _ in tasks)) > 0:
-        output.write(f"the time is used up: {left} more lines of kernels were not measured")
+        output.write(f"out of time: {left} more kernel lines were not measured")
     for text in table.summary(found):
         output.write(text)
 

@@ -121,9 +121,9 @@ def check(
             del runtime
     same, total = agreement(*sides)
     steps = f"{counts['num_steps_replayed']} steps replayed, {counts['num_steps_eager']} not"
-    tell(f"check {model_type}: {same} of {total} texts in float32 are the CPU's, {steps}")
+    tell(f"check {model_type}: {same} of {total} float32 outputs match the CPU's, {steps}")
     if same < total - 1:
-        raise ArithmeticError(f"{total - same} of {total} texts are not the CPU's")
+        raise ArithmeticError(f"{total - same} of {total} outputs differ from the CPU's")
 
 
 def _graphs(runtime: Runtime, shared_tokens: int, num_rows: int, num_tokens: int) -> tuple[RequestGraph, ...]:

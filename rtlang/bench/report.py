@@ -146,7 +146,7 @@ def compare(
         ValueError: there are no runs, or a run has no counterpart.
     """
     if not ours or len(ours) != len(baseline):
-        raise ValueError(f"{len(ours)} and {len(baseline)} runs do not make pairs")
+        raise ValueError(f"{len(ours)} and {len(baseline)} runs cannot be paired")
     ratios = [a.output_tokens_per_s / b.output_tokens_per_s for a, b in zip(ours, baseline, strict=True)]
     cpu_ratios = [
         (a.num_output_tokens / a.cpu_s) / (b.num_output_tokens / b.cpu_s)
@@ -176,7 +176,7 @@ def percentile(values: Sequence[float], share: float) -> float:
         ValueError: there are no values, or `share` is out of range.
     """
     if not values or not 0 < share <= 1:
-        raise ValueError("expected at least one value, and a share above 0 and at most 1")
+        raise ValueError("expected at least one value and a share above 0 and at most 1")
     return sorted(values)[math.ceil(share * len(values)) - 1]
 
 

@@ -70,7 +70,7 @@ class TextMaker:
                 text += "".join(self._word() for _ in range(max(1, missing // 12)))
             if missing >= 0 and (exact := self._fill(text, num_tokens, is_start)) is not None:
                 return exact
-        raise ValueError(f"the tokenizer gave no text of {num_tokens} tokens in 20 attempts")
+        raise ValueError(f"no text of exactly {num_tokens} tokens was found in 20 attempts")
 
     def _fill(self, text: str, num_tokens: int, is_start: bool) -> str | None:
         """Append small pieces to `text` until it has `num_tokens` tokens; None if that fails."""
@@ -266,7 +266,7 @@ def make(name: str, encoder: Encoder, *, seed: int = 0, quick: bool = False) -> 
         ValueError: no workload has that name.
     """
     if name not in MAKERS:
-        raise ValueError(f"no workload is called {name!r}; there are {', '.join(MAKERS)}")
+        raise ValueError(f"workload = {name!r}: expected one of {', '.join(MAKERS)}")
     return MAKERS[name](encoder, seed=seed, quick=quick)
 
 

@@ -43,9 +43,7 @@ def connect(
     address, longest = _address(url), MAX_DETACH_MS / 1000
     is_time = isinstance(resume_s, int | float) and not isinstance(resume_s, bool) and 0 < resume_s <= longest
     if resume_s is not None and not is_time:
-        raise ConfigError(
-            "resume_s", resume_s, f"expected a number of seconds above 0 and at most {longest:g}, or None"
-        )
+        raise ConfigError("resume_s", resume_s, f"expected a positive number of seconds, at most {longest:g}, or None")
     runtime = RemoteRuntime(url, lambda: _dial(url, address, api_key, timeout_s), timeout_s, resume_s)
     runtime.start()
     return runtime

@@ -166,7 +166,7 @@ class RemoteGraphRun:
         try:
             self.listener(event)
         except Exception:  # must not affect the other graphs of this connection
-            logger.exception("the listener of graph %d raised", self.graph_id)
+            logger.exception("the listener of graph %d raised an exception", self.graph_id)
 
 
 def in_batches(nodes: Sequence[Node], frame_bytes: object) -> list[list[dict[str, Any]]]:

@@ -46,7 +46,7 @@ def load_program(spec: str) -> Program:
             )
         return found
     if len(programs) != 1:
-        raise CommandError(f"{place} has {len(programs) or 'no'} programs ({known}): name one as {place}:NAME")
+        raise CommandError(f"{place} has {len(programs) or 'no'} programs ({known}): specify one as {place}:NAME")
     return next(iter(programs.values()))
 
 

@@ -163,4 +163,4 @@ def _at_least(config: object, low: int, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
-            raise ConfigError(name, value, f"expected an integer of at least {low}")
+            raise ConfigError(name, value, f"expected an integer >= {low}")

@@ -138,8 +138,8 @@ class InvalidValueError(RequestError):
     code = "invalid_value"
 
     def __init__(self, text: str, reason: str, num_attempts: int) -> None:
-        times = "once" if num_attempts == 1 else f"{num_attempts} times"
-        super().__init__(f"the value was generated {times} and is not valid: {reason}")
+        attempts = "1 attempt" if num_attempts == 1 else f"{num_attempts} attempts"
+        super().__init__(f"no valid value was generated in {attempts}: {reason}")
         self.text, self.reason, self.num_attempts = text, reason, num_attempts
 
 
@@ -180,7 +180,7 @@ class CapacityError(RequestError):
     code = "capacity"
 
     def __init__(self, num_pages_needed: int, num_pages: int) -> None:
-        super().__init__(f"the request needs {num_pages_needed} KV pages, the pool has {num_pages}")
+        super().__init__(f"the request needs {num_pages_needed} KV pages, but the pool has only {num_pages}")
         self.num_pages_needed, self.num_pages = num_pages_needed, num_pages
 
 

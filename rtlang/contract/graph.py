@@ -196,7 +196,7 @@ def dependencies(node: Node) -> set[int]:
 def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequence[str]) -> None:
     node_id = node.node_id
     if isinstance(node_id, bool) or not isinstance(node_id, int) or not 0 <= node_id < 1 << 53:
-        raise GraphError(None, "node_id", f"expected non-negative integers, not {node_id!r}")
+        raise GraphError(None, "node_id", f"expected a non-negative integer, not {node_id!r}")
     if node_id <= last_id:
         raise GraphError(node_id, "node_id", f"{node_id} follows {last_id}; ids must increase")
     if node.parent is not None:
@@ -204,7 +204,7 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
         if parent is None:
             raise GraphError(node_id, "parent", f"no earlier node has the id {node.parent!r}")
         if choices_of(parent) > 1:
-            raise GraphError(node_id, "parent", f"node {node.parent} has n > 1 texts and cannot be continued")
+            raise GraphError(node_id, "parent", f"node {node.parent} has n > 1 completions and cannot be continued")
     match node:
         case Text():
             _check_parts(node, seen, inputs)
@@ -225,7 +225,7 @@ def _check_node(node: Node, seen: Mapping[int, Node], last_id: int, inputs: Sequ
             if not all(isinstance(choice, str) and choice for choice in node.choices):
                 raise GraphError(node_id, "choices", "expected non-empty strings")
             if len(set(node.choices)) != len(node.choices):
-                raise GraphError(node_id, "choices", "choices must differ")
+                raise GraphError(node_id, "choices", "expected distinct choices")
 
 
 def _check_name(node_id: int, name: object) -> None:
@@ -271,7 +271,7 @@ def _check_parts(node: Text, seen: Mapping[int, Node], inputs: Sequence[str]) ->
                 pass
             case _:
                 raise GraphError(
-                    node.node_id, "parts", f"expected text, Ref, Arg, RoleStart or RoleEnd, not {type(part).__name__}"
+                    node.node_id, "parts", f"expected str, Ref, Arg, RoleStart or RoleEnd, not {type(part).__name__}"
                 )
     if num_chars > MAX_TEXT_CHARS:
         raise GraphError(node.node_id, "parts", f"expected at most {MAX_TEXT_CHARS} characters, not {num_chars}")
@@ -356,7 +356,7 @@ def _part_from_plain(part: object, node_id: int) -> Part:
         if "role" in part:
             role = part["role"]
             return RoleEnd() if role is None else RoleStart(role)
-    raise GraphError(node_id, "parts", f"expected text or a map with ref, arg or role, not {part!r}")
+    raise GraphError(node_id, "parts", f"expected a string or a map with ref, arg or role, not {part!r}")
 
 
 def _params(plain: object, node_id: int) -> SamplingParams:

@@ -106,7 +106,7 @@ class SamplingParams:
                 ):  # about syntax whose meaning may change, such as [[
                     re.compile(pattern)
             except (re.error, OverflowError, RecursionError) as error:
-                raise ParameterError("stop_regex", pattern, f"expected a pattern of Python's re: {error}") from None
+                raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
         _check_ints("stop_token_ids", self.stop_token_ids)
         _check_float("temperature", self.temperature, 0.0, 100.0)
         _check_int("top_k", self.top_k, 0, 1 << 31)
@@ -116,10 +116,10 @@ class SamplingParams:
         _check_float("frequency_penalty", self.frequency_penalty, -100.0, 100.0)
         _check_float("repetition_penalty", self.repetition_penalty, 0.0, 100.0, open_low=True)
         if not isinstance(self.logit_bias, tuple) or len(self.logit_bias) > 1024:
-            raise ParameterError("logit_bias", self.logit_bias, "expected at most 1024 pairs (token id, bias)")
+            raise ParameterError("logit_bias", self.logit_bias, "expected at most 1024 (token id, bias) pairs")
         for pair in self.logit_bias:
             if not (isinstance(pair, tuple) and len(pair) == 2):
-                raise ParameterError("logit_bias", pair, "expected pairs (token id, bias)")
+                raise ParameterError("logit_bias", pair, "expected a (token id, bias) pair")
             _check_int("logit_bias", pair[0], 0, MAX_TOKEN_ID)
             _check_float("logit_bias", pair[1], -1e4, 1e4, where=f" for token {pair[0]}")
         if self.seed is not None:
@@ -214,7 +214,7 @@ def normalized_option(name: str, value: Any) -> Any:
     if name == "stop_regex":
         for item in items:
             if isinstance(item, re.Pattern) and isinstance(item.pattern, bytes):
-                raise ParameterError(name, item, "expected a pattern of text, not of bytes")
+                raise ParameterError(name, item, "expected a str pattern, not a bytes pattern")
             if isinstance(item, re.Pattern) and item.flags != re.compile(item.pattern).flags:
                 raise ParameterError(name, item, "expected a pattern without flags; use inline flags")
         return tuple(item.pattern if isinstance(item, re.Pattern) else item for item in items)
@@ -231,14 +231,14 @@ def _check_int(name: str, value: object, low: int, high: int) -> None:
 def _check_float(name: str, value: object, low: float, high: float, *, open_low: bool = False, where: str = "") -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
     if not good or (open_low and value == low):
-        lower = "above" if open_low else "from"
-        raise ParameterError(name, value, f"expected a number {lower} {low:g} to {high:g}{where}")
+        bounds = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
+        raise ParameterError(name, value, f"expected a number {bounds}{where}")
 
 
 def _check_strings(name: str, value: object) -> None:
-    what = "a string or a list of strings" if name == "stop" else "a pattern of text or a list of patterns"
+    what = "a string or a list of strings" if name == "stop" else "a string pattern or a list of string patterns"
     if not isinstance(value, tuple) or len(value) > MAX_STOPS:
-        raise ParameterError(name, value, f"expected {what}, at most {MAX_STOPS}")
+        raise ParameterError(name, value, f"expected {what} with at most {MAX_STOPS} entries")
     for item in value:
         if not isinstance(item, str) or not item:
             raise ParameterError(name, item, f"expected {what}, none of them empty")

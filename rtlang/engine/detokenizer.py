@@ -46,7 +46,7 @@ class IncrementalDetokenizer:
             try:
                 self._patterns.append((pattern, regex.compile(pattern), _num_ahead(pattern)))
             except regex.error as error:
-                raise ParameterError("stop_regex", pattern, f"expected a pattern of Python's re: {error}") from None
+                raise ParameterError("stop_regex", pattern, f"expected a valid Python re pattern: {error}") from None
         self._max_stop = max((len(stop) for stop in self._stops), default=0)
         self._text = ""
         self._num_shown = 0

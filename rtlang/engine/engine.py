@@ -122,7 +122,7 @@ class Engine:
         ):
             for token_id in ids:
                 if token_id >= model.vocab_size:
-                    raise ParameterError(name, token_id, f"expected token ids below {model.vocab_size}")
+                    raise ParameterError(name, token_id, f"expected a token id below {model.vocab_size}")
         if tokenizer.vocab_size > model.vocab_size and max(token_ids) >= model.vocab_size:
             raise RequestError(
                 f"the prompt contains token {max(token_ids)}; the model's vocabulary has {model.vocab_size} tokens"

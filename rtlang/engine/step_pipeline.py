@@ -216,7 +216,7 @@ class StepPipeline:
 
     def _fail_requests(self, requests: Sequence[Request], error: Exception) -> None:
         for request in requests:
-            self._fail(request, RequestError(f"the step that computed it failed: {error}"))
+            self._fail(request, RequestError(f"the step that computed this request failed: {error}"))
 
     def _count_failure(self, error: Exception) -> None:
         self._num_failed += 1

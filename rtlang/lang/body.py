@@ -65,7 +65,7 @@ class Body:
             if isinstance(value, Value) and source_of(value) is None:
                 names = ", ".join(part.name for part in parts_of(value) if isinstance(part, Arg))
                 raise TraceError(
-                    f"rt.arg({names!r}) is only allowed in graph(); pass its text to run()", user_location()
+                    f"rt.arg({names!r}) is only allowed in graph(); pass the text itself to run()", user_location()
                 )
 
     def call(self, state: State) -> Any:

@@ -29,10 +29,10 @@ class Expr:
     _rt_is_expression = True
 
     def __add__(self, other: object) -> Expr:
-        return Series((*_items(self), *_items(as_expr(other, "the right of +"))))
+        return Series((*_items(self), *_items(as_expr(other, "the right operand of +"))))
 
     def __radd__(self, other: object) -> Expr:
-        return Series((*_items(as_expr(other, "the left of +")), *_items(self)))
+        return Series((*_items(as_expr(other, "the left operand of +")), *_items(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def as_expr(item: object, where: str) -> Expr:
     else:
         hint = f"a {type(item).__name__}; use str() on it"
     raise TraceError(
-        f"{where} is {hint}. Text is made of strings, numbers, generated values and expressions", user_location()
+        f"{where} is {hint}. Text is built from strings, numbers, generated values and expressions", user_location()
     )
 
 
@@ -246,7 +246,7 @@ def _name(name: object, function: str) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str) or not name:
-        raise TraceError(f"the name of {function}() is a non-empty string, not {name!r}", user_location())
+        raise TraceError(f"{function}(): name = {name!r}; expected a non-empty string", user_location())
     return str(name)
 
 

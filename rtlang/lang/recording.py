@@ -273,7 +273,7 @@ class Recording:
     def _add(self, make: Any) -> int:
         with self._lock:
             if self.is_closed:
-                raise TraceError("the program has ended; its state cannot grow", user_location())
+                raise TraceError("the program has ended; nothing more can be appended to its state", user_location())
             node_id = len(self.nodes)
             if node_id >= MAX_NODES:
                 raise TraceError(f"a program may record at most {MAX_NODES} nodes", user_location())

@@ -219,7 +219,7 @@ def text_value(source: Source | None, parts: Sequence[Part], what: str) -> Value
                 assert source is not None
                 pieces.append(source.text_of(part.node_id, part.choice))
             elif isinstance(part, Arg):
-                raise TraceError(f"input {part.name!r} has no value while the graph is recorded", user_location())
+                raise TraceError(f"input {part.name!r} has no value while the graph is being recorded", user_location())
         return "".join(pieces)
 
     return Value(source, needs, tuple(parts), read, what, is_text=True)

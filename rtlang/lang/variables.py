@@ -91,7 +91,7 @@ def view(variable: Variable, which: Reading, name: str) -> Any:
             if which == "meta" and variable.meta is None:
                 raise TraceError(f"{name!r} is the text of a scope and has no meta", user_location())
             if which == "tree" and variable.tree is None:
-                raise TraceError(f"{name!r} was not generated under a Lark grammar and has no tree", user_location())
+                raise TraceError(f"{name!r} was not generated with a Lark grammar and has no tree", user_location())
             return getattr(variable, which)
 
 
@@ -110,5 +110,5 @@ def messages_of(parts: Sequence[Part], text_of: Callable[[int, int], str]) -> li
                 if is_inside:
                     messages[-1]["content"] += part if isinstance(part, str) else text_of(part.node_id, part.choice)
             case _:
-                raise TraceError("an input of a graph has no text while the graph is recorded", user_location())
+                raise TraceError("an input of a graph has no text while the graph is being recorded", user_location())
     return messages

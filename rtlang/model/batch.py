@@ -114,10 +114,13 @@ def _check_row(row: Row, num_tokens: int, capacity: int) -> None:
     if row.num_computed_tokens + num_tokens > capacity:
         raise ValueError(
             f"row of request {row.request_id} has pages for {capacity} tokens, "
-            f"needs {row.num_computed_tokens + num_tokens}"
+            f"but needs {row.num_computed_tokens + num_tokens}"
         )
     if len(row.score_token_ids) and not 0 <= row.score_offset <= num_tokens - len(row.score_token_ids):
-        raise ValueError(f"row of request {row.request_id} scores tokens {row.score_offset}.. of {num_tokens}")
+        raise ValueError(
+            f"row of request {row.request_id} scores {len(row.score_token_ids)} tokens from offset {row.score_offset}, "
+            f"outside its {num_tokens} tokens"
+        )
 
 
 def _scored_tokens(row: Row, start: int) -> NDArray[np.int64]:

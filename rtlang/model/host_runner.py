@@ -188,15 +188,19 @@ class HostRunner:
             needed = self.config.num_pages * bytes_per_page
             if needed > free:
                 raise ConfigError(
-                    "num_pages", self.config.num_pages, f"the KV pool needs {needed:,} bytes, {free:,} are free"
+                    "num_pages",
+                    self.config.num_pages,
+                    f"the KV pool needs {needed:,} bytes, but only {free:,} are free",
                 )
             return self.config.num_pages
         cache_bytes = self.config.cache_bytes
         if cache_bytes is None:
             cache_bytes = min(_LARGEST_DEFAULT_CACHE_BYTES, system_resources.total_bytes() // 8, free // 2)
         elif cache_bytes > free:
-            raise ConfigError("cache_bytes", cache_bytes, f"{free:,} bytes of memory are free")
+            raise ConfigError("cache_bytes", cache_bytes, f"only {free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page
         if num_pages < 2:
-            raise ConfigError("cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, two are needed")
+            raise ConfigError(
+                "cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, and at least two pages are needed"
+            )
         return num_pages

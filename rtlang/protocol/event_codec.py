@@ -165,9 +165,9 @@ def event_from_wire(message: Mapping[str, Any], graph_id: int) -> Event:
                 if not isinstance(value, str) and not (
                     isinstance(value, list) and all(isinstance(text, str) for text in value)
                 ):
-                    raise ProtocolError(f"values[{name!r}] must be text or a list of texts", param="values")
+                    raise ProtocolError(f"values[{name!r}] must be a string or a list of strings", param="values")
             return GraphFinished(graph_id, dict(values), _usage_from_wire(message), check_ints(message, "failed"))
-    raise ProtocolError(f"t = {message.get('t')!r}: delta, event or end is expected", param="t")
+    raise ProtocolError(f"t = {message.get('t')!r}: expected delta, event or end", param="t")
 
 
 def error_facts_to_wire(error: RtlangError) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def read_messages(data: str | bytes) -> list[dict[str, Any]]:
     value = Encoding.MSGPACK.unpack(data, _SERVER_LIMITS)
     messages = value if isinstance(value, list) else [value]
     if not messages or not all(isinstance(message, dict) for message in messages):
-        raise ProtocolError("a frame must hold a map or an array of maps")
+        raise ProtocolError("a frame must contain a map or an array of maps")
     return messages
 
 
@@ -324,7 +324,7 @@ def _completion_from_wire(item: object) -> Completion:
         raise ProtocolError(f"completions contains {item!r}: expected maps", param="completions")
     stop = item.get("stop")
     if stop is not None and (isinstance(stop, bool) or not isinstance(stop, (str, int))):
-        raise ProtocolError(f"stop = {stop!r}: expected text or a token id", param="stop")
+        raise ProtocolError(f"stop = {stop!r}: expected a string or a token id", param="stop")
     try:
         reason = FinishReason(check_str(item, "reason"))
     except ValueError:
@@ -351,5 +351,5 @@ def check_offset(offsets: dict[tuple[int, int], int], event: TextDelta, message:
     key = (event.node_id, event.choice)
     expected = offsets.get(key, 0)
     if message.get("o") != expected:
-        raise ProtocolError(f"o = {message.get('o')!r} for node {event.node_id}: {expected} is expected", param="o")
+        raise ProtocolError(f"o = {message.get('o')!r} for node {event.node_id}: expected {expected}", param="o")
     offsets[key] = expected + 1

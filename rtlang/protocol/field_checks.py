@@ -31,7 +31,7 @@ def check_str(message: Mapping[str, Any], name: str) -> str:
     """The field as a string."""
     value = message.get(name)
     if type(value) is not str:
-        raise _wrong(name, value, "text")
+        raise _wrong(name, value, "a string")
     return value
 
 

@@ -43,9 +43,9 @@ def generation_graph_from_plain(body: Mapping[str, Any]) -> RequestGraph:
     if (prompt is None) == (messages is None):
         raise GraphError(None, "prompt", "exactly one of prompt and messages is required")
     if prompt is not None and not isinstance(prompt, str):
-        raise GraphError(None, "prompt", f"prompt must be text, not {type(prompt).__name__}")
+        raise GraphError(None, "prompt", f"expected a string, not {type(prompt).__name__}")
     if messages is not None and not (isinstance(messages, list) and all(isinstance(item, dict) for item in messages)):
-        raise GraphError(None, "messages", "messages must be a list of maps with role and content")
+        raise GraphError(None, "messages", "expected a list of maps with role and content")
     name = body.get("name", DEFAULT_NAME)
     plain = {
         "id": GENERATE_ID,
@@ -62,11 +62,11 @@ def generation_graph_from_plain(body: Mapping[str, Any]) -> RequestGraph:
 
 def _chat_parts(messages: Sequence[Mapping[str, str]]) -> tuple[Part, ...]:
     if not messages:
-        raise GraphError(None, "messages", "at least one message is required")
+        raise GraphError(None, "messages", "expected at least one message")
     parts: list[Part] = []
     for message in messages:
         for field in ("role", "content"):
             if not isinstance(message.get(field), str):
-                raise GraphError(None, f"messages.{field}", "every message must have it, as text")
+                raise GraphError(None, f"messages.{field}", "expected a string in every message")
         parts += [RoleStart(message["role"]), message["content"], RoleEnd()]
     return (*parts, RoleStart("assistant"))

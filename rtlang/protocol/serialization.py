@@ -68,7 +68,7 @@ class Encoding(Enum):
         try:
             value = (_unpack_msgpack if self is Encoding.MSGPACK else _unpack_json)(data, limits)
         except RecursionError:
-            raise _invalid(f"nested deeper than {limits.max_depth}") from None
+            raise _invalid(f"nested more than {limits.max_depth} levels deep") from None
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             raise _invalid(str(error) or type(error).__name__) from None
         _check(value, limits)
@@ -151,7 +151,7 @@ def _check(value: Any, limits: DecodeLimits) -> None:
                 if not math.isfinite(item):
                     raise _invalid("numbers must be finite")
             elif (kind is list or kind is dict) and depth > limits.max_depth:
-                raise _invalid(f"nested deeper than {limits.max_depth}")
+                raise _invalid(f"nested more than {limits.max_depth} levels deep")
             elif kind is list:
                 if len(item) > limits.max_array_entries:
                     raise _invalid(f"an array has more than {limits.max_array_entries} entries")
@@ -161,7 +161,7 @@ def _check(value: Any, limits: DecodeLimits) -> None:
                     raise _invalid(f"a map has more than {limits.max_map_entries} entries")
                 for key in item:
                     if type(key) is not str:
-                        raise _invalid("map keys must be text")
+                        raise _invalid("map keys must be strings")
                     _check_text(key)
                 below.extend(item.values())
             elif item is not None and kind is not bool:

@@ -39,12 +39,12 @@ class Admission:
             raise GraphError(
                 None,
                 "nodes",
-                f"they need {count} requests (n, or choices, of each node); at most max_waiting = {limit} are allowed",
+                f"the nodes need {count} requests (n, or the number of choices, for each); at most max_waiting = {limit} are allowed",
             )
         with self._lock:
             if self._num_open + count > limit:
                 raise OverloadError(
-                    f"{self._num_open} requests are unfinished and the nodes need {count} more: max_waiting = {limit}",
+                    f"{self._num_open} requests are unfinished and the nodes need {count} more; at most max_waiting = {limit} are allowed",
                     RETRY_AFTER_S,
                 )
             self._num_open += count

@@ -144,7 +144,7 @@ class Runtime:
         given = dict(inputs or {})
         for name in graph.inputs:
             if not isinstance(given.get(name), str):
-                raise GraphError(None, "inputs", f"input {name!r} is missing: text is required")
+                raise GraphError(None, "inputs", f"input {name!r} is missing or not a string")
         for name in given:
             if name not in graph.inputs:
                 raise GraphError(

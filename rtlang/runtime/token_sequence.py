@@ -114,7 +114,7 @@ def append_text(
                 roles, is_open = (*roles, part.role), True
             case RoleEnd():
                 if not is_open:
-                    raise RequestError("a message ends that was not started")
+                    raise RequestError("a message is closed that was never opened")
                 flush()
                 token_ids.extend(tokenizer.chat.close(roles))
                 is_open = False

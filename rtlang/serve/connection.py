@@ -266,7 +266,7 @@ class Connection:
             raise ProtocolError("the first message must be hello", close_code=CloseCode.BAD_FIRST_FRAME, param="t")
         if message.version != VERSION:
             raise ProtocolError(
-                f"v = {message.version}: version {VERSION} is supported", CloseCode.BAD_FIRST_FRAME, param="v"
+                f"v = {message.version}: expected version {VERSION}", CloseCode.BAD_FIRST_FRAME, param="v"
             )
         if self._api_key is not None and not hmac.compare_digest((message.auth or "").encode(), self._api_key.encode()):
             raise ProtocolError("the API key is missing or wrong", close_code=CloseCode.KEY, param="auth")
@@ -321,7 +321,7 @@ class Connection:
         """Use up the id of a new stream."""
         if stream <= self._last_stream:
             raise ProtocolError(
-                f"s = {stream}: stream ids increase and are never reused; the last was {self._last_stream}",
+                f"s = {stream}: stream ids must increase and are never reused; the last was {self._last_stream}",
                 close_code=CloseCode.STREAM_REUSED,
                 param="s",
             )
@@ -342,7 +342,7 @@ class Connection:
             inputs = optional(check_map, body, "inputs") or {}
             for name, text in inputs.items():
                 if not isinstance(text, str):
-                    raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected text")
+                    raise GraphError(None, "inputs", f"{name[:80]!r} is {type(text).__name__}; expected a string")
         else:
             if message.kind == "chat" and "messages" not in body:
                 raise GraphError(None, "messages", "messages is missing: a chat needs a list of messages")

@@ -39,7 +39,8 @@ class ExtendLog:
         if request <= self.last_acknowledged:
             if request not in self._answers:
                 raise ProtocolError(
-                    f"q = {request}: numbers increase; the last was {self.last_acknowledged}, and this one is not (or no longer) known",
+                    f"q = {request}: numbers must increase; the last was {self.last_acknowledged}, "
+                    "and this one is unknown or no longer kept",
                     param="q",
                 )
             before, refusal = self._answers[request]

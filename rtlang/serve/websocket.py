@@ -221,7 +221,8 @@ class StreamSocket(asyncio.Protocol):
             connection.fail(CloseCode.KEY, "the API key is wrong")
         elif len(service.sockets) > service.config.max_connections:
             connection.fail(
-                CloseCode.TOO_MANY, f"the server has its maximum of {service.config.max_connections} connections"
+                CloseCode.TOO_MANY,
+                f"the server already has its maximum of {service.config.max_connections} connections",
             )
 
     def _receive_frame(self, frame: Frame) -> None:

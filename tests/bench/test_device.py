@@ -78,7 +78,7 @@ def small(name: str, encoder: Any, *, seed: int, quick: bool) -> Workload:
 def test_texts_are_compared_with_the_cpus(own_backends: None, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     assert device.check(CONFIG, told.append, shape=TINY, make=small)
-    assert told == [f"check {name}: 1 of 1 texts in float32 are the CPU's" for name in device.CHECKED]
+    assert told == [f"check {name}: 1 of 1 float32 outputs match the CPU's" for name in device.CHECKED]
     monkeypatch.setattr(device, "agreement", lambda *sides: (0, 1))
     monkeypatch.setattr(device, "CHECKED", device.CHECKED[:1])
     assert not device.check(CONFIG, told.append, shape=TINY, make=small)
@@ -103,7 +103,7 @@ def test_every_case_is_decoded(own_backends: None) -> None:
         for line in found:
             lines.append(line)
     assert [line.case.name for line in lines] == ["one", "two constrained"]
-    assert told == ["late: not measured, the time is used up", "two, not shared: not measured, the time is used up"]
+    assert told == ["late: not measured: out of time", "two, not shared: not measured: out of time"]
     assert all(line.floor_us > 0 and line.num_replayed > 0 and line.num_eager > 0 for line in lines)
 
 
@@ -218,7 +218,7 @@ def test_a_case_that_the_pool_does_not_hold_is_not_measured() -> None:
     assert device.pages_needed(replace(case, prefix_sharing=False), plan, 16) == 5 * 5
 
     runtime: Any = Idle(16)
-    with pytest.raises(MemoryError, match="17 pages of KV are needed, there is room for 16"):
+    with pytest.raises(MemoryError, match="17 KV pages are needed, but the pool has only 16"):
         device._line(runtime, case, plan, 1.0, lambda: 0.0)
 
 
@@ -288,7 +288,7 @@ def test_a_run_goes_on_after_what_fails(is_right: bool, monkeypatch: pytest.Monk
     ]
     assert places == sorted(places)
     assert len(places) == 7
-    assert {"families gemma2 False", "families gpt_oss False", "check gpt2: not done, the time is used up"} <= {*said}
+    assert {"families gemma2 False", "families gpt_oss False", "check gpt2: not run: out of time"} <= {*said}
     assert any(text.startswith("batch 1 ") for text in said) == is_right
     assert said[-2].startswith("decode: ours/floor 2.00")
     assert Pretended.num_released >= 2
@@ -327,7 +327,7 @@ def test_figures_without_a_gpu_are_refused_and_earlier_ones_kept(
     earlier.write_text("figures of a GPU")
     result = run(app, ["bench", "--out", str(earlier), "--device", "cuda", "--json", f"{tmp_path}/figures"])
     assert result.exit_code == 1
-    assert "torch sees no GPU" in result.output
+    assert "torch finds no GPU" in result.output
     assert earlier.read_text() == "figures of a GPU"
     monkeypatch.setattr("rtlang.bench.device.accelerator_for", lambda name: None)
     for files in (

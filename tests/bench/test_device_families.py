@@ -41,7 +41,7 @@ def test_texts_of_a_family_are_compared_with_the_cpus(own_backends: None, monkey
     shape = device_families.SHAPES["gemma2"] | TINY
     device_families.check(CONFIG, told.append, "gemma2", shape, shared_tokens=20, num_rows=2, num_tokens=3)
     (line,) = told
-    assert line.startswith("check gemma2: 2 of 2 texts in float32 are the CPU's, ")
+    assert line.startswith("check gemma2: 2 of 2 float32 outputs match the CPU's, ")
     assert int(line.split(", ")[1].split()[0]) > 0, "steps replayed"
     monkeypatch.setattr(device_families, "agreement", lambda *sides: (6, 8))
     with pytest.raises(ArithmeticError, match="2 of 8"):
@@ -51,7 +51,7 @@ def test_texts_of_a_family_are_compared_with_the_cpus(own_backends: None, monkey
 def test_every_family_is_begun_and_what_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(config: RuntimeConfig, tell: Any, model_type: str, shape: Any) -> None:
         if model_type == "gpt_oss":
-            raise ArithmeticError("2 of 8 texts are not the CPU's")
+            raise ArithmeticError("2 of 8 outputs differ from the CPU's")
         tell(f"check {model_type}: fine")
 
     late = iter([False, False, False, True])
@@ -62,7 +62,7 @@ def test_every_family_is_begun_and_what_fails_is_told(monkeypatch: pytest.Monkey
         device_families.run(CONFIG, output, families, lambda: next(late))
         assert said == [
             "check gemma2: fine",
-            "FAILED check gpt_oss: ArithmeticError: 2 of 8 texts are not the CPU's",
+            "FAILED check gpt_oss: ArithmeticError: 2 of 8 outputs differ from the CPU's",
             "check deepseek_v3: fine",
         ]
         device_families.run(CONFIG, output, families, lambda: False)

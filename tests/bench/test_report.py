@@ -60,7 +60,7 @@ def test_equal_texts_are_counted_among_those_that_both_have() -> None:
 
 @pytest.mark.parametrize(("ours", "other"), [(0, 0), (1, 2)])
 def test_a_run_without_its_partner_is_refused(ours: int, other: int) -> None:
-    with pytest.raises(ValueError, match="pairs"):
+    with pytest.raises(ValueError, match="paired"):
         compare("w", "", [RUN] * ours, [RUN] * other)
 
 

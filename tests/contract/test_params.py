@@ -125,7 +125,7 @@ def test_a_compiled_stop_regex_with_flags_is_refused() -> None:
     [
         ({"stop": "\ud800"}, "lone surrogates"),
         ({"stop": ""}, "stop = '': expected a string or a list of strings, none of them empty"),
-        ({"stop_regex": re.compile(b"a")}, "not of bytes"),
+        ({"stop_regex": re.compile(b"a")}, "not a bytes pattern"),
         ({"stop_token_ids": 5}, "stop_token_ids = 5: expected a list of"),
         ({"stop_token_ids": [1 << 31]}, "from 0 to 2147483647"),
         ({"logit_bias": {7: "a"}}, "logit_bias = 'a': .* for token 7"),

@@ -78,9 +78,9 @@ def make_row(**changes: object) -> Row:
     ("changes", "message"),
     [
         ({"token_ids": ()}, "no tokens"),
-        ({"page_ids": (0,)}, "needs 5"),
-        ({"score_token_ids": (1, 2), "score_offset": 2}, "scores tokens"),
-        ({"score_token_ids": (1, 2), "score_offset": -1}, "scores tokens"),
+        ({"page_ids": (0,)}, "but needs 5"),
+        ({"score_token_ids": (1, 2), "score_offset": 2}, "scores 2 tokens from offset 2"),
+        ({"score_token_ids": (1, 2), "score_offset": -1}, "scores 2 tokens from offset -1"),
     ],
 )
 def test_a_malformed_row_is_refused(changes: dict[str, object], message: str) -> None:

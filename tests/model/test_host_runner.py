@@ -192,7 +192,7 @@ def test_the_pool_is_sized_by_pages_or_bytes(checkpoint: Path) -> None:
     assert page_bytes == 2 * 4 * 2 * (16 + 16) * 4
     assert load_runner(checkpoint, num_pages=9).num_pages == 9
     assert load_runner(checkpoint, num_pages=None, cache_bytes=10 * page_bytes + 5).num_pages == 10
-    with pytest.raises(ConfigError, match="two are needed"):
+    with pytest.raises(ConfigError, match="at least two pages are needed"):
         load_runner(checkpoint, num_pages=None, cache_bytes=page_bytes)
 
 
@@ -213,9 +213,9 @@ def test_a_pool_that_does_not_fit_is_refused_with_the_numbers(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(system_resources, "free_bytes", lambda: 1 << 20)
-    with pytest.raises(ConfigError, match="1,048,576 are free"):
+    with pytest.raises(ConfigError, match="only 1,048,576 are free"):
         load_runner(checkpoint, num_pages=1 << 20)
-    with pytest.raises(ConfigError, match="1,048,576 bytes of memory are free"):
+    with pytest.raises(ConfigError, match="only 1,048,576 bytes of memory are free"):
         load_runner(checkpoint, num_pages=None, cache_bytes=1 << 21)
 
 

@@ -138,8 +138,8 @@ def test_a_bad_extension_leaves_the_graph_as_it_was(runner: list[SlowRunner]) ->
 @pytest.mark.parametrize(
     ("inputs", "match"),
     [
-        ({}, "'who' is missing: text is required"),
-        ({"who": 3}, "text is required"),
+        ({}, "'who' is missing or not a string"),
+        ({"who": 3}, "missing or not a string"),
         ({"who": "a", "x": "b"}, "unknown input 'x'"),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_conversation_after_text_has_no_start_token_of_its_own() -> None:
 def test_messages_do_not_nest() -> None:
     with pytest.raises(RequestError, match="inside a user message"):
         grow(EMPTY, RoleStart("user"), RoleStart("system"))
-    with pytest.raises(RequestError, match="not started"):
+    with pytest.raises(RequestError, match="never opened"):
         grow(EMPTY, RoleEnd())
 
 

@@ -256,7 +256,7 @@ def test_masks_of_random_patterns_are_right(pattern: str, seed: int) -> None:
     valid = [word for word in words() if meaning.fullmatch(word)]
     grammar = kit.compile(ConstraintKind.REGEX, pattern)
     if isinstance(grammar, str):
-        assert "matches no text" in grammar, (pattern, grammar)
+        assert "matches no string" in grammar, (pattern, grammar)
         assert not valid, (pattern, valid[0])
         return
 

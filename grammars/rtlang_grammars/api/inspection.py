@@ -88,7 +88,9 @@ def read_constraint(path: Path, kind: ConstraintKind | None = None) -> Constrain
     kind = kind or KINDS_BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(KINDS_BY_SUFFIX)
-        raise GrammarError(f"{path}: unknown suffix; name the kind ({', '.join(ConstraintKind)}) or use one of {known}")
+        raise GrammarError(
+            f"{path}: unknown suffix; specify the kind ({', '.join(ConstraintKind)}) or use one of {known}"
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

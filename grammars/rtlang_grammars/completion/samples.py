@@ -105,7 +105,7 @@ def _of_item(op: str, value: Any) -> str:
             return _of_sequence(body) * least if least else ""
         case "AT":
             return ""
-    raise ValueError(f"{op} has no sample")
+    raise ValueError(f"no sample can be generated for {op}")
 
 
 def _of_set(items: Any) -> str:

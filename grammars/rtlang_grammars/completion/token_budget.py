@@ -56,7 +56,7 @@ class TokenBudget:
             return None
         steered = path.token_ids(offset)[0]
         if not matcher.accept_token(steered):
-            raise GrammarError("the completion path does not fit the matcher")
+            raise GrammarError("the matcher does not accept the completion path")
         self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
         return steered
 

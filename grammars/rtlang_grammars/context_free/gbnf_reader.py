@@ -99,7 +99,8 @@ class _Reader:
         if start not in definitions:
             if not definitions or not self.is_w3c:
                 raise GrammarError(
-                    f"{self.title}: " + ("no rule is defined" if self.is_w3c else f"start rule {start} is not defined")
+                    f"{self.title}: "
+                    + ("no rules are defined" if self.is_w3c else f"start rule {start} is not defined")
                 )
             start = next(iter(definitions))
         return self.lower(definitions, start)

@@ -63,7 +63,7 @@ def load_module(source: str, budget: Budget) -> Module:
         for parameter in definition.parameters:
             if parameter in module.definitions:
                 raise GrammarError(
-                    f"Lark grammar: template parameter {parameter} has the name of a rule", definition.location
+                    f"Lark grammar: template parameter {parameter} has the same name as a rule", definition.location
                 )
     for expression, _ in module.ignored:
         _check_names(expression, module.definitions, (), budget)
@@ -118,7 +118,7 @@ class _Loader:
             assert before is not None
             if before.parameters != statement.parameters:
                 raise GrammarError(
-                    f"Lark grammar: %extend of {statement.name} must repeat the parameters of its definition",
+                    f"Lark grammar: %extend of {statement.name} must have the same parameters as its definition",
                     statement.location,
                 )
             before.expression = Choice((statement.expression, before.expression))

@@ -193,7 +193,7 @@ def build(compilation: Compilation, budget: Budget) -> Built:
 
 def _language_tables(language: Language, budget: Budget) -> tuple[Tables, int]:
     if language.is_empty(budget):
-        raise GrammarError("the pattern matches no text")
+        raise GrammarError("the pattern matches no string")
     tables = Tables(budget, json_base_states().tables)
     return tables, Embedding(tables, language.automaton(budget), is_everything=True).start(is_called=False)
 

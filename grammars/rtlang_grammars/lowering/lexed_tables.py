@@ -96,7 +96,9 @@ class LexedTables:
         found = self._numbers.get(terminals)
         if found is None:
             if len(self._members) >= _MAX_CONTEXTS:
-                raise GrammarError(f"too ambiguous: more than {_MAX_CONTEXTS} sets of terminals may come together")
+                raise GrammarError(
+                    f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected"
+                )
             found = self._numbers[terminals] = len(self._members)
             self._members.append(terminals)
             self._starts.append(self.automaton.start(terminals))

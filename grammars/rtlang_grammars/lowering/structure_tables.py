@@ -220,7 +220,7 @@ def _literal(text: str) -> Language:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise GrammarError("a text contains a lone surrogate, which cannot be encoded") from error
+        raise GrammarError("a string contains a lone surrogate, which cannot be encoded") from error
     return Language.literal(text)
 
 

@@ -116,7 +116,7 @@ class MachineMatcher:
             ValueError: fewer were accepted.
         """
         if num_tokens < 0:
-            raise ValueError(f"num_tokens = {num_tokens}: expected at least 0")
+            raise ValueError(f"num_tokens = {num_tokens}: expected a non-negative integer")
         if num_tokens > len(self._path) - 1 + self._has_ended:
             raise ValueError(
                 f"num_tokens = {num_tokens}: only {len(self._path) - 1 + self._has_ended} tokens were accepted"

@@ -63,7 +63,7 @@ class ValueCheck:
             raise CheckTimeError("the value is nested too deeply to be checked") from None
         except GrammarError as error:
             if error.reason.startswith("too complex"):
-                raise CheckTimeError("the value takes too long to be checked") from error
+                raise CheckTimeError("checking the value takes too long") from error
             raise
         return None
 
@@ -119,7 +119,7 @@ class _Walk:
         self._budget.spend()
         seen, schema = _Seen(), node.schema
         if schema is False:
-            raise _InvalidError("nothing is allowed here", path)
+            raise _InvalidError("no value is allowed here", path)
         if not isinstance(schema, dict):
             return seen
         asked = {name: item for name, item in schema.items() if name in node.dialect.keywords}
@@ -159,7 +159,7 @@ class _Walk:
         if "enum" in asked and json_key(value) not in {json_key(each) for each in asked["enum"]}:
             raise _InvalidError("not one of the listed values", path)
         if "const" in asked and json_key(value) != json_key(asked["const"]):
-            raise _InvalidError("not the one value", path)
+            raise _InvalidError("not equal to `const`", path)
         if is_number(value):
             _check_number(asked, exact(value), node.dialect.boolean_exclusive, path)
         if isinstance(value, str):
@@ -172,7 +172,7 @@ class _Walk:
             raise _InvalidError(f"does not match {asked['pattern']!r}", path)
         name = asked.get("format")
         if self._assert_formats and name in node.dialect.formats and not self._is_of_format(name, value):
-            raise _InvalidError(f"not of the format {name!r}", path)
+            raise _InvalidError(f"does not match the format {name!r}", path)
 
     def _finds(self, pattern: str, text: str) -> bool:
         return _search(pattern).accepts(text, self._budget)
@@ -201,7 +201,7 @@ class _Walk:
                 continue
             count = sum([self._is_valid(child, value, seen) for child in children])
             if count == 0 or (name == "oneOf" and count > 1):
-                raise _InvalidError(f"{count} branches of {name} hold", path)
+                raise _InvalidError(f"{count} branches of {name} match", path)
         if "not" in asked and self._is_valid(self._documents.child(node, "not"), value):
             raise _InvalidError("the value matches the schema in `not`", path)
         if "if" in asked:
@@ -231,7 +231,7 @@ class _Walk:
             child = self._documents.child(node, "contains")
             found = {index for index, item in enumerate(value) if self._is_valid(child, item)}
             if len(found) < asked.get("minContains", 1) or len(found) > asked.get("maxContains", len(found)):
-                raise _InvalidError(f"{len(found)} elements are as `contains` asks", path)
+                raise _InvalidError(f"{len(found)} elements match `contains`", path)
             if node.dialect.contains_evaluates:
                 seen.items |= found
         if "unevaluatedItems" in asked:
@@ -281,7 +281,7 @@ class _Walk:
                 if not isinstance(dependent, list):
                     seen.add(self.check(self._documents.child(node, keyword, name), value, path))
                 elif not all(other in value for other in dependent):
-                    raise _InvalidError(f"what must come with {name!r} is missing", path)
+                    raise _InvalidError(f"a property required by {name!r} is missing", path)
 
 
 def _is_of_type(name: str, value: Any, needs_form: bool) -> bool:
@@ -297,9 +297,9 @@ def _check_number(asked: dict[str, Any], value: Any, has_flags: bool, path: _Pat
         plain, exclusive = asked.get(f"m{name}"), asked.get(f"exclusiveM{name}")
         is_open = has_flags and exclusive is True
         if plain is not None and (sign * (value - exact(plain)) < 0 or (is_open and value == exact(plain))):
-            raise _InvalidError(f"beyond the m{name}", path)
+            raise _InvalidError(f"violates `m{name}`", path)
         if is_number(exclusive) and sign * (value - exact(exclusive)) <= 0:
-            raise _InvalidError(f"beyond the exclusiveM{name}", path)
+            raise _InvalidError(f"violates `exclusiveM{name}`", path)
     if "multipleOf" in asked and (value / exact(asked["multipleOf"])).denominator != 1:
         raise _InvalidError(f"not a multiple of {asked['multipleOf']}", path)
 

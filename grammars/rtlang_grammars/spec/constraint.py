@@ -98,7 +98,7 @@ class Constraint:
         kind = _member(ConstraintKind, plain.get("kind"), "kind")
         lexer = _member(Lexer, plain.get("lexer", Lexer.LONGEST), "lexer")
         if lexer is not Lexer.LONGEST and kind is not ConstraintKind.LARK:
-            raise GrammarError(f"{lexer}: only a constraint of kind lark has a lexer", "lexer")
+            raise GrammarError(f"{lexer}: allowed only for constraints of kind lark", "lexer")
         return cls(kind, plain["source"], style, lexer)
 
 

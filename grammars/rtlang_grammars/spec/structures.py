@@ -191,11 +191,11 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
         return Literal(plain)
     shapes = [key for key in _KEYS if isinstance(plain, dict) and key in plain]
     if len(shapes) != 1:
-        raise GrammarError(f"a part is a string or a map with one of {', '.join(_KEYS)}", pointer)
+        raise GrammarError(f"expected a string or a map with exactly one of {', '.join(_KEYS)}", pointer)
     shape = shapes[0]
     unknown = plain.keys() - _KEYS[shape] - {shape}
     if unknown:
-        raise GrammarError(f"unknown key {min(unknown, key=str)!r} beside {shape}", pointer)
+        raise GrammarError(f"unknown key {min(unknown, key=str)!r} next to {shape}", pointer)
     match shape:
         case "kind":
             return _leaf(plain, pointer)
@@ -214,7 +214,7 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
 def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
     kinds = [kind for kind in ConstraintKind if kind is not ConstraintKind.STRUCTURE]
     if plain["kind"] not in kinds or not isinstance(plain.get("source"), str):
-        raise GrammarError(f"a constraint has a kind ({', '.join(kinds)}) and a source, which is text", pointer)
+        raise GrammarError(f"expected a constraint with a kind ({', '.join(kinds)}) and a source (a string)", pointer)
     return Leaf(Constraint(ConstraintKind(plain["kind"]), plain["source"]), pointer)
 
 
@@ -223,7 +223,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     for i, each in enumerate(_list(plain["tags"], f"{pointer}/tags")):
         here = f"{pointer}/tags/{i}"
         if not isinstance(each, dict) or each.keys() != {"begin", "part", "end"}:
-            raise GrammarError("a tag is a map with begin, part and end", here)
+            raise GrammarError("expected a map with begin, part and end", here)
         part = _part(each["part"], f"{here}/part", depth + 1)
         tags.append(Tag(_text(each["begin"], f"{here}/begin"), part, _text(each["end"], f"{here}/end")))
     if not tags:
@@ -238,7 +238,9 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     for i, tag in enumerate(tags):
         num = sum(tag.begin.startswith(trigger) for trigger in triggers)
         if num != 1:
-            raise GrammarError(f"{tag.begin!r} begins with {num} of the triggers, not with one", f"{pointer}/tags/{i}")
+            raise GrammarError(
+                f"{tag.begin!r} begins with {num} of the triggers; expected exactly one", f"{pointer}/tags/{i}"
+            )
     low, high = _bounds(plain, pointer, MAX_COUNTED_TAGS)
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
@@ -264,5 +266,5 @@ def _list(value: Any, pointer: str) -> list[Any]:
 
 def _text(value: Any, pointer: str) -> str:
     if not isinstance(value, str):
-        raise GrammarError("a string is required", pointer)
+        raise GrammarError("expected a string", pointer)
     return value

@@ -146,7 +146,7 @@ class DiskCache:
             self._fail("directory", f"{str(self._directory)!r} cannot be used: {reason}")
             return False
         if not _is_own(status):
-            self._fail("directory", f"{self._directory} is not used: others may write there")
+            self._fail("directory", f"{self._directory} is not used: other users may write to it")
             return False
         return True
 
@@ -158,10 +158,10 @@ class DiskCache:
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING)) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
-                    self._fail("read", f"{path} is no file")
+                    self._fail("read", f"{path} is not a regular file")
                     return None
                 if not _is_own(status):
-                    self._fail("owner", f"{path} is not read: it is not this user's")
+                    self._fail("owner", f"{path} is ignored: another user may have written it")
                     return None
                 content = file.read(self._max_bytes + 1) if status.st_size <= self._max_bytes else b""
         except FileNotFoundError:
@@ -170,11 +170,11 @@ class DiskCache:
             self._fail("read", f"{path} cannot be read: {error.strerror}")
             return None
         except MemoryError:
-            self._fail("read", f"{path} cannot be read: there is too little memory")
+            self._fail("read", f"{path} cannot be read: not enough memory")
             return None
         entry = unpacked(content, key)
         if entry is None:
-            self.reject(key, "it is damaged, of another version or too large")
+            self.reject(key, "it is damaged, too large or from another version")
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # the time of the last use decides which file is removed first
@@ -189,7 +189,7 @@ class DiskCache:
                 self._make_and_write(key, make)
             except Exception as error:
                 self.counts.unfit += 1
-                self._warn_once("make", f"a grammar is not stored: {type(error).__name__}: {error}")
+                self._warn_once("make", f"a grammar could not be stored: {type(error).__name__}: {error}")
             finally:
                 del make
                 self._queue.task_done()

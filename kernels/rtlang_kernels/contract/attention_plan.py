@@ -105,7 +105,7 @@ def checked_plan(
     if pages.ndim != 2 or len(pages) != num_rows:
         raise ValueError(f"page_table has shape {list(pages.shape)}: expected [{num_rows}, max_pages]")
     if starts.shape != (num_rows + 1,) or starts[0] != 0:
-        raise ValueError(f"cu_seqlens_q has shape {list(starts.shape)}: expected [{num_rows + 1}] beginning with 0")
+        raise ValueError(f"cu_seqlens_q has shape {list(starts.shape)}: expected [{num_rows + 1}], starting with 0")
     if shared.shape != (num_rows,):
         raise ValueError(f"shared_lens has shape {list(shared.shape)}: expected [{num_rows}]")
     if num_q_heads % num_kv_heads:
@@ -116,11 +116,13 @@ def checked_plan(
             raise ValueError("cu_seqlens_q: expected 1 to seq_lens[row] query tokens in every row")
         if int(lengths.max()) > pages.shape[1] * page_size:
             raise ValueError(
-                f"page_table has {pages.shape[1]} pages of {page_size} tokens: seq_lens up to {int(lengths.max())} needs more"
+                f"page_table has {pages.shape[1]} pages of {page_size} tokens per row, too few for seq_lens up to {int(lengths.max())}"
             )
         limit = np.minimum(lengths[1:], lengths[:-1])
         if shared[0] or np.any(shared < 0) or np.any(shared % page_size) or np.any(shared[1:] > limit):
-            raise ValueError("shared_lens: expected 0 for the first row, then multiples of page_size within both rows")
+            raise ValueError(
+                "shared_lens: expected 0 for the first row, then multiples of page_size within the row and the one before it"
+            )
     return AttentionPlan(
         pages, lengths, starts, shared, page_size, num_q_heads, num_kv_heads, head_dim, dtype, device, backend
     )

@@ -87,5 +87,7 @@ def checked_bitmask(
     if rows.shape != (num_rows,):
         raise ValueError(f"mask_rows has shape {list(rows.shape)}: expected [{num_rows}]")
     if num_rows and int(rows.max()) >= len(masks):
-        raise ValueError(f"mask_rows = {int(rows.max())}: expected rows of the bitmask, which has {len(masks)}")
+        raise ValueError(
+            f"mask_rows = {int(rows.max())}: expected indices below {len(masks)}, the number of rows of the bitmask"
+        )
     return masks, rows

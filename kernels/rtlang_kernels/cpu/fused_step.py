@@ -193,7 +193,7 @@ class CpuFusedStep:
             ValueError: the shape is not supported.
         """
         if not shape.is_supported:
-            raise ValueError(f"shape = {shape}: expected a shape for which is_supported holds")
+            raise ValueError(f"shape = {shape}: expected a shape whose is_supported is true")
         self._shape, self._run, self._code = shape, _kernel(), _addresses(shape)
         self.project = SkinnyLinear(head, self.max_tokens)
         self._owned = [norm]  # tensors whose addresses are in the tables

@@ -275,7 +275,7 @@ class ConstraintCompiler:
             if path is None and is_unwanted.is_set():
                 raise GrammarError("the search for a completion path was cancelled")
             if path is None and search.is_hopeless(matcher):
-                raise GrammarError("the constraint allows no complete text")
+                raise GrammarError("the constraint allows no complete output")
         except BaseException as error:  # see ConstraintSession.fill
             return form, CacheEntry(_ERROR_BYTES + source_bytes, source_bytes, error=as_constraint_error(error)), True
         return form, CacheEntry(grammar.size_bytes + source_bytes, source_bytes, grammar, path), True

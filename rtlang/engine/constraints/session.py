@@ -172,7 +172,7 @@ class ConstraintSession:
             for end_token_id in sorted(self.end_token_ids):
                 if self._matcher.accept_token(end_token_id):
                     return end_token_id
-            raise GrammarError("the text must end here, but the model has no end token")
+            raise GrammarError("the output must end here, but the model has no end token")
         except BaseException as error:
             raise self._fail(error) from error
 

@@ -90,7 +90,9 @@ class Session:
             return found
         if isinstance(self.final, RtlangError):
             return self._outcomes.get(node_id, self.final)
-        return self._outcomes.get(node_id) or RtlangError(f"the runtime ended the graph without node {node_id}")
+        return self._outcomes.get(node_id) or RtlangError(
+            f"the runtime ended the graph without a result for node {node_id}"
+        )
 
     def wait(self, node_ids: Sequence[int]) -> None:
         """Submit recorded nodes and block until these nodes have outcomes."""

@@ -46,7 +46,7 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
         ParameterError: the source is not text, or the notation is unknown.
     """
     if not isinstance(source, str) or not source.strip():
-        raise ParameterError("source", source, "expected grammar source as text")
+        raise ParameterError("source", source, "expected grammar source as a non-empty string")
     if notation not in ("gbnf", "w3c"):
         raise ParameterError("notation", notation, "expected gbnf or w3c")
     kind = ConstraintKind.GBNF if notation == "gbnf" else ConstraintKind.EBNF
@@ -63,7 +63,7 @@ def lark(source: str, *, lexer: Literal["longest", "lark", "anywhere"] = "longes
         ParameterError: the source is not text, or the lexer is unknown.
     """
     if not isinstance(source, str) or not source.strip():
-        raise ParameterError("source", source, "expected grammar source as text")
+        raise ParameterError("source", source, "expected grammar source as a non-empty string")
     if lexer not in list(Lexer):
         raise ParameterError("lexer", lexer, f"expected one of {', '.join(Lexer)}")
     return OutputType(Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer)), str, is_text=True)
@@ -128,7 +128,7 @@ def tagged(
             raise ParameterError(
                 "tags",
                 {begin: rest},
-                "expected a mapping from opening text to (part, closing text), such as {'<a>': (int, '</a>')}",
+                "expected a mapping from opening string to (part, closing string), such as {'<a>': (int, '</a>')}",
             )
         listed.append((begin, _part(rest[0]), rest[1]))
     return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))

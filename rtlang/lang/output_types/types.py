@@ -127,9 +127,9 @@ def choice_type(items: Any, field: str = "choices") -> tuple[tuple[str, ...], Ou
 
 def _choices(by_text: dict[str, Any], count: int, given: Any, field: str) -> tuple[tuple[str, ...], OutputType]:
     if not by_text:
-        raise ParameterError(field, given, "at least one choice is required")
+        raise ParameterError(field, given, "expected at least one choice")
     if len(by_text) != count:
-        raise ParameterError(field, given, "expected choices with distinct texts")
+        raise ParameterError(field, given, "expected choices whose strings are distinct")
     texts = tuple(by_text)
     is_text = all(type(item) is str for item in by_text.values())
 
@@ -189,7 +189,7 @@ def _structured(given: Any, field: str) -> OutputType:
     from pydantic.errors import PydanticInvalidForJsonSchema
 
     if isinstance(given, (str, bytes, int, float, list, tuple, set, Mapping)):
-        also = ", a JSON schema as a mapping or text, or a boolean" if field == "schema" else ""
+        also = ", a JSON schema (a mapping or a string) or a boolean" if field == "schema" else ""
         raise ParameterError(field, given, f"expected a type{also}")
     try:
         if isinstance(given, type) and issubclass(given, BaseModel):
@@ -255,7 +255,7 @@ def _from_schema(given: Any) -> OutputType:
         try:
             schema = json.loads(given)
         except ValueError as error:
-            raise ParameterError("schema", given, f"expected JSON text of a schema: {error}") from None
+            raise ParameterError("schema", given, f"expected a schema as valid JSON: {error}") from None
     elif isinstance(given, Mapping):
         schema = dict(given)
     elif isinstance(given, bool):
@@ -292,7 +292,7 @@ def _read_json(schema: dict[str, Any] | bool, text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _from_regex(given: Any) -> OutputType:
@@ -314,7 +314,7 @@ def _from_grammar(given: Any) -> OutputType:
         )
     if given.isidentifier():
         if given not in LIBRARY:
-            raise ParameterError("grammar", given, f"library grammars: {', '.join(LIBRARY)}")
+            raise ParameterError("grammar", given, f"unknown library grammar; expected one of {', '.join(LIBRARY)}")
         return OutputType(library_constraint(given), _same, is_text=True)
     return OutputType(Constraint(_grammar_kind(given), given), _same, is_text=True)
 
@@ -358,7 +358,9 @@ def _outlines_type(field: str, given: Any) -> OutputType | None:
     try:
         return OutputType(Constraint(ConstraintKind.REGEX, dsl.to_regex(given)), _same, is_text=True)
     except (TypeError, NotImplementedError, ValueError) as error:
-        raise ParameterError(field, given, f"expected an outlines type with a regex: {error}") from error
+        raise ParameterError(
+            field, given, f"expected an outlines type that can be converted to a regex: {error}"
+        ) from error
 
 
 def _read_number(text: str) -> float:

@@ -235,7 +235,9 @@ def _ends(config: ModelConfig, source: WeightSource) -> tuple[Tensor, Tensor]:
         if torch.equal(*tensors):
             tensors.pop()
         else:
-            logger.warning("config.json ties %s to %s, which differs: both are used as they are", *reversed(names))
+            logger.warning(
+                "config.json ties %s to %s, but their weights differ: both are used as they are", *reversed(names)
+            )
     embedding = own_memory(tensors[0])
     return embedding, tensors[1] if len(tensors) == 2 else embedding
 

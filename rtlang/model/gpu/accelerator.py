@@ -75,7 +75,7 @@ def accelerator_for(name: str) -> Accelerator:
     """
     if name == "cuda":
         if not torch.cuda.is_available():
-            raise ConfigError("device", name, "torch sees no GPU here")
+            raise ConfigError("device", name, "torch finds no GPU")
         try:
             return CudaAccelerator()
         except RuntimeError as error:  # in exclusive use, or broken

@@ -347,15 +347,17 @@ class DeviceRunner:
             needed = (config.num_pages + 1) * bytes_per_page  # the last one is the scratch page
             if needed > free:
                 raise ConfigError(
-                    "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, {free:,} are free"
+                    "num_pages", config.num_pages, f"the KV pool needs {needed:,} bytes, but only {free:,} are free"
                 )
             return config.num_pages
         cache_bytes = config.cache_bytes if config.cache_bytes is not None else int(_CACHE_SHARE * free)
         if cache_bytes > free:
-            raise ConfigError("cache_bytes", config.cache_bytes, f"{free:,} bytes of memory are free")
+            raise ConfigError("cache_bytes", config.cache_bytes, f"only {free:,} bytes of memory are free")
         num_pages = cache_bytes // bytes_per_page - 1
         if num_pages < 2:
             raise ConfigError(
-                "cache_bytes", cache_bytes, f"a page takes {bytes_per_page:,} bytes, and at least three are needed"
+                "cache_bytes",
+                cache_bytes,
+                f"a page takes {bytes_per_page:,} bytes, and at least three pages are needed",
             )
         return num_pages

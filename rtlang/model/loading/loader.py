@@ -64,7 +64,7 @@ def load_model(config: RuntimeConfig, accelerator: Accelerator | None = None) ->
     read = _weight_bytes(config, directory, model_config, files)
     needed = read + (fused_bytes(model_config, dtype, device) if is_native else 0)
     free = system_resources.free_bytes() if accelerator is None else accelerator.free_bytes()
-    summary = f"the weights need {system_resources.show_bytes(needed)} of memory, {system_resources.show_bytes(free)} are free"
+    summary = f"the weights need {system_resources.show_bytes(needed)} of memory, but only {system_resources.show_bytes(free)} is free"
     if needed > free:
         raise ModelLoadError(str(directory), summary)
     logger.info("loading %s as %s: %s", directory, dtype, summary)
@@ -234,7 +234,7 @@ class SafetensorsSource:
         found = tuple(reader.get_slice(name).get_shape())
         if found != shape:
             raise ModelLoadError(
-                str(self._directory), f"tensor {name} has shape {list(found)}, config.json implies {list(shape)}"
+                str(self._directory), f"tensor {name} has shape {list(found)}, but config.json implies {list(shape)}"
             )
         self._used.add(name)
         scale_reader = self._reader_of.get(name + SCALE_SUFFIX) if self._is_quantized else None
@@ -317,7 +317,7 @@ def checkpoint_bytes(files: Iterable[Path], dtype: torch.dtype, *, is_quantized:
         is_int8 = kind == "I8" and name + SCALE_SUFFIX in scales
         if name.endswith(".weight") and not kind.startswith(("F", "BF")) and not is_int8:
             raise ModelLoadError(
-                str(directory), f"tensor {name} is {kind}; floats and int8 with scales are supported{ADVICE}"
+                str(directory), f"tensor {name} is {kind}; only floats and int8 with scales are supported{ADVICE}"
             )
     return sum(count for name, (_, _, count) in found.items() if name not in scales) * dtype.itemsize
 

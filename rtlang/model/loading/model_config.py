@@ -225,7 +225,7 @@ class _Reader:
             return f"rope type {kind!r} is not default, linear or llama3"
         layer_types = self.text.get("layer_types") or []
         if set(layer_types) - {"full_attention", "sliding_attention"} or (layer_types and model_type == "mistral"):
-            return f"layer types {sorted(set(layer_types))}"
+            return f"layer types {sorted(set(layer_types))} are not supported"
         return None
 
     def rope_entries(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 SCALE_SUFFIX = "_scale"  # of a weight's name
-ADVICE = " (int8 where config.json has a quantization_config)"
+ADVICE = " (int8 only if config.json has a quantization_config)"
 _LARGEST = 127
 _BESIDE_A_WEIGHT = re.compile(r"\.weight_[a-z_]+$")
 
@@ -43,7 +43,7 @@ def quantization_obstacle(config: object) -> str | None:
     if transforms and not (isinstance(transforms, Mapping) and not transforms.get("config_groups")):
         return "transform_config: rotations of activations are not supported"
     if sparsity and not (isinstance(sparsity, Mapping) and sparsity.get("format") == "dense"):
-        return "sparsity_config: sparse weights are not supported; dense is"
+        return "sparsity_config: sparse weights are not supported; only dense weights are"
     groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         return "quantization_config has no config_groups"
@@ -92,7 +92,7 @@ def dequantized(weight: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
     if scale.numel() == 1:
         return (weight.to(scale.dtype) * scale.reshape(1, 1)).to(dtype)
     if scale.ndim != 2 or scale.shape[0] != rows or scale.shape[1] < 1 or columns % scale.shape[1]:
-        raise ValueError(f"scales of shape {list(scale.shape)} do not fit a weight of shape {[rows, columns]}")
+        raise ValueError(f"scales of shape {list(scale.shape)} do not match a weight of shape {[rows, columns]}")
     grouped = weight.to(scale.dtype).view(rows, scale.shape[1], -1) * scale[:, :, None]
     return grouped.view(rows, columns).to(dtype)
 
@@ -120,9 +120,9 @@ def float_tensor(
     if tensor.is_floating_point():
         raise ValueError(f"is {tensor.dtype} with scales; only int8 may have scales")
     if tensor.dtype is not torch.int8 or scale is None or tensor.ndim != 2:
-        raise ValueError(f"is {tensor.dtype}; floats and int8 with scales are supported{ADVICE}")
+        raise ValueError(f"is {tensor.dtype}; only floats and int8 with scales are supported{ADVICE}")
     if not scale.is_floating_point():
-        raise ValueError(f"has scales of {scale.dtype}, floats are supported")
+        raise ValueError(f"has scales of type {scale.dtype}; only float scales are supported")
     return dequantized(tensor, scale, dtype)
 
 

@@ -229,7 +229,7 @@ class Tokenizer:
             if got != probe and got.endswith(probe):
                 prefix = got.removesuffix(probe)
                 raise UnsupportedDecoderError(
-                    f"the tokenizer prepends {prefix!r} to every text, which cannot be disabled"
+                    f"the tokenizer prepends {prefix!r} to every string, which cannot be disabled"
                 )
 
     def _find_start_ids(self, encoder: Any) -> tuple[int, ...]:
@@ -305,7 +305,7 @@ def _convert(directory: Path) -> dict[str, Any]:
         raise ModelLoadError(
             str(directory),
             f"tokenizer.json is missing, and transformers cannot convert {', '.join(found)} ({lines[0]}); "
-            "save the tokenizer in that format",
+            "save the tokenizer as tokenizer.json",
         ) from error
     return content
 

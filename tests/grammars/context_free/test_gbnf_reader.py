@@ -121,7 +121,7 @@ def test_syntax_errors_are_located(source: str, reason: str, location: str | Non
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("", "EBNF grammar: no rule is defined"),
+        ("", "EBNF grammar: no rules are defined"),
         ("s ::= 'a", "EBNF grammar: this literal is not terminated (at 1:7)"),
         ("s ::= t", "EBNF grammar: rule t is not defined (at 1:7)"),
         ("s ::= 'a'\ns ::= 'b'", "EBNF grammar: rule s is defined twice (at 2:1)"),

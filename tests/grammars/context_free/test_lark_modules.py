@@ -59,11 +59,11 @@ def test_only_needed_definitions_are_imported() -> None:
         ('start: "x"\nstart: "y"', "defined twice", "2:1"),
         ('start: "x"\n%override a: "y"', "require a definition of the rule a", "2:11"),
         ('start: "x"\n%extend A: "y"', "require a definition of the terminal A", "2:9"),
-        ('start{a}: "x"\n%extend start: "y"', "must repeat the parameters", "2:9"),
+        ('start{a}: "x"\n%extend start: "y"', "must have the same parameters", "2:9"),
         ("start: X\n%import common.X", "common does not define X", "2:1"),
         ("start: X\n%import nothing.X", "unknown grammar nothing in %import; available are common, arithmetic", "2:1"),
         ("start: X\n%import a.b.X", "unknown grammar a.b", "2:1"),
-        ('start: a\na{start}: "x"', "name of a rule", "2:1"),
+        ('start: a\na{start}: "x"', "same name as a rule", "2:1"),
         ('start: "x"\n%ignore WS', "WS is not defined", "2:9"),
     ],
 )

@@ -218,8 +218,8 @@ def test_the_report_names_the_keywords_of_every_schema() -> None:
         (tagged([("<t>", schema({"type": "strin"}), "")]), "strin", "#/tags/0/part"),
         (Constraint(ConstraintKind.STRUCTURE, '{"kind": "regex", "source": "(b"}'), "parenthesis", "# 1:1"),
         (tagged([("<t>", regex("a*"), "")]), "empty", None),
-        (sequence(regex("[^\\s\\S]")), "derives no text", None),
-        (tagged([("<t>", regex("[^\\s\\S]"), "")], low=1), "derives no text", None),
+        (sequence(regex("[^\\s\\S]")), "derives no string", None),
+        (tagged([("<t>", regex("[^\\s\\S]"), "")], low=1), "derives no string", None),
         (sequence("\ud800"), "surrogate", None),
     ],
 )

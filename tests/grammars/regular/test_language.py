@@ -195,7 +195,7 @@ def test_an_unsatisfiable_pattern_has_no_automaton() -> None:
     empty = compile_regex(r"[^\s\S]")
     assert empty.is_empty()
     for make in (empty.automaton, empty.json_string_body):
-        with pytest.raises(GrammarError, match="matches no text"):
+        with pytest.raises(GrammarError, match="matches no string"):
             make()
 
 

@@ -30,7 +30,7 @@ ERRORS = [
     ContextLengthError(900, 4, 512),
     CapacityError(9, 4),
     NumericsError("the logits are not finite"),
-    ParameterError("stop_token_ids", 9999, "expected token ids below 300"),
+    ParameterError("stop_token_ids", 9999, "expected a token id below 300"),
     RequestError("the prompt is empty"),
 ]
 
@@ -113,7 +113,7 @@ def test_sampling_and_gen_accept_the_same_forms_of_options(options: dict[str, An
 
 
 def test_an_invalid_stop_regex_is_refused_where_it_is_given() -> None:
-    with pytest.raises(ParameterError, match=r"stop_regex = '\(a'.*Python's re"):
+    with pytest.raises(ParameterError, match=r"stop_regex = '\(a'.*Python re pattern"):
         rt.Sampling(stop_regex=("(a",))
     with pytest.raises(ParameterError, match="stop_regex"):
         rt.gen("x", stop_regex="(a")

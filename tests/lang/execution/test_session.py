@@ -173,7 +173,7 @@ def test_a_runtime_that_ends_without_all_nodes_leaves_no_one_waiting() -> None:
     node = add_gen(session, None)
     session.finish()
     session.wait_final()
-    with pytest.raises(Exception, match="without node 0"):
+    with pytest.raises(Exception, match="without a result for node 0"):
         session.recording.text_of(node, 0)
 
 

@@ -14,7 +14,7 @@ from rtlang.model.gpu.accelerator import CudaAccelerator, InterpretedAccelerator
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="about a machine without a GPU")
 def test_a_gpu_that_is_not_there_is_told() -> None:
-    with pytest.raises(ConfigError, match="torch sees no GPU"):
+    with pytest.raises(ConfigError, match="torch finds no GPU"):
         accelerator_for("cuda")
 
 

@@ -167,7 +167,7 @@ def test_stock_models_without_all_their_tensors_are_refused(tmp_path: Path, capl
     for dtype in (torch.int8, torch.bool, torch.complex64):
         edit_tensors(path, **{name: weights[name].to(dtype)})
         with pytest.raises(
-            ModelLoadError, match=r"1\.mlp\.c_fc\.weight is [\w.]+; floats and int8 with scales are supported"
+            ModelLoadError, match=r"1\.mlp\.c_fc\.weight is [\w.]+; only floats and int8 with scales are supported"
         ):
             load(path)
     edit_tensors(path, **{name: None})
@@ -216,7 +216,9 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path, m
         ("native", r"6\d\d"),
         ("transformers", r"3\d\d"),
     ):  # a small one is held twice by the native decoder
-        with pytest.raises(ModelLoadError, match=rf"the weights need {needed} KiB of memory, 0.977 KiB are free"):
+        with pytest.raises(
+            ModelLoadError, match=rf"the weights need {needed} KiB of memory, but only 0.977 KiB is free"
+        ):
             load(path, decoder=decoder)
 
 
@@ -236,7 +238,7 @@ def test_the_bytes_needed_and_free_are_said_before_loading(
     model = ModelConfig.from_pretrained(path)
     copy = fused_bytes(model, torch.bfloat16, torch.device("cpu")) if decoder == "native" else 0
     needed = weight_bytes(config) + copy
-    assert f"the weights need {system_resources.show_bytes(needed)} of memory, 3 GiB are free" in first
+    assert f"the weights need {system_resources.show_bytes(needed)} of memory, but only 3 GiB is free" in first
     assert "loaded" in caplog.messages[-1]
 
 

@@ -368,7 +368,7 @@ def test_a_prefix_that_cannot_be_switched_off_is_refused(tmp_path: Path) -> None
     content = json.loads((tmp_path / "tokenizer.json").read_text())
     content["normalizer"] = {"type": "Replace", "pattern": {"Regex": "^a"}, "content": " a"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(ModelLoadError, match="to every text"):
+    with pytest.raises(ModelLoadError, match="to every string"):
         Tokenizer.from_pretrained(tmp_path)
 
 

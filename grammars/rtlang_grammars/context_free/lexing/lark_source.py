@@ -89,7 +89,7 @@ def read_source(text: str, *, start: str = "start", budget: Budget | None = None
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
     if undeclared := sorted((used | set(ignored)) - set(defined)):
-        raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared and has no pattern")
+        raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
     if missing:
@@ -110,9 +110,11 @@ def load(text: str, budget: Budget) -> Grammar:
         GrammarError: see `read_source`.
     """
     if len(text) > MAX_SOURCE_CHARS:
-        raise GrammarError(f"Lark grammar: {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed")
+        raise GrammarError(
+            f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
+        )
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise GrammarError("Lark grammar: the text contains a null character or a lone surrogate")
+        raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
     with _errors():
         builder = _Builder(import_paths=[_from_library])
         builder.load_grammar(text, "<grammar>")
@@ -203,7 +205,7 @@ def _bound_terminals(definitions: dict[str, tuple[Tree[Any] | None, int]], budge
             found = sizes[name] = 0 if tree is None else measure(tree, depth + 1)
             if found > MAX_PATTERN_CHARS:
                 raise GrammarError(
-                    f"Lark grammar: terminal {name}: a pattern of more than {MAX_PATTERN_CHARS} characters"
+                    f"Lark grammar: terminal {name}: the pattern has more than {MAX_PATTERN_CHARS} characters"
                 )
         return found
 

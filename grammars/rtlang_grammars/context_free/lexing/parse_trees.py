@@ -26,7 +26,7 @@ def parse_tree(grammar: str, text: str, lexer: Lexer = Lexer.LONGEST) -> Tree[An
         A `lark.Tree` with aliases, `?`, `!` and `_` names applied; its tokens know their places in the text.
     Raises:
         GrammarError: the grammar cannot be read.
-        ValueError: the text does not belong to the grammar.
+        ValueError: the text does not match the grammar.
     """
     return _parser(grammar, lexer).tree(text)
 
@@ -60,7 +60,7 @@ class _Parser:
                 )
             found: Tree[Any] = self._parsers[way].parse(data)
         except LarkError as error:
-            raise ValueError(f"the text does not belong to the grammar: {error}") from None
+            raise ValueError(f"the text does not match the grammar: {error}") from None
         return found
 
 

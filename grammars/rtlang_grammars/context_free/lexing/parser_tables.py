@@ -131,7 +131,7 @@ def _productive(rules: Sequence[Rule], start: str, budget: Budget) -> list[Rule]
             break
         productive = found
     if start not in productive:
-        raise GrammarError("the grammar matches no text: its rules never come to an end")
+        raise GrammarError("the grammar matches no string: its rules never terminate")
     return kept
 
 
@@ -170,4 +170,4 @@ def _check_hidden_left_recursion(rules: Sequence[Rule], budget: Budget) -> None:
                         todo.append(name)
             reach[first] = seen
         if origin in reach[first]:
-            raise GrammarError(f"Lark grammar: rule {origin} begins with itself behind parts that may be empty")
+            raise GrammarError(f"Lark grammar: rule {origin} can begin with itself after parts that may be empty")

@@ -111,7 +111,7 @@ class Program:
         try:
             tree = sre_parser.parse(terminal.pattern)
             if tree.getwidth()[0] == 0:
-                raise GrammarError("it may match the empty text, which no lexer can find")
+                raise GrammarError("the pattern can match the empty string, which no lexer can find")
             if tree.state.flags & re.LOCALE:
                 raise GrammarError("the flag L is not supported")
             try:
@@ -137,7 +137,7 @@ class Program:
             instruction = self.code[todo.pop()]
             if isinstance(instruction, Behind):
                 raise GrammarError(
-                    "look-behind where the terminal begins sees the text before it, which is not supported"
+                    "look-behind at the start of a terminal, which sees the text before it, is not supported"
                 )
             targets = instruction.targets if isinstance(instruction, Split) else ()
             for target in (instruction.to,) if isinstance(instruction, Ahead) else targets:
@@ -187,10 +187,10 @@ class Program:
         direction, body = argument
         points = _one_character(body, flags)
         if points is None:
-            raise _NoThreadsError("look-around inside the pattern at several characters")
+            raise _NoThreadsError("look-around over several characters inside the pattern")
         beyond = code_points.intersection(points, ((128, code_points.MAX_CODE_POINT),))
         if code_points.size(beyond) not in (0, code_points.size(code_points.ALL) - 128):
-            raise _NoThreadsError("look-around inside the pattern at some characters beyond ASCII")
+            raise _NoThreadsError("look-around for some but not all non-ASCII characters inside the pattern")
         symbols = _BEYOND_ASCII if beyond else 0
         for first, last in code_points.intersection(points, ((0, 127),)):
             symbols |= (1 << last + 1) - (1 << first)
@@ -240,7 +240,7 @@ class Program:
             to = self._emit(Match(number, 0))
             for operation, argument in conditions:
                 if operation is ops.AT:
-                    raise GrammarError("look-behind beside an anchor is not supported")
+                    raise GrammarError("look-behind next to an anchor is not supported")
                 to = self._emit(self._one_byte(operation, argument, flags, to))
             return to
         if len(conditions) == 1 and conditions[0][0] is ops.ASSERT:
@@ -277,7 +277,7 @@ class Program:
         width = _num_bytes(body, flags)
         if width is None or width > _MAX_LOOK_AHEAD:
             raise GrammarError(
-                f"a look-ahead of several characters: expected a fixed number of bytes, at most {_MAX_LOOK_AHEAD}"
+                f"a look-ahead of several characters must have a fixed length of at most {_MAX_LOOK_AHEAD} bytes"
             )
         if any(operation in (ops.ASSERT, ops.ASSERT_NOT, ops.AT) for operation, _ in body):
             raise GrammarError("look-around within a look-ahead is not supported")
@@ -289,7 +289,7 @@ class Program:
                 word = _category(ops.CATEGORY_WORD, flags)
                 last = _last_characters(items, flags)
                 if last is None or (code_points.intersection(last, word) not in ((), last)):
-                    raise GrammarError(r"\b behind a character that may or may not belong to a word is not supported")
+                    raise GrammarError(r"\b after a character that may or may not be a word character is not supported")
                 is_word_next = (not code_points.intersection(last, word)) == (argument is ops.AT_BOUNDARY)
                 return _Condition(word, False) if is_word_next else _Condition(_without(word), True)
             if argument is ops.AT_END_STRING:
@@ -308,7 +308,7 @@ class Program:
         """A pattern whose look-around sees the text of the terminal only, as an automaton."""
         language = compile_regex(pattern, dialect="python", budget=self._budget)
         if language.is_empty(self._budget):
-            raise GrammarError("the pattern matches no text")
+            raise GrammarError("the pattern matches no string")
         automaton = language.automaton(self._budget)
         place: dict[int, int] = {}
         todo = [automaton.start]
@@ -344,7 +344,7 @@ def _check_edges(items: Any, before: int, after: int) -> None:
                     "look-around of several characters that may see beyond the terminal is not supported"
                 )
         elif operation is ops.AT:
-            raise GrammarError("an anchor or \\b beside look-around of several characters is not supported")
+            raise GrammarError("an anchor or \\b combined with look-around of several characters is not supported")
         elif operation is ops.BRANCH:
             for each in argument[1]:
                 _check_edges(each, earlier, later)

@@ -78,12 +78,12 @@ class Tokenizer:
                     last = -1
             after = stacks if last in self._ignored else self._shifted(stacks, last) if last >= 0 else frozenset()
             if not after:
-                raise GrammarError(f"no terminal that may stand here is found at byte {begin} of the text")
+                raise GrammarError(f"no terminal that is allowed here matches at byte {begin} of the text")
             if last not in self._ignored:
                 found.append(Lexeme(self._names[last], begin, end))
             stacks, begin = after, end
         if not self._shifted(stacks, len(self._names)):
-            raise GrammarError("the text is not complete")
+            raise GrammarError("the text is incomplete")
         return found
 
     def _start(self, stacks: Iterable[_Stack]) -> int:

@@ -73,13 +73,13 @@ class GrammarTables:
         grammar, tables, budget = self._grammar, self.tables, self._budget
         self._find_nullable()
         for rule in self.never_empty & self._nullable:
-            raise GrammarError(f"rule {grammar.rules[rule].name}: must not match the empty text")
+            raise GrammarError(f"rule {grammar.rules[rule].name}: must not match the empty string")
         self._states = [self._subsets(rule) for rule in grammar.rules]
         self._join_repeats()
         self._prune()
         start_symbol = -1 - grammar.start
         if not self._states[grammar.start]:
-            raise GrammarError(f"rule {grammar.rules[grammar.start].name}: derives no text")
+            raise GrammarError(f"rule {grammar.rules[grammar.start].name}: derives no string")
         self._find_first()
         self._find_follow()
         for i, terminal in enumerate(grammar.terminals):

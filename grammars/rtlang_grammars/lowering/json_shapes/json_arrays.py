@@ -92,7 +92,7 @@ def _add_counting_array(build: ShapeBuilder, shape: ArrayShape, start: int) -> N
     for cap in caps:
         size *= cap + 1
     if size > _MAX_COUNTS:
-        raise GrammarError(f"contains: its counts need more than {_MAX_COUNTS} cases")
+        raise GrammarError(f"contains: its counts expand to more than {_MAX_COUNTS} cases")
 
     def after(place: tuple[int, ...], case: ItemCase) -> tuple[int, ...] | None:
         """The place after one more element."""

@@ -182,7 +182,7 @@ class ShapeTables:
                     waiting.append(start)
         if max(map(len, starts.values()), default=0) > _MAX_TOGETHER:
             raise GrammarError(
-                f"more than {_MAX_TOGETHER} objects, arrays or numbers in one place begin with the same byte"
+                f"more than {_MAX_TOGETHER} objects, arrays or numbers at one location begin with the same byte"
             )
         groups: dict[tuple[int, ...], list[int]] = {}
         for byte, each in starts.items():

@@ -123,7 +123,9 @@ class LexedGrammar:
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
         if not self.is_alive(start) and not self.is_complete(start):
-            raise GrammarError("the grammar matches no text: no terminal that can begin it can be followed by another")
+            raise GrammarError(
+                "the grammar matches no string: no terminal that can start it can be followed by another"
+            )
         self.start_place = Place(start, self.is_complete(start))
         self._prepare()
 

@@ -94,7 +94,7 @@ class ByteAutomaton:
             GrammarError: the language is empty.
         """
         if automaton.start == NO_STATE:
-            raise GrammarError("the pattern matches no text")
+            raise GrammarError("the pattern matches no string")
         self._automaton, self._is_json_string, self._budget = automaton, is_json_string, budget
         self._character_states: list[int] = []
         self._partial: list[tuple[DecoderState, tuple[int, ...] | int] | None] = []

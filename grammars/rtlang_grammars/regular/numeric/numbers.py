@@ -153,7 +153,7 @@ def _multiple_dfa(step: Fraction, is_negated: bool) -> syntax.Dfa:
     multiple = Multiple(step, is_negated=is_negated)
     if multiple.modulus > _MAX_MODULUS:
         raise GrammarError(
-            f"multiples of {step} are not supported: without decimal point and trailing zeros the step may be at most {_MAX_MODULUS}"
+            f"multiples of {step} are not supported: ignoring its decimal point and trailing zeros, the step may be at most {_MAX_MODULUS}"
         )
     return _build_dfa(multiple)
 

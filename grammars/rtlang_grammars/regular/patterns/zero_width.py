@@ -57,7 +57,7 @@ def repeat(item: Node, low: int, high: int | None, budget: Budget, location: str
         return repetition(once, low, high)
     if low > _MAX_ASSERTION_REPEAT:
         raise GrammarError(
-            f"a group that may match an assertion alone can be required at most {_MAX_ASSERTION_REPEAT} times",
+            f"the minimum repeat count of a group that may match only an assertion may be at most {_MAX_ASSERTION_REPEAT}",
             location,
         )
     # An optional iteration that takes no character only adds conditions, so it can be dropped.

@@ -61,7 +61,7 @@ def _branches(algebra: Algebra, node: Node, keyword: str, positive: bool) -> lis
     if not isinstance(value, list):
         raise invalid_value(value, "an array of schemas", keyword, node.location)
     if not value:
-        raise GrammarError(f"{keyword} must not be empty: it must hold at least one schema", node.location)
+        raise GrammarError(f"{keyword} must not be empty: it must contain at least one schema", node.location)
     return [algebra.demand(algebra.documents.child(node, keyword, index), positive) for index in range(len(value))]
 
 

@@ -77,7 +77,7 @@ def read_items(algebra: Algebra, node: Node, kind: JsonType, positive: bool, tra
     ]
     if has_rest:
         conj = _child(algebra, node, rest, False)
-        mark = Mark(node.location, rest, "at least one item must be invalid against it, which cannot be counted here")
+        mark = Mark(node.location, rest, "at least one item must violate it, and such items cannot be counted here")
         if conj == TRUE:
             facets.append(Facet(_ARRAY, ArrayBody(min_items=len(prefix) + 1)))
         elif conj != FALSE:
@@ -195,7 +195,7 @@ def read_properties(algebra: Algebra, node: Node, kind: JsonType, positive: bool
     return facets
 
 
-_NOT_COUNTED = "at least one property must be invalid against it, which is enforced only for finitely many names"
+_NOT_COUNTED = "at least one property must violate it, which is enforced only for finitely many names"
 
 
 def _exists(name: Conj, value: Conj, mark: Mark) -> Facet:

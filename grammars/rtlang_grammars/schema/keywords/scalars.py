@@ -41,7 +41,7 @@ def read_count(node: Node, keyword: str) -> int:
     """
     value = keyword_value(node, keyword)
     if not is_number(value) or value < 0 or exact(value).denominator != 1:
-        raise invalid_value(value, "an integer of at least 0", keyword, node.location)
+        raise invalid_value(value, "a non-negative integer", keyword, node.location)
     return int(min(value, MAX_COUNT))
 
 

@@ -235,7 +235,7 @@ def dialect_by_uri(uri: Json, pointer: str, document: Json = None) -> Dialect | 
                 return _custom_dialect(each, pointer)
     raise GrammarError(
         f"$schema = {uri!r}: unknown dialect; expected one of {', '.join(f'http://{known}' for known in _BY_URI)}, "
-        "and the $id of a meta-schema under $defs",
+        "or the $id of a meta-schema under $defs",
         pointer,
     )
 
@@ -276,8 +276,8 @@ def _custom_dialect(meta_schema: dict[str, Json], pointer: str) -> Dialect:
             found |= known if name == "applicator" else {name}
         elif is_required is not False:
             raise GrammarError(
-                f"$vocabulary requires the unknown vocabulary {uri!r}; allowed are those of {base.name}, and others "
-                "with the value false",
+                f"$vocabulary requires the unknown vocabulary {uri!r}; expected one of {base.name}; others "
+                "are allowed only with the value false",
                 pointer,
             )
     missing = [keywords for name, keywords in _VOCABULARIES.items() if name not in found]

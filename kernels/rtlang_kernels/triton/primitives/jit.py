@@ -33,5 +33,5 @@ def check_device(device: torch.device) -> None:
     """Raise ValueError unless kernels can run on tensors of this device."""
     if device.type != "cuda" and not (device.type == "cpu" and is_interpreting()):
         raise ValueError(
-            f"device = {device}: the triton backend allows cuda, and cpu with TRITON_INTERPRET=1 set before triton is imported"
+            f"device = {device}: the triton backend supports cuda, and cpu if TRITON_INTERPRET=1 was set before triton was imported"
         )

@@ -43,7 +43,7 @@ def test_optional_parts_are_not_multiplied_out() -> None:
         ("start: a", "'a' used but not defined"),
         ("start: A\nA: /[/", "terminal A: unterminated character set"),
         ('start: "a"~1..5000', "~5000: at most 1000 repeats"),
-        ("%declare X\nstart: X", "terminal X is declared and has no pattern"),
+        ("%declare X\nstart: X", "terminal X is declared but has no pattern"),
         ('begin: "a"', "start rule start is not defined"),
         ("%import .secrets.X\nstart: X", "secrets"),
         ("%import /etc/passwd\nstart: X", "import"),

@@ -69,5 +69,5 @@ def test_without_a_lexer_the_parser_cuts_the_text() -> None:
     source = 'start: "select" NAME "from" NAME\nNAME: /[a-z]+/\n%ignore " "'
     tree = parse_tree(source, "select afromb", Lexer.ANYWHERE)
     assert [str(token) for token in tree.children] == ["a", "b"]
-    with pytest.raises(ValueError, match="not complete"):
+    with pytest.raises(ValueError, match="incomplete"):
         parse_tree(source, "select afromb")

@@ -62,15 +62,15 @@ def test_a_terminal_matches_what_its_pattern_matches_in_full(pattern: str) -> No
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("(?<=a)b", "look-behind where the terminal begins"),
+        ("(?<=a)b", "look-behind at the start of a terminal"),
         ("^a", "beginning"),
         ("a$", r"\$ is not supported"),
         ("(a)\\1", "a back-reference is not supported"),
-        ("a(?=b+)", "fixed number of bytes"),
+        ("a(?=b+)", "fixed length of at most"),
         ("a(?!bc)", "several characters"),
         ("(?!if\\b)[a-z]+", "see beyond the terminal|anchor"),
-        ("a?", "empty text"),
-        ("a|.\\b", "may or may not belong to a word"),
+        ("a?", "empty string"),
+        ("a|.\\b", "may or may not be a word character"),
     ],
 )
 def test_what_cannot_be_held_is_refused_by_name(pattern: str, message: str) -> None:

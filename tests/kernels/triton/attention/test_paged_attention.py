@@ -200,5 +200,5 @@ def test_merge_states_combines_disjoint_keys() -> None:
 def test_a_cpu_is_rejected_unless_kernels_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     step = make_step(Tree([4], [1], [0], 16), num_kv_heads=1, group=1, head_dim=16)
     monkeypatch.setattr("rtlang_kernels.triton.primitives.jit.is_interpreting", lambda: False)
-    with pytest.raises(ValueError, match="the triton backend allows cuda"):
+    with pytest.raises(ValueError, match="the triton backend supports cuda"):
         planned(step)
