@@ -100,7 +100,7 @@ def output_type(
     }
     if len(given) > 1:
         raise ParameterError(
-            " and ".join(given), "given together", "only one of type, schema, regex, choices and grammar is allowed"
+            " and ".join(given), tuple(given.values()), "expected only one of type, schema, regex, choices and grammar"
         )
     for field, value in given.items():
         if isinstance(value, OutputType):
