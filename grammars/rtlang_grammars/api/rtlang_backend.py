@@ -141,7 +141,6 @@ class RtlangGrammar:
     Attributes:
         report: status of every keyword; None except for JSON Schema.
         value_check: the check that finished texts must pass; None if the masks enforce everything.
-        machine: the tables and masks.
     """
 
     def __init__(
@@ -153,9 +152,14 @@ class RtlangGrammar:
         report: Report | None = None,
         value_check: ValueCheck | None = None,
     ) -> None:
-        self.machine, self.report, self.value_check = machine, report, value_check
-        self._completion = completion
+        self.report, self.value_check = report, value_check
+        self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together
         self._forcing, self._table = forcing, table
+
+    @property
+    def machine(self) -> MachineGrammar | LexedGrammar:
+        """The tables and masks."""
+        return self._pair[0]
 
     @property
     def size_bytes(self) -> int:
@@ -167,6 +171,6 @@ class RtlangGrammar:
         if (
             isinstance(self.machine, LexedGrammar) and self.machine.is_worn
         ):  # earlier matchers go on with what they have
-            self.machine = self.machine.renewed()
-            self._completion = LexedCompletion(self.machine)
-        return MachineMatcher(self.machine, self._completion, self._forcing, self._table)
+            machine = self.machine.renewed()
+            self._pair = machine, LexedCompletion(machine)
+        return MachineMatcher(*self._pair, self._forcing, self._table)

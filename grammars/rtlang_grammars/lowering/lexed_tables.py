@@ -41,8 +41,10 @@ class LexedTables:
         found = read_source(source, start=start, budget=budget)
         self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
         self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
-        self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark)
         self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
+        self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)
+        self._refused: dict[frozenset[int], GrammarError] = {}
+        self._order = np.array([is_lark], dtype=np.int32)
         self._budget = budget
         self._numbers: dict[frozenset[int], int] = {}
         self._members: list[frozenset[int]] = []
@@ -82,8 +84,15 @@ class LexedTables:
         Raises:
             GrammarError: there are too many.
         """
+        members = self._members[one] | self._members[other]
+        if members in self._refused:
+            raise self._refused[members]
         self.automaton.budget = self._budget.renewed()
-        joined = self._context(self._members[one] | self._members[other])
+        try:
+            joined = self._context(members)
+        except GrammarError as error:
+            self._refused[members] = error
+            raise
         if len(self._members) > len(self._joins):
             grown = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
             grown[: len(self._joins), : len(self._joins)] = self._joins
@@ -99,9 +108,10 @@ class LexedTables:
                 raise GrammarError(
                     f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected"
                 )
+            start = self.automaton.start(terminals)
             found = self._numbers[terminals] = len(self._members)
             self._members.append(terminals)
-            self._starts.append(self.automaton.start(terminals))
+            self._starts.append(start)
         return found
 
     def _parser(self, contexts: list[int]) -> Parser:
@@ -170,6 +180,7 @@ class LexedTables:
             np.array(list(self._pairs) or [(0, 0)], dtype=np.int32),
             enders,
             firsts,
+            self._order,
         )
 
 

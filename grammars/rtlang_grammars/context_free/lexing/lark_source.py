@@ -33,6 +33,8 @@ _MAX_ALTERNATIVES = 64
 """A rule is expanded to at most this many alternatives; the optional parts of larger ones become rules."""
 
 _MAX_REPEAT = 1000
+_UNROLLED = 50
+"""lark multiplies out repeats below this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,18 +226,50 @@ def _bound_terminals(definitions: dict[str, tuple[Tree[Any] | None, int]], budge
         size(name, 0)
 
 
+def _usages(tree: Any) -> Iterator[Any]:
+    """The uses of templates within a tree."""
+    return (each for each in tree.iter_subtrees() if each.data == "template_usage")
+
+
+def _has_usage(argument: Any) -> bool:
+    return isinstance(argument, Tree) and next(_usages(argument), None) is not None
+
+
+def _reach(name: str, templates: dict[str, Any]) -> set[str]:
+    """The templates that one uses, directly or through others."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        for usage in _usages(templates[todo.pop()]):
+            used = str(usage.children[0].name)
+            if used in templates and used not in found:
+                found.add(used)
+                todo.append(used)
+    return found
+
+
 class _Products:
     """Bounds the alternatives of rules before lark multiplies them out."""
 
     def __init__(self, rule_defs: list[Any], budget: Budget) -> None:
         self.rule_defs, self.budget = rule_defs, budget
         self.names = {name for name, *_ in rule_defs}
+        self._may_move = True
 
     def extract(self) -> None:
         """Give every part of a product that is too large a rule of its own."""
+        templates = {name: tree for name, parameters, tree, _ in self.rule_defs if parameters}
+        for name, tree in templates.items():
+            if any(
+                _has_usage(argument) for usage in _usages(tree) for argument in usage.children[1:]
+            ) and name in _reach(name, templates):
+                raise GrammarError(f"Lark grammar: template {name} uses itself with arguments that grow")
         for name, parameters, tree, _ in list(self.rule_defs):
-            if not parameters:  # arguments of templates may be anything: they are not moved
-                self._count(tree, name, 0)
+            self._may_move = not parameters  # arguments of templates may be anything: they are not moved
+            if self._count(tree, name, 0) > 16 * _MAX_ALTERNATIVES and parameters:
+                raise GrammarError(
+                    f"Lark grammar: template {name} has too many alternatives; give its parts rules of their own"
+                )
 
     def _count(self, node: Any, name: str, depth: int) -> int:
         """The number of alternatives a tree expands to, after parts were moved out."""
@@ -250,14 +284,21 @@ class _Products:
             return counts[0] + 1
         if node.data == "expr":
             operator = str(node.children[1])
-            if operator == "~" and int(node.children[-1]) > _MAX_REPEAT:
-                raise GrammarError(f"Lark grammar: ~{node.children[-1]}: at most {_MAX_REPEAT} repeats are allowed")
+            if operator == "~":
+                low, high = int(node.children[2]), int(node.children[-1])
+                if high > _MAX_REPEAT:
+                    raise GrammarError(f"Lark grammar: ~{node.children[-1]}: at most {_MAX_REPEAT} repeats are allowed")
+                if counts[0] > 1:  # lark would multiply the alternatives of the repeats
+                    if not self._may_move:
+                        return 1 << 60
+                    node.children[0] = self._moved(node.children[0], name)
+                return max(1, high - low + 1) if high < _UNROLLED else 1
             return counts[0] + 1 if operator == "?" else 2 if operator == "*" else 1
         if node.data != "expansion":
             return max(counts, default=1)
         product = 1
         for index, count in enumerate(counts):
-            if product * count > _MAX_ALTERNATIVES and count > 1:
+            if product * count > _MAX_ALTERNATIVES and count > 1 and self._may_move:
                 node.children[index] = self._moved(node.children[index], name)
                 count = 1
             product *= count

@@ -12,7 +12,6 @@ Both are decided while states are made, by cutting threads at a match (as leftmo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -20,12 +19,13 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lexing.lark_source import Terminal
 from rtlang_grammars.context_free.lexing.terminal_threads import END, Ahead, Behind, Match, Program, Read, Split
+from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _ALL_TERMINALS = -1
 
-_State = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], int]
-"""Threads; literals that may rename an expression (literal, expression, bytes read, -1: not any more); class of the last byte, -1."""
+_State = tuple[tuple[int, ...], tuple[tuple[int, int, tuple[int, ...]], ...], int]
+"""Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start."""
 
 
 def in_order(terminals: Iterable[Terminal], *, is_lark: bool) -> tuple[Terminal, ...]:
@@ -55,13 +55,16 @@ class LexerAutomaton:
         firsts: for each terminal, the classes with which it can begin, as bits.
     """
 
-    def __init__(self, terminals: Sequence[Terminal], budget: Budget, *, is_lark: bool) -> None:
+    def __init__(
+        self, terminals: Sequence[Terminal], budget: Budget, *, is_lark: bool, ignored: frozenset[int] = frozenset()
+    ) -> None:
         """Compile terminals, given by who wins."""
+        self._ignored = ignored
         self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
         self._program = Program(terminals, budget, keeps_order=is_lark)
-        self._homes = self._literal_homes() if is_lark else {}
-        self._set_classes()
         self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._set_classes()
+        self._homes = self._literal_homes() if is_lark else {}
         self._numbers: dict[_State, int] = {}
         self._states: list[_State] = []
         self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
@@ -78,19 +81,38 @@ class LexerAutomaton:
         present = sorted(set(terminals))
         for number in present:
             homes = [each for each in self._homes.get(number, ()) if each[0] in present]
-            sides += [(number, home, 0) for home, _ in homes]
+            own = self._closure(self._program.entries[number], -1)
+            sides += [(number, home, own) for home, _ in homes if home not in self._ignored]
             if not any(is_replaced for _, is_replaced in homes):
                 main.append(number)
         threads = dict.fromkeys(at for number in main for at in self._closure(self._program.entries[number], -1))
+        num_before = len(self.is_start)
         found = self._number((tuple(threads), tuple(sides), -2))
-        self._grow()
+        try:
+            self._grow()
+        except (GrammarError, RecursionError) as error:  # as if nothing had been asked for
+            for state in self._states[num_before:]:
+                del self._numbers[state]
+            del self._states[num_before:], self.is_start[num_before:], self.is_sure[num_before:]
+            del self.pending[num_before:], self.wins[num_before:]
+            self.following, self.winners = self.following[:num_before], self.winners[:num_before]
+            self.num_behind = self.num_behind[:num_before]
+            if isinstance(error, RecursionError):
+                raise GrammarError("too complex: look-ahead is nested too deeply") from None
+            raise
         return found
 
     def _first_classes(self, entry: int) -> int:
         found = 0
         todo = [(at, (1 << END) - 1) for at in self._closure(entry, -1)]
+        seen: dict[int, int] = {}
         while todo:
             at, allowed = todo.pop()
+            allowed &= ~seen.get(at, 0)
+            if not allowed:
+                continue
+            seen[at] = seen.get(at, 0) | allowed
+            self.budget.spend()
             instruction = self._program.code[at]
             if isinstance(instruction, Read):
                 for symbol_class, symbol in enumerate(self._symbols):
@@ -99,6 +121,23 @@ class LexerAutomaton:
                 todo += [(each, allowed & instruction.symbols) for each in self._closure(instruction.to, -1)]
         return found
 
+    def _matches(self, terminal: int, text: bytes) -> bool:
+        """Whether the match of a terminal that Python's `re` prefers at the start of a text is all of it."""
+        self.budget.spend()
+        last, best = -1, -1
+        threads = self._closure(self._program.entries[terminal], -1)
+        for at in range(len(text) + 1):
+            symbol = text[at] if at < len(text) else END
+            reached: list[dict[int, None]] = [{}]
+            winners, behind = [-1], [0]
+            self._follow(threads, [0], last, reached, winners, behind, [set()], [{}], symbol)
+            if winners[0] >= 0:
+                best = at - behind[0]
+            threads, last = tuple(reached[0]), symbol
+            if not threads:
+                break
+        return best == len(text)
+
     def _literal_homes(self) -> dict[int, list[tuple[int, bool]]]:
         """For each literal the expressions of its priority that match all of it, and whether they stand for it: they have its flags."""
         homes: dict[int, list[tuple[int, bool]]] = {}
@@ -106,8 +145,7 @@ class LexerAutomaton:
             for other, expression in enumerate(self._terminals):
                 if literal.text is None or expression.text is not None or expression.priority != literal.priority:
                     continue
-                found = re.match(expression.pattern, literal.text)
-                if found and found.group() == literal.text:
+                if self._matches(other, literal.text.encode()):
                     is_replaced = set(literal.flags) <= set(expression.flags)
                     homes.setdefault(number, []).append((other, is_replaced))
         return homes
@@ -117,8 +155,6 @@ class LexerAutomaton:
         for instruction in self._program.code:
             if isinstance(instruction, Read | Ahead | Behind):
                 sets.add(instruction.symbols)
-        for number in self._homes:
-            sets |= {1 << byte for byte in (self._terminals[number].text or "").encode()}
         signatures: dict[int, int] = {}
         columns = np.zeros((len(sets), END + 1), dtype=np.uint8)
         for row, symbols in enumerate(sets):
@@ -258,14 +294,15 @@ class LexerAutomaton:
                     self.pending[state], has_changed = frozenset(found), True
 
     def _row(
-        self, threads: tuple[int, ...], sides: tuple[tuple[int, int, int], ...], last: int
+        self, threads: tuple[int, ...], sides: tuple[tuple[int, int, tuple[int, ...]], ...], last: int
     ) -> tuple[list[int], list[int], list[int]]:
         """For each class the next state, the terminal that ends before it, and how many bytes ago it ended."""
         count, end_class = self.num_classes, self.end_class
         reached: list[dict[int, None]] = [{} for _ in range(count)]
         winners, behind = [-1] * count, [0] * count
         cuts: list[set[int]] = [set() for _ in range(count)]  # terminals whose later threads no longer count
-        self._follow(threads, range(count), last, reached, winners, behind, cuts)
+        seen: list[dict[int, None]] = [{} for _ in range(count)]
+        self._follow(threads, range(count), last, reached, winners, behind, cuts, seen)
         if self._is_lark and sides:
             winners = [each if each < 0 else self._renamed(each, sides) for each in winners]
         row = [-1] * count
@@ -273,10 +310,18 @@ class LexerAutomaton:
             if found and symbol_class != end_class:
                 symbol = self._symbols[symbol_class]
                 left = []
-                for literal, home, num_read in sides:
-                    text = (self._terminals[literal].text or "").encode()
-                    if num_read < len(text) and self._reads(literal, text[num_read], symbol):
-                        left.append((literal, home, num_read + 1))
+                for literal, home, own in sides:
+                    following = tuple(
+                        dict.fromkeys(
+                            each
+                            for at in own
+                            if isinstance(instruction := self._program.code[at], Read)
+                            and instruction.symbols >> symbol & 1
+                            for each in self._closure(instruction.to, -1)
+                        )
+                    )
+                    if following:
+                        left.append((literal, home, following))
                 row[symbol_class] = self._number((tuple(found), tuple(left), symbol if self._has_behind else -1))
         return row, winners, behind
 
@@ -289,21 +334,40 @@ class LexerAutomaton:
         winners: list[int],
         behind: list[int],
         cuts: list[set[int]],
+        seen: list[dict[int, None]],
+        symbol_given: int = -1,
     ) -> None:
-        """Run threads, in order, before the symbols of some classes."""
+        """Run threads, in order, before the symbols of some classes, or before one symbol, which is then class 0.
+
+        seen: for each class the look-ahead passed so far.
+        """
         code, owners, is_ordered = self._program.code, self._program.owners, self._program.is_ordered
         before = set(classes)
+        self.budget.spend()
         for at in threads:
             instruction = code[at]
             if isinstance(instruction, Read):
-                for symbol_class in self._classes_of[at]:
-                    if symbol_class in before and not (cuts[symbol_class] & {owners[at], _ALL_TERMINALS}):
-                        symbol = self._symbols[symbol_class] if self._has_behind else -1
+                for symbol_class in self._classes_before(at, before, symbol_given):
+                    if not (cuts[symbol_class] & {owners[at], _ALL_TERMINALS}):
+                        symbol = symbol_given if symbol_given >= 0 else self._symbols[symbol_class]
+                        symbol = symbol if self._has_behind else -1
                         reached[symbol_class].update(dict.fromkeys(self._closure(instruction.to, symbol)))
             elif isinstance(instruction, Ahead):
-                fitting = [each for each in self._classes_of[at] if each in before]
+                fitting = [each for each in self._classes_before(at, before, symbol_given) if at not in seen[each]]
+                for each in fitting:
+                    seen[each][at] = None
                 if fitting:
-                    self._follow(self._closure(instruction.to, last), fitting, last, reached, winners, behind, cuts)
+                    self._follow(
+                        self._closure(instruction.to, last),
+                        fitting,
+                        last,
+                        reached,
+                        winners,
+                        behind,
+                        cuts,
+                        seen,
+                        symbol_given,
+                    )
             elif isinstance(instruction, Match):
                 terminal, num_behind = instruction
                 for symbol_class in before:
@@ -317,15 +381,16 @@ class LexerAutomaton:
                     elif is_ordered[terminal]:
                         cut.add(terminal)
 
-    def _reads(self, literal: int, byte: int, symbol: int) -> bool:
-        """Whether a byte of a literal may be spelled as a symbol, which stands for its class."""
-        if self.classes[byte] == self.classes[symbol]:
-            return True
-        flags = self._terminals[literal].flags
-        return "i" in flags and byte < 128 and self.classes[ord(chr(byte).swapcase())] == self.classes[symbol]
+    def _classes_before(self, at: int, before: set[int], symbol: int) -> list[int]:
+        """The classes among some before which an instruction goes on."""
+        if symbol >= 0:
+            instruction = self._program.code[at]
+            return [0] if isinstance(instruction, Read | Ahead) and instruction.symbols >> symbol & 1 else []
+        return [each for each in self._classes_of[at] if each in before]
 
-    def _renamed(self, terminal: int, sides: tuple[tuple[int, int, int], ...]) -> int:
-        for literal, home, num_read in sides:
-            if home == terminal and num_read == len((self._terminals[literal].text or "").encode()):
+    def _renamed(self, terminal: int, sides: tuple[tuple[int, int, tuple[int, ...]], ...]) -> int:
+        """The literal that has the text of an expression, or the expression."""
+        for literal, home, own in sides:
+            if home == terminal and any(isinstance(self._program.code[each], Match) for each in own):
                 return literal
         return terminal

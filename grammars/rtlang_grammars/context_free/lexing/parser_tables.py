@@ -6,7 +6,7 @@ lark's, on others it is that of the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+
+_MAX_NULLABLE = 40
 
 
 class ParserTables:
@@ -48,7 +50,7 @@ class ParserTables:
         """
         rules = _productive(rules, start, budget)
         _check_hidden_left_recursion(rules, budget)
-        analyzer: Any = LALR_Analyzer(SimpleNamespace(rules=list(rules), start=[start]), debug=False, strict=False)  # type: ignore[arg-type, no-untyped-call, unused-ignore]
+        analyzer: Any = _Analyzer(rules, start, budget)  # type: ignore[arg-type, no-untyped-call, unused-ignore]
         budget.check()
         analyzer.compute_lr0_states()
         budget.check()
@@ -116,6 +118,49 @@ class ParserTables:
         self.final = int(self.gotos[self.start, heads[start]])
 
 
+class _Rules(list[Rule]):
+    """Rules that check the budget whenever a pass over them begins: lark's analysis cannot be interrupted otherwise."""
+
+    def __init__(self, rules: Iterable[Rule], budget: Budget) -> None:
+        super().__init__(rules)
+        self.budget = budget
+
+    def __iter__(self) -> Iterator[Rule]:
+        self.budget.check()
+        return super().__iter__()
+
+    def __add__(self, other: Any) -> _Rules:
+        return _Rules([*super().__iter__(), *other], self.budget)
+
+
+class _Analyzer(LALR_Analyzer):  # type: ignore[misc, unused-ignore]
+    """lark's analysis within a budget."""
+
+    def __init__(self, rules: Iterable[Rule], start: str, budget: Budget) -> None:
+        self.budget = budget
+        super().__init__(SimpleNamespace(rules=_Rules(rules, budget), start=[start]), debug=False, strict=False)  # type: ignore[arg-type, no-untyped-call, unused-ignore]
+
+    def expand_rule(self, *arguments: Any, **options: Any) -> Any:
+        self.budget.spend(states=1)
+        return super().expand_rule(*arguments, **options)
+
+
+def _nullable(rules: Sequence[Rule], budget: Budget) -> set[str]:
+    """The rules that may be empty."""
+    nullable: set[str] = set()
+    while True:
+        more = {
+            rule.origin.name
+            for rule in rules
+            if rule.origin.name not in nullable and all(symbol.name in nullable for symbol in rule.expansion)
+        }
+        budget.spend(states=0)
+        if not more:
+            break
+        nullable |= more
+    return nullable
+
+
 def _productive(rules: Sequence[Rule], start: str, budget: Budget) -> list[Rule]:
     """The rules that some text fulfils."""
     productive: set[str] = set()
@@ -137,17 +182,14 @@ def _productive(rules: Sequence[Rule], start: str, budget: Budget) -> list[Rule]
 
 def _check_hidden_left_recursion(rules: Sequence[Rule], budget: Budget) -> None:
     """Refuse rules that can begin with themselves behind parts that may be empty: a parser would stack such parts without end."""
-    nullable: set[str] = set()
-    while True:
-        more = {
-            rule.origin.name
-            for rule in rules
-            if rule.origin.name not in nullable and all(symbol.name in nullable for symbol in rule.expansion)
-        }
-        budget.spend(states=0)
-        if not more:
-            break
-        nullable |= more
+    nullable = _nullable(rules, budget)
+    for rule in rules:
+        if (
+            sum(symbol.name in nullable for symbol in rule.expansion) > _MAX_NULLABLE
+        ):  # lark's analysis takes their cube
+            raise GrammarError(
+                f"Lark grammar: rule {rule.origin.name} has more than {_MAX_NULLABLE} parts that may be empty"
+            )
     begins: dict[str, set[str]] = {}
     hidden: set[tuple[str, str]] = set()
     for rule in rules:

@@ -29,6 +29,7 @@ END = 256
 _BEFORE_END = 1 << END
 _BEYOND_ASCII = (1 << 256) - (1 << 128)
 _MAX_LOOK_AHEAD = 8
+_MAX_REPEAT = 10_000
 
 
 class Read(NamedTuple):
@@ -120,6 +121,8 @@ class Program:
                 if keeps_order:
                     raise GrammarError(f"{error} is not supported by lexer=lark") from None
                 _check_edges(tree, 0, 0)
+                if _is_lazy(tree):
+                    raise GrammarError(f"{error} beside a lazy quantifier is not supported") from None
                 entry = self._language(number, terminal.pattern)
             self._check_start(entry)
             return entry
@@ -201,6 +204,8 @@ class Program:
     def _repeat(self, argument: Any, flags: int, to: int, *, is_lazy: bool) -> int:
         low, high, body = argument
         body = list(body)
+        if max(int(low), 0 if high is ops.MAXREPEAT else int(high)) > _MAX_REPEAT:
+            raise GrammarError(f"a quantifier counts to more than {_MAX_REPEAT}")
         self.is_ordered[-1] |= is_lazy
         if high is ops.MAXREPEAT:
             loop = self._emit(Split(()))
@@ -352,6 +357,13 @@ def _check_edges(items: Any, before: int, after: int) -> None:
             _check_edges(argument[3], earlier, later)
         elif operation in (ops.MAX_REPEAT, ops.MIN_REPEAT):
             _check_edges(argument[2], earlier, later)
+
+
+def _is_lazy(items: Any) -> bool:
+    """Whether there is a lazy quantifier somewhere in a parsed pattern."""
+    if isinstance(items, sre_parser.SubPattern | list | tuple):
+        return any(_is_lazy(each) for each in items)
+    return items is ops.MIN_REPEAT
 
 
 def _width(operation: Any, argument: Any) -> tuple[int, int]:

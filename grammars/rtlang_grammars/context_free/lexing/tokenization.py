@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from rtlang_grammars.context_free.lexing.lark_source import Source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
@@ -15,8 +14,14 @@ from rtlang_grammars.spec.limits import Budget
 MAX_BACK = 16
 """See `machine.lexing.layout`."""
 
-_Stack: TypeAlias = tuple[int, "_Stack | None"]
-"""The parser's state, and the stack below."""
+
+class _Node:
+    """A state on a graph-structured stack."""
+
+    __slots__ = ("below", "state")
+
+    def __init__(self, state: int, below: list[_Node]) -> None:
+        self.state, self.below = state, below
 
 
 class Lexeme(NamedTuple):
@@ -44,8 +49,9 @@ class Tokenizer:
         terminals = in_order(source.terminals, is_lark=is_lark)
         self._names = [each.name for each in terminals]
         self._rules = ParserTables(source.rules, source.start, self._names, budget)
-        self._automaton = LexerAutomaton(terminals, budget, is_lark=is_lark)
+        self._is_lark = is_lark
         self._ignored = frozenset(i for i, each in enumerate(self._names) if each in source.ignored)
+        self._automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self._ignored)
         self._starts: dict[frozenset[int], int] = {}
 
     @property
@@ -60,15 +66,15 @@ class Tokenizer:
             GrammarError: the text does not belong to the grammar; says where it fails.
         """
         automaton, found = self._automaton, []
-        stacks: frozenset[_Stack] = frozenset([(self._rules.start, None)])
+        tops = [_Node(self._rules.start, [])]
         begin = 0
         while begin < len(text):
-            state = self._start(stacks)
+            state = self._start(tops)
             at, last, end = begin, -1, begin
             while True:
                 symbol = automaton.classes[text[at] if at < len(text) else END]
                 winner, ended = int(automaton.winners[state, symbol]), at - int(automaton.num_behind[state, symbol])
-                if winner >= 0 and (last < 0 or ended > end or (ended == end and winner < last)):
+                if winner >= 0 and (last < 0 or ended > end or (ended == end and winner < last) or self._is_lark):
                     last, end = winner, ended
                 state = int(automaton.following[state, symbol])
                 if state < 0:
@@ -76,44 +82,57 @@ class Tokenizer:
                 at += 1
                 if at - end > MAX_BACK:
                     last = -1
-            after = stacks if last in self._ignored else self._shifted(stacks, last) if last >= 0 else frozenset()
+            after = tops if last in self._ignored else self._shifted(tops, last) if last >= 0 else []
             if not after:
                 raise GrammarError(f"no terminal that is allowed here matches at byte {begin} of the text")
             if last not in self._ignored:
                 found.append(Lexeme(self._names[last], begin, end))
-            stacks, begin = after, end
-        if not self._shifted(stacks, len(self._names)):
+            tops, begin = after, end
+        if not self._shifted(tops, len(self._names)):
             raise GrammarError("the text is incomplete")
         return found
 
-    def _start(self, stacks: Iterable[_Stack]) -> int:
-        terminals = self._ignored.union(*(self._rules.rows[stack[0]] for stack in stacks))
+    def _start(self, tops: list[_Node]) -> int:
+        terminals = self._ignored.union(*(self._rules.rows[node.state] for node in tops))
         if terminals not in self._starts:
             self._starts[terminals] = self._automaton.start(terminals)
         return self._starts[terminals]
 
-    def _shifted(self, stacks: Iterable[_Stack], terminal: int) -> frozenset[_Stack]:
-        """The stacks after a terminal; for the end of the text, those that are complete."""
+    def _shifted(self, tops: list[_Node], terminal: int) -> list[_Node]:
+        """The nodes on top after a terminal; for the end of the text, one if it is complete."""
         rules = self._rules
-        found: set[_Stack] = set()
-        todo, seen = list(stacks), set(stacks)
+        pairs: dict[tuple[int, int], _Node | None] = {}
+        todo: list[tuple[int, _Node | None]] = []
+
+        def add(state: int, below: _Node | None) -> None:
+            if (state, id(below)) not in pairs:
+                pairs[state, id(below)] = below
+                todo.append((state, below))
+
+        for node in tops:
+            if not node.below:
+                add(node.state, None)
+            for each in node.below:
+                add(node.state, each)
         while todo:
-            stack = todo.pop()
-            state = stack[0]
-            if terminal == rules.num_terminals and state == rules.final:
-                found.add(stack)
-            to = int(rules.shifts[state, terminal])
-            if to >= 0:
-                found.add((to, stack))
+            state, below = todo.pop()
+            if terminal == rules.num_terminals and state == rules.final and below is not None and not below.below:
+                return [below]
             at, count = rules.reductions[state, terminal].tolist()
             for rule in rules.rules[at : at + count].tolist():
-                under: _Stack | None = stack
+                ends = [_Node(state, [] if below is None else [below])]
                 for _ in range(int(rules.sizes[rule])):
-                    assert under is not None
-                    under = under[1]
-                assert under is not None
-                goto = int(rules.gotos[under[0], rules.heads[rule]])
-                if goto >= 0 and (goto, under) not in seen:
-                    seen.add((goto, under))
-                    todo.append((goto, under))
-        return frozenset(found)
+                    ends = list({id(each): each for node in ends for each in node.below}.values())
+                for node in ends:
+                    goto = int(rules.gotos[node.state, rules.heads[rule]])
+                    if goto >= 0:
+                        add(goto, node)
+        shifting: dict[int, _Node] = {}
+        for (state, _), below in pairs.items():
+            if rules.shifts[state, terminal] >= 0:
+                shifting.setdefault(state, _Node(state, [])).below.extend([] if below is None else [below])
+        found: dict[int, _Node] = {}
+        for state, node in shifting.items():
+            to = int(rules.shifts[state, terminal])
+            found.setdefault(to, _Node(to, [])).below.append(node)
+        return list(found.values())

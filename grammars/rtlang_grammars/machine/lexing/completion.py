@@ -36,6 +36,8 @@ class LexedCompletion:
         self._grammar = grammar
         self._automaton = grammar.tables.automaton
         self._stack_costs: dict[int, int] = {}
+        self._node_costs: dict[int, int] = {}
+        self._costs: dict[tuple[int, int], int] = {}
         self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
         self._set_costs()
@@ -117,7 +119,11 @@ class LexedCompletion:
                     if target < 0:
                         if winner >= 0 and not automaton.num_behind[at, symbol_class]:
                             ends[winner] = ends.get(winner, 0) | 1 << symbol_class
-                    elif symbol_class != automaton.end_class and (target, True) not in seen:
+                        continue
+                    for terminal, num_bytes in automaton.pending[target]:
+                        if num_bytes == 1:  # the look-ahead begins here; whether it holds is checked at the end
+                            ends[terminal] = ends.get(terminal, 0) | 1 << symbol_class
+                    if symbol_class != automaton.end_class and (target, True) not in seen:
                         seen.add((target, True))
                         following.append(
                             (target, text + automaton.first_bytes[symbol_class], (1 << automaton.num_classes) - 1)
@@ -136,37 +142,53 @@ class LexedCompletion:
         """Bytes that the parser still needs at least."""
         found = self._stack_costs.get(stacks)
         if found is None:
-            known: dict[tuple[int, int], int] = {}
-            found = min(
-                self._finish(*self._grammar.stack_node(node), known, 0) for node in self._grammar.stack_nodes(stacks)
-            )
-            self._stack_costs[stacks] = found
+            tops = self._grammar.stack_nodes(stacks)
+            for node in self._below(tops):  # from the bottom up, so that no recursion is deep
+                self._node_cost(node)
+            found = self._stack_costs[stacks] = min(self._node_cost(node) for node in tops)
         return found
 
-    def _finish(self, state: int, below: int, known: dict[tuple[int, int], int], depth: int) -> int:
-        """The cheapest way to finish from a stack: its top state and the node below."""
+    def _below(self, tops: list[int]) -> list[int]:
+        """All nodes below some that have no cost yet, deeper ones first."""
+        found: set[int] = set()
+        todo = list(tops)
+        while todo:
+            node = todo.pop()
+            if node not in found and node not in self._node_costs:
+                found.add(node)
+                todo += self._grammar.stack_node(node)[1]
+        return sorted(found)
+
+    def _node_cost(self, node: int) -> int:
+        """The cheapest way to finish from a node."""
+        found = self._node_costs.get(node)
+        if found is None:
+            state, below = self._grammar.stack_node(node)
+            found = min((self._cost(state, each) for each in below), default=self._cost(state, -1))
+            self._node_costs[node] = found
+        return found
+
+    def _cost(self, state: int, below: int) -> int:
+        """The cheapest way to finish from a state on a node."""
         key = (state, below)
-        if key in known:
-            return known[key]
-        known[key] = _FAR
-        if depth > 400:  # deeper stacks are guided less well
-            return 0
-        tables = self._grammar.tables.rules
+        if key in self._costs:
+            return self._costs[key]
+        self._costs[key] = _FAR  # no way through itself is the cheapest
+        gotos = self._grammar.tables.rules.gotos
         cheapest = _FAR
         for rest, length, head in self._kernels[state]:
             if head < 0:
                 cheapest = min(cheapest, rest)
                 continue
-            under = below
+            under = {below} if below >= 0 else set()
             for _ in range(length - 1):
-                under = self._grammar.stack_node(under)[1]
-            if under < 0:
-                continue
-            goto = int(tables.gotos[self._grammar.stack_node(under)[0], head])
-            if goto >= 0:
-                cheapest = min(cheapest, rest + self._finish(goto, under, known, depth + 1))
-        known[key] = min(cheapest, _FAR)
-        return known[key]
+                under = {each for node in under for each in self._grammar.stack_node(node)[1]}
+            for node in under:
+                goto = int(gotos[self._grammar.stack_node(node)[0], head])
+                if goto >= 0:
+                    cheapest = min(cheapest, rest + self._cost(goto, node))
+        self._costs[key] = min(cheapest, _FAR)
+        return self._costs[key]
 
     def _set_costs(self) -> None:
         """The fewest bytes of each symbol, and for each state what its rules in progress still need."""

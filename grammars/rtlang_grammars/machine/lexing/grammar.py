@@ -7,7 +7,7 @@ goes back where a longer lexeme fails. Masks are cached by place; a miss visits 
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from rtlang_grammars.machine.lexing.layout import (
     NO_TREE,
     NUM_BYTES,
     OK,
+    STACK_LINKS,
     STACK_NODES,
     STOP,
     TAIL_BYTE_AT,
@@ -55,6 +56,9 @@ _MANY_BYTES = 20
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
+
+
+_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]]]
 
 
 class Configuration(NamedTuple):
@@ -109,7 +113,7 @@ class LexedGrammar:
         self._stacks = new_stacks(int(tables.parser.final[0]))
         self._sets: list[tuple[int, int]] = [(0, 1)]
         self._numbers: dict[tuple[int, ...], int] = {(0,): 0}
-        self._nodes: dict[tuple[int, int], int] = {}
+        self._nodes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._shifted: dict[tuple[int, int], int] = {}
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], bool] = {}
@@ -201,7 +205,7 @@ class LexedGrammar:
             while native_masks.shift_once(self.tables.parser, self._stacks, first, size, terminal, out) != OK:
                 self._stacks = larger_stacks(self._stacks)
             base, count = int(self._stacks.counts[MEMBERS]), int(out[0])
-            found = self._interned(self._chains(self._stacks.members[base : base + count].tolist())) if count else -1
+            found = self._interned(self._read(self._stacks.members[base : base + count].tolist())) if count else -1
             self._shifted[stacks, terminal] = found
         return found
 
@@ -223,9 +227,10 @@ class LexedGrammar:
         found: list[int] = self._stacks.members[first : first + size].tolist()
         return found
 
-    def stack_node(self, node: int) -> tuple[int, int]:
-        """The parser's state at a node, and the node below, -1."""
-        return int(self._stacks.nodes[node, 0]), int(self._stacks.nodes[node, 1])
+    def stack_node(self, node: int) -> tuple[int, list[int]]:
+        """The parser's state at a node, and the nodes below."""
+        state, at, count = self._stacks.nodes[node].tolist()
+        return state, self._stacks.links[at : at + count].tolist()
 
     def is_complete(self, configuration: Configuration) -> bool:
         """Whether the text may end there."""
@@ -270,29 +275,31 @@ class LexedGrammar:
 
     def _join(self, one: int, other: int) -> None:
         self.tables.join(one, other)
+
+    def _fit_verdicts(self) -> None:
+        """Room for all pairs: copies of this grammar add to the same tables."""
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs))
 
-    def _chains(self, nodes: list[int]) -> list[tuple[int, list[int]]]:
-        """For each node, the deepest one on its way that is kept, and the states above it, upwards."""
+    def _read(self, nodes: list[int]) -> _Graph:
+        """What is on top, and the scratch nodes below: they are overwritten by the next shift, and by what is kept."""
         count = int(self._stacks.counts[STACK_NODES])
-        found = []
-        for node in nodes:
-            chain = []
-            while node >= count:
-                state, node = self.stack_node(node)
-                chain.append(state)
-            found.append((node, chain[::-1]))
-        return found
+        scratch: dict[int, tuple[int, list[int]]] = {}
+        todo = [node for node in nodes if node >= count]
+        while todo:
+            node = todo.pop()
+            if node not in scratch:
+                scratch[node] = self.stack_node(node)
+                todo += [below for below in scratch[node][1] if below >= count]
+        return nodes, sorted(scratch.items())  # a node is made after those below it
 
-    def _interned(self, chains: list[tuple[int, list[int]]]) -> int:
-        """The number of a set of stacks; overwrites the scratch nodes behind those that are kept."""
-        nodes = set()
-        for node, states in chains:
-            for state in states:
-                node = self._pushed(state, node)
-            nodes.add(node)
-        key = tuple(sorted(nodes))
+    def _interned(self, graph: _Graph) -> int:
+        """The number of a set of stacks."""
+        nodes, scratch = graph
+        kept: dict[int, int] = {}
+        for node, (state, below) in scratch:
+            kept[node] = self._pushed(state, tuple(sorted({kept.get(each, each) for each in below})))
+        key = tuple(sorted({kept.get(node, node) for node in nodes}))
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sets)
@@ -304,14 +311,18 @@ class LexedGrammar:
             self._sets.append((at, len(key)))
         return found
 
-    def _pushed(self, state: int, below: int) -> int:
+    def _pushed(self, state: int, below: tuple[int, ...]) -> int:
         found = self._nodes.get((state, below))
         if found is None:
-            found = self._nodes[state, below] = int(self._stacks.counts[STACK_NODES])
-            if found + 1 >= len(self._stacks.nodes):
+            counts = self._stacks.counts
+            found, at = int(counts[STACK_NODES]), int(counts[STACK_LINKS])
+            while found + 1 >= len(self._stacks.nodes) or at + len(below) >= len(self._stacks.links):
                 self._stacks = larger_stacks(self._stacks)
-            self._stacks.nodes[found] = state, below
+            self._nodes[state, below] = found
+            self._stacks.nodes[found] = state, at, len(below)
+            self._stacks.links[at : at + len(below)] = below
             self._stacks.counts[STACK_NODES] += 1
+            self._stacks.counts[STACK_LINKS] += len(below)
         return found
 
     def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
@@ -345,7 +356,7 @@ class LexedGrammar:
             winner = int(winners[state, symbol])
             if winner >= 0:
                 ended = at - int(behind[state, symbol])
-                if last < 0 or ended > last_at or (ended == last_at and winner < last):
+                if last < 0 or ended > last_at or (ended == last_at and winner < last) or lexer.order[0]:
                     last, last_at = winner, ended
             reached = int(following[state, symbol])
             if reached >= 0:
@@ -378,6 +389,7 @@ class LexedGrammar:
         return reached is not None and self.is_alive(reached)
 
     def _can_win(self, stacks: int, state: int) -> bool:
+        self._fit_verdicts()
         win = int(self.tables.lexer.states[state, WIN])
         found = self._viable.get((stacks, win))
         if found is None:
@@ -461,6 +473,7 @@ class LexedGrammar:
         tables, trie = self.tables, self.index.trie.nodes
         first, size = self._sets[configuration.stacks]
         while True:
+            self._fit_verdicts()
             root = self._root(configuration)
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
             code = native_masks.visit(
@@ -487,10 +500,10 @@ class LexedGrammar:
     def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
         """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
         asks = self._visit.asks[:num_asks].tolist()
-        chains = {
-            (first, size): self._chains(self._stacks.members[first : first + size].tolist()) for _, first, size in asks
+        graphs = {
+            (first, size): self._read(self._stacks.members[first : first + size].tolist()) for _, first, size in asks
         }
-        numbers = {place: self._interned(chain) for place, chain in chains.items()}
+        numbers = {place: self._interned(graph) for place, graph in graphs.items()}
         known: dict[tuple[int, int, bytes], bool] = {}
         for tail, first, size in asks:
             last, at, count, token = (

@@ -28,8 +28,8 @@ KID_STATE, KID_NODE, NEXT_KID = range(3)
 
 # Places in Tree.counts.
 (NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, TOKENS, BYTES, ROWS, SHARES, SAMES) = range(11)
-# Places in Stacks.counts: nodes and set members in use for good.
-STACK_NODES, MEMBERS = 0, 1
+# Places in Stacks.counts: nodes, set members and links in use for good.
+STACK_NODES, MEMBERS, STACK_LINKS = 0, 1, 2
 
 
 class Lexer(NamedTuple):
@@ -44,6 +44,7 @@ class Lexer(NamedTuple):
         pairs: [num_pairs, 2], a terminal, and the set of classes before which it ends.
         enders: uint8 [num_sets, num_classes + 1]; the last column: an ignored terminal can follow.
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
+        order: [1], 1: the match that is found last counts, else the longest.
     """
 
     classes: Ints
@@ -56,6 +57,7 @@ class Lexer(NamedTuple):
     pairs: Ints
     enders: NDArray[np.uint8]
     firsts: NDArray[np.uint8]
+    order: Ints
 
 
 class Parser(NamedTuple):
@@ -88,20 +90,22 @@ class Parser(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """Stacks of parser states as linked nodes, and sets of them.
+    """A graph-structured stack of parser states, and sets of nodes on top of it.
 
     Attributes:
-        nodes: [capacity, 2], state and the node below; node 0 is the start.
+        nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below.
+        links: nodes.
         members: nodes of sets.
         todo: [capacity, 2], scratch of a shift.
-        seen: as `todo`.
+        pairs: [capacity, 3], as `todo`.
         counts: int64, see STACK_NODES.
     """
 
     nodes: Ints
+    links: Ints
     members: Ints
     todo: Ints
-    seen: Ints
+    pairs: Ints
     counts: NDArray[np.int64]
 
 
@@ -174,7 +178,7 @@ class Visit(NamedTuple):
     """Scratch of a visit.
 
     Attributes:
-        frames: [capacity, 5], node of the tree, first member and number of members of a set of stacks, and what is free behind it.
+        frames: [capacity, 6], node of the tree, first member and number of members of a set of stacks, and what is free behind it.
         verdicts: [num_pairs], 2 * frame + whether the parser takes the pair.
         asks: [capacity, 3], tail, first member and number of members.
         out: int64, numbers returned.

@@ -28,6 +28,7 @@ from rtlang_grammars.machine.lexing.layout import (
     OK,
     ROW,
     SAMES,
+    STACK_LINKS,
     STACK_NODES,
     TAIL_AT,
     TAIL_TOKEN,
@@ -40,85 +41,131 @@ from rtlang_grammars.machine.native.native_code import compiled
 
 
 @compiled(inner=True)
-def shift(parser, stacks, first, size, terminal, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Stacks after a terminal, written to members[into:] with nodes from `free` on; returns how many, and the next free node.
+def _add_pair(pairs, num_pairs, state, below):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Add a state on a node to those of this place if it is new; returns their number, -1 for want of room."""
+    for index in range(num_pairs):
+        if pairs[index, 0] == state and pairs[index, 1] == below:
+            return num_pairs
+    if num_pairs >= pairs.shape[0]:
+        return -1
+    pairs[num_pairs, 0], pairs[num_pairs, 1], pairs[num_pairs, 2] = state, below, -1
+    return num_pairs + 1
 
-    How many is -1 for want of room.
+
+@compiled(inner=True)
+def shift(parser, stacks, first, size, terminal, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Stacks after a terminal, written to members[into:] with nodes from `free` on and links from `link` on.
+
+    Stacks with equal states on top share a node: a graph-structured stack, so their number does not grow with the ambiguity of the text.
+    Returns how many nodes are on top, -1 for want of room, and the next free node and link.
     """
-    todo, seen, nodes, members = stacks.todo, stacks.seen, stacks.nodes, stacks.members
-    num_todo, num_seen, num_out = 0, 0, 0
-    if size >= todo.shape[0]:
-        return -1, free
+    pairs, todo, nodes, links, members = stacks.pairs, stacks.todo, stacks.nodes, stacks.links, stacks.members
+    num_pairs = 0
     for index in range(size):
         node = members[first + index]
-        todo[num_todo, 0], todo[num_todo, 1] = nodes[node, 0], nodes[node, 1]
-        num_todo += 1
+        if nodes[node, 2] == 0:
+            num_pairs = _add_pair(pairs, num_pairs, nodes[node, 0], -1)
+        for at in range(nodes[node, 1], nodes[node, 1] + nodes[node, 2]):
+            num_pairs = _add_pair(pairs, num_pairs, nodes[node, 0], links[at])
+            if num_pairs < 0:
+                return -1, free, link
     end = parser.shifts.shape[1] - 1
-    while num_todo:
-        num_todo -= 1
-        state, below = todo[num_todo, 0], todo[num_todo, 1]
-        to, rule_at, num_rules = (
-            parser.shifts[state, terminal],
-            parser.reductions[state, terminal, 0],
-            parser.reductions[state, terminal, 1],
-        )
-        if (
-            size > 1 or num_seen or num_rules > 1 or (num_rules and to >= 0)
-        ):  # one stack with one action cannot meet itself
-            is_known = False
-            for index in range(num_seen):
-                if seen[index, 0] == state and seen[index, 1] == below:
-                    is_known = True
-                    break
-            if is_known:
-                continue
-            if num_seen >= seen.shape[0]:
-                return -1, free
-            seen[num_seen, 0], seen[num_seen, 1] = state, below
-            num_seen += 1
-        if (
-            free + 2 + num_rules >= nodes.shape[0]
-            or into + num_out + 2 >= members.size
-            or num_todo + num_rules >= todo.shape[0]
-        ):
-            return -1, free
+    done, num_out = 0, 0
+    while done < num_pairs:
+        state, below = pairs[done, 0], pairs[done, 1]
+        rule_at, num_rules = parser.reductions[state, terminal, 0], parser.reductions[state, terminal, 1]
+        if free + 2 >= nodes.shape[0] or link + 2 >= links.size or into + 2 >= members.size:
+            return -1, free, link
         if terminal == end and state == parser.final[1] and below == 0:  # the whole text: one stack stands for it
-            members[into + num_out] = 0
-            num_out += 1
-        if to >= 0:
-            under = 0  # the empty stack is node 0
-            if below >= 0:
-                nodes[free, 0], nodes[free, 1] = state, below
-                under = free
-                free += 1
-            nodes[free, 0], nodes[free, 1] = to, under
-            members[into + num_out] = free
-            free += 1
-            num_out += 1
+            members[into] = 0
+            num_out = 1
         for index in range(num_rules):
             rule = parser.rules[rule_at + index]
             length = parser.sizes[rule]
+            under = below
             if length == 0:
-                under = 0
-                if below >= 0:
-                    under = free
-                    nodes[free, 0], nodes[free, 1] = state, below
+                under = pairs[done, 2]
+                if under < 0 and below < 0:
+                    under = 0  # the empty stack is node 0
+                elif under < 0:
+                    nodes[free, 0], nodes[free, 1], nodes[free, 2] = state, link, 1
+                    links[link] = below
+                    under = pairs[done, 2] = free
                     free += 1
-            else:
-                under = below
-                for _ in range(length - 1):
-                    under = nodes[under, 1]
-            goto = parser.gotos[nodes[under, 0], parser.heads[rule]]
-            if goto >= 0:
-                todo[num_todo, 0], todo[num_todo, 1] = goto, under
-                num_todo += 1
-    return num_out, free
+                    link += 1
+            num_todo = 1
+            todo[0, 0], todo[0, 1] = under, length
+            while num_todo:
+                num_todo -= 1
+                node, left = todo[num_todo, 0], todo[num_todo, 1]
+                if left > 1:
+                    if num_todo + nodes[node, 2] >= todo.shape[0]:
+                        return -1, free, link
+                    for at in range(nodes[node, 1], nodes[node, 1] + nodes[node, 2]):
+                        todo[num_todo, 0], todo[num_todo, 1] = links[at], left - 1
+                        num_todo += 1
+                    continue
+                goto = parser.gotos[nodes[node, 0], parser.heads[rule]]
+                if goto >= 0:
+                    num_pairs = _add_pair(pairs, num_pairs, goto, node)
+                    if num_pairs < 0:
+                        return -1, free, link
+        done += 1
+    if free + 2 * num_pairs >= nodes.shape[0] or link + 2 * num_pairs >= links.size or into + num_pairs >= members.size:
+        return -1, free, link
+    for index in range(num_pairs):  # one node for each state that shifts
+        state = pairs[index, 0]
+        pairs[index, 2] = -1
+        if parser.shifts[state, terminal] < 0:
+            continue
+        is_first = True
+        for other in range(index):
+            if pairs[other, 0] == state:
+                is_first = False
+                break
+        if not is_first:
+            continue
+        if pairs[index, 1] < 0:
+            pairs[index, 2] = 0
+            continue
+        nodes[free, 0], nodes[free, 1], nodes[free, 2] = state, link, 0
+        for other in range(index, num_pairs):
+            if pairs[other, 0] == state:
+                links[link] = pairs[other, 1]
+                nodes[free, 2] += 1
+                link += 1
+        pairs[index, 2] = free
+        free += 1
+    for index in range(num_pairs):  # one node for each state shifted to
+        if pairs[index, 2] < 0:
+            continue
+        to = parser.shifts[pairs[index, 0], terminal]
+        is_first = True
+        for other in range(index):
+            if pairs[other, 2] >= 0 and parser.shifts[pairs[other, 0], terminal] == to:
+                is_first = False
+                break
+        if not is_first:
+            continue
+        nodes[free, 0], nodes[free, 1], nodes[free, 2] = to, link, 0
+        for other in range(index, num_pairs):
+            if pairs[other, 2] >= 0 and parser.shifts[pairs[other, 0], terminal] == to:
+                links[link] = pairs[other, 2]
+                nodes[free, 2] += 1
+                link += 1
+        members[into + num_out] = free
+        free += 1
+        num_out += 1
+    return num_out, free, link
 
 
 @compiled()
 def shift_once(parser, stacks, first, size, terminal, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """`shift` for Python: writes behind what is kept; out[0]: how many stacks, out[1]: the next free node."""
-    out[0], out[1] = shift(parser, stacks, first, size, terminal, stacks.counts[MEMBERS], stacks.counts[STACK_NODES])
+    """`shift` for Python: writes behind what is kept; out[0]: how many nodes."""
+    counts = stacks.counts
+    out[0], _, _ = shift(
+        parser, stacks, first, size, terminal, counts[MEMBERS], counts[STACK_NODES], counts[STACK_LINKS]
+    )
     return OK if out[0] >= 0 else NEED_STACKS
 
 
@@ -138,11 +185,11 @@ def _context(parser, stacks, first, size, out):  # type: ignore[no-untyped-def] 
 
 
 @compiled(inner=True)
-def _can_follow(parser, lexer, stacks, first, size, enders, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
+def _can_follow(parser, lexer, stacks, first, size, enders, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether behind a terminal that ends before some classes, something begins with one of these: 1, 0, -1 for want of room."""
     num_classes, end = lexer.enders.shape[1] - 1, parser.shifts.shape[1] - 1
     if lexer.enders[enders, lexer.classes[256]]:
-        found, _ = shift(parser, stacks, first, size, end, into, free)
+        found, _, _ = shift(parser, stacks, first, size, end, into, free, link)
         if found:
             return 1 if found > 0 else -1
     for index in range(size):
@@ -151,7 +198,7 @@ def _can_follow(parser, lexer, stacks, first, size, enders, into, free):  # type
             terminal = parser.row_terminals[at]
             for symbol in range(num_classes):
                 if lexer.enders[enders, symbol] and lexer.firsts[terminal, symbol]:
-                    found, _ = shift(parser, stacks, first, size, terminal, into, free)
+                    found, _, _ = shift(parser, stacks, first, size, terminal, into, free, link)
                     if found:
                         return 1 if found > 0 else -1
                     break
@@ -159,7 +206,7 @@ def _can_follow(parser, lexer, stacks, first, size, enders, into, free):  # type
 
 
 @compiled(inner=True)
-def can_win(parser, lexer, stacks, first, size, win, verdicts, stamp, into, free):  # type: ignore[no-untyped-def] # pragma: no cover
+def can_win(parser, lexer, stacks, first, size, win, verdicts, stamp, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether a terminal that can still win is taken by the parser, and something can follow: 1, 0, -1 for want of room.
 
     verdicts: what is known about each pair, 2 * stamp + 1 (yes) or 2 * stamp (no); older stamps are unknown.
@@ -174,11 +221,11 @@ def can_win(parser, lexer, stacks, first, size, win, verdicts, stamp, into, free
         terminal, enders = lexer.pairs[pair, 0], lexer.pairs[pair, 1]
         is_easy = lexer.enders[enders, lexer.enders.shape[1] - 1] > 0
         if parser.is_ignored[terminal]:
-            found = 1 if is_easy else _can_follow(parser, lexer, stacks, first, size, enders, into, free)
+            found = 1 if is_easy else _can_follow(parser, lexer, stacks, first, size, enders, into, free, link)
         else:
-            found, next_free = shift(parser, stacks, first, size, terminal, into, free)
+            found, next_free, next_link = shift(parser, stacks, first, size, terminal, into, free, link)
             if found > 0 and not is_easy:
-                found = _can_follow(parser, lexer, stacks, into, found, enders, into + found, next_free)
+                found = _can_follow(parser, lexer, stacks, into, found, enders, into + found, next_free, next_link)
         if found < 0:
             return -1
         if found:
@@ -193,8 +240,19 @@ def is_viable(parser, lexer, stacks, first, size, win, verdicts, out):  # type: 
     """`can_win` for Python, without what is known; out[0]: the answer."""
     for pair in range(verdicts.size):
         verdicts[pair] = 0
+    counts = stacks.counts
     out[0] = can_win(
-        parser, lexer, stacks, first, size, win, verdicts, 1, stacks.counts[MEMBERS], stacks.counts[STACK_NODES]
+        parser,
+        lexer,
+        stacks,
+        first,
+        size,
+        win,
+        verdicts,
+        1,
+        counts[MEMBERS],
+        counts[STACK_NODES],
+        counts[STACK_LINKS],
     )
     return OK if out[0] >= 0 else NEED_STACKS
 
@@ -272,13 +330,13 @@ def _kid(tree, crossing, state, lexer, trie, scratch, side):  # type: ignore[no-
 def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, found, mask):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
 
-    found.out: for OK, the number of asks, the next free stack node and the next free member; for NEED_JOIN, two contexts.
+    found.out: for OK, the number of asks; for NEED_JOIN, two contexts.
     """
     frames, verdicts, asks, out = found.frames, found.verdicts, found.asks, found.out
     frames[0, 0], frames[0, 1], frames[0, 2] = root, first, size
     num_frames, num_asks, stamp = 1, 0, 0
-    free, into = stacks.counts[STACK_NODES], stacks.counts[MEMBERS]
-    frames[0, 3], frames[0, 4] = free, into
+    free, into, link = stacks.counts[STACK_NODES], stacks.counts[MEMBERS], stacks.counts[STACK_LINKS]
+    frames[0, 3], frames[0, 4], frames[0, 5] = free, into, link
     for pair in range(verdicts.size):
         verdicts[pair] = -1
     while num_frames:
@@ -286,9 +344,11 @@ def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, f
         stamp += 1
         node, first, size = frames[num_frames, 0], frames[num_frames, 1], frames[num_frames, 2]
         if num_asks == 0:  # what later frames made is no longer needed
-            free, into = frames[num_frames, 3], frames[num_frames, 4]
+            free, into, link = frames[num_frames, 3], frames[num_frames, 4], frames[num_frames, 5]
         for end in range(tree.nodes[node, END_AT], tree.nodes[node, END_AT] + tree.nodes[node, NUM_ENDS]):
-            taken = can_win(parser, lexer, stacks, first, size, tree.ends[end, END_WIN], verdicts, stamp, into, free)
+            taken = can_win(
+                parser, lexer, stacks, first, size, tree.ends[end, END_WIN], verdicts, stamp, into, free, link
+            )
             if taken < 0:
                 return NEED_STACKS
             if not taken:
@@ -303,7 +363,9 @@ def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, f
                     token = tree.tokens[at]
                     mask[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         for tail in range(tree.nodes[node, TAIL_AT], tree.nodes[node, TAIL_AT] + tree.nodes[node, NUM_TAILS]):
-            taken = can_win(parser, lexer, stacks, first, size, tree.tails[tail, TAIL_WIN], verdicts, stamp, into, free)
+            taken = can_win(
+                parser, lexer, stacks, first, size, tree.tails[tail, TAIL_WIN], verdicts, stamp, into, free, link
+            )
             if taken < 0:
                 return NEED_STACKS
             if num_asks >= asks.shape[0]:
@@ -321,7 +383,7 @@ def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, f
             to, num_stacks = first, size
             if not parser.is_ignored[terminal]:
                 to = into
-                num_stacks, free = shift(parser, stacks, first, size, terminal, into, free)
+                num_stacks, free, link = shift(parser, stacks, first, size, terminal, into, free, link)
                 if num_stacks < 0:
                     return NEED_STACKS
                 if num_stacks == 0:
@@ -336,7 +398,7 @@ def visit(tree, root, parser, lexer, stacks, first, size, trie, scratch, side, f
             if num_frames >= frames.shape[0]:
                 return NEED_SCRATCH
             frames[num_frames, 0], frames[num_frames, 1], frames[num_frames, 2] = kid, to, num_stacks
-            frames[num_frames, 3], frames[num_frames, 4] = free, into
+            frames[num_frames, 3], frames[num_frames, 4], frames[num_frames, 5] = free, into, link
             num_frames += 1
-    out[0], out[1], out[2] = num_asks, free, into
+    out[0] = num_asks
     return OK

@@ -97,7 +97,7 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, trie, scra
             winner = winners[now, symbol]
             if winner >= 0:
                 ended = depth - behind[now, symbol]
-                if match < 0 or ended > match_at or (ended == match_at and winner < match):
+                if match < 0 or ended > match_at or (ended == match_at and winner < match) or lexer.order[0]:
                     match, match_at = winner, ended
             reached = following[now, symbol]
             if reached >= 0:

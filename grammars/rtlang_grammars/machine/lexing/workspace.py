@@ -15,6 +15,7 @@ from rtlang_grammars.machine.lexing.layout import (
     ROWS,
     SAMES,
     SHARES,
+    STACK_LINKS,
     STACK_NODES,
     TAILS,
     TOKENS,
@@ -48,10 +49,17 @@ def _ints(*shape: int) -> Ints:
 
 def new_stacks(start: int) -> Stacks:
     """Stacks with one set, which holds the stack of the start state alone."""
-    stacks = Stacks(_ints(1 << 13, 2), _ints(1 << 13), _ints(1 << 9, 2), _ints(1 << 9, 2), np.zeros(2, dtype=np.int64))
-    stacks.nodes[0] = start, -1
+    stacks = Stacks(
+        _ints(1 << 13, 3),
+        _ints(1 << 13),
+        _ints(1 << 13),
+        _ints(1 << 9, 2),
+        _ints(1 << 9, 3),
+        np.zeros(3, dtype=np.int64),
+    )
+    stacks.nodes[0] = start, 0, 0
     stacks.members[0] = 0
-    stacks.counts[:] = 1, 1
+    stacks.counts[:] = 1, 1, 0
     return stacks
 
 
@@ -67,9 +75,10 @@ def larger_stacks(stacks: Stacks) -> Stacks:
         )
     return stacks._replace(
         nodes=_doubled(stacks.nodes, int(stacks.counts[STACK_NODES])),
+        links=_doubled(stacks.links, int(stacks.counts[STACK_LINKS])),
         members=_doubled(stacks.members, int(stacks.counts[MEMBERS])),
         todo=_ints(min(2 * len(stacks.todo), 1 << 14), 2),
-        seen=_ints(min(2 * len(stacks.seen), 1 << 14), 2),
+        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 3),
     )
 
 
@@ -130,7 +139,7 @@ def larger_walk(walk: Walk) -> Walk:
 
 def larger_visit(visit: Visit) -> Visit:
     """Scratch with twice the room."""
-    return visit._replace(frames=_ints(2 * len(visit.frames), 5), asks=_ints(2 * len(visit.asks), 3))
+    return visit._replace(frames=_ints(2 * len(visit.frames), 6), asks=_ints(2 * len(visit.asks), 3))
 
 
 def size_of(tree: Tree) -> int:
@@ -157,7 +166,7 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
 
 def new_visit(num_pairs: int) -> Visit:
     """Scratch for visits."""
-    return Visit(_ints(1 << 14, 5), _ints(max(num_pairs, 1)), _ints(1 << 14, 3), np.zeros(4, dtype=np.int64))
+    return Visit(_ints(1 << 14, 6), _ints(max(num_pairs, 1)), _ints(1 << 14, 3), np.zeros(4, dtype=np.int64))
 
 
 def _doubled(array: Ints, used: int) -> Ints:

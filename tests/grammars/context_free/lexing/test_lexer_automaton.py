@@ -101,6 +101,21 @@ def test_both_orders_agree_with_lark(source: str, text: str, expected: bool, *, 
     assert accepts(lexed_grammar(source, is_lark=is_lark), text) == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ('start: "a" ("\\n" "a")*\n%ignore /[ \\n]+/', ["a\na", "a", "a a"]),
+        ('start: ("é"i | NAME "!")\nNAME: /\\w+/i', ["É", "é", "É!", "e!"]),
+        ('start: ("kind"i | NAME "!")\nNAME: /\\w+/i', ["Kind", "\u212aind", "\u212aind!", "kin!"]),
+        ('start: A C+ | B D\nA.2: /a(?=éé)/\nB: /aé/\nC: "é"\nD: "éx"', ["aéé", "aééx", "aéx"]),
+    ],
+)
+def test_rare_orders_are_those_of_lark(source: str, texts: list[str]) -> None:
+    parser, grammar = lark_of(source), lexed_grammar(source, is_lark=True)
+    assert parser is not None
+    assert [accepts(grammar, text) for text in texts] == [lark_accepts(parser, text) for text in texts]
+
+
 def test_the_longest_match_wins_where_lark_takes_the_first() -> None:
     alternatives = 'start: W "!"\nW: /a|ab/'
     assert accepts(lexed_grammar(alternatives), "ab!")
