@@ -14,6 +14,7 @@ from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 
 _MAX_EXPANSIONS = 3000
 _MAX_CACHED = 1 << 14
+_MAX_ENDINGS = 3
 _FAR = 1 << 40
 
 
@@ -23,10 +24,12 @@ class _Ending(NamedTuple):
     Attributes:
         text: the bytes to its end.
         enders: the classes before which it surely ends there, as bits.
+        ahead: bytes behind the end that its look-ahead asks for; with them, `enders` says nothing.
     """
 
     text: bytes
     enders: int
+    ahead: bytes
 
 
 class LexedCompletion:
@@ -75,6 +78,12 @@ class LexedCompletion:
                 reached = grammar.run(grammar.fresh(stacks), start.tail[start.last_at :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
+        for terminal, num_bytes in automaton.pending[start.state]:
+            stacks = grammar.shift(start.stacks, terminal)
+            if stacks >= 0 and num_bytes <= len(start.tail):
+                reached = grammar.run(grammar.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
+                if reached is not None:
+                    push(b"", reached.stacks, reached.state, everything)
         for _ in range(_MAX_EXPANSIONS):
             if not queue:
                 return None
@@ -88,7 +97,10 @@ class LexedCompletion:
                 if after < 0:
                     continue
                 for ending in endings:
-                    push(text + ending.text, after, grammar.fresh(after).state, ending.enders)
+                    if not ending.ahead:
+                        push(text + ending.text, after, grammar.fresh(after).state, ending.enders)
+                    elif (reached := grammar.run(grammar.fresh(after), ending.ahead)) is not None:
+                        push(text + ending.text + ending.ahead, reached.stacks, reached.state, everything)
         return None
 
     def _completes(self, start: Configuration, text: bytes) -> bool:
@@ -112,6 +124,7 @@ class LexedCompletion:
             for at, text, allowed in layer:
                 ends: dict[int, int] = {}
                 winners = automaton.winners[at].tolist()
+                self._add_looked_ahead(found, at, text, allowed)
                 for symbol_class, target in enumerate(automaton.following[at].tolist()):
                     winner = winners[symbol_class]
                     if not allowed >> symbol_class & 1:
@@ -121,7 +134,7 @@ class LexedCompletion:
                             ends[winner] = ends.get(winner, 0) | 1 << symbol_class
                         continue
                     for terminal, num_bytes in automaton.pending[target]:
-                        if num_bytes == 1:  # the look-ahead begins here; whether it holds is checked at the end
+                        if num_bytes == 1:  # a look-ahead begins; whether it holds is checked at the end
                             ends[terminal] = ends.get(terminal, 0) | 1 << symbol_class
                     if symbol_class != automaton.end_class and (target, True) not in seen:
                         seen.add((target, True))
@@ -130,13 +143,30 @@ class LexedCompletion:
                         )
                 for terminal, enders in ends.items():
                     known = found.setdefault(terminal, [])
-                    if len(known) < 3 and all(enders & ~each.enders for each in known):
-                        known.append(_Ending(text, enders))
+                    if len(known) < _MAX_ENDINGS and all(enders & ~each.enders for each in known):
+                        known.append(_Ending(text, enders, b""))
             layer = following
         if len(self._endings) > _MAX_CACHED:
             self._endings.clear()
         self._endings[state, first] = found
         return found
+
+    def _add_looked_ahead(self, found: dict[int, list[_Ending]], at: int, text: bytes, allowed: int) -> None:
+        """Add the terminals that a look-ahead of several bytes confirms at a state, with a text that does."""
+        automaton = self._automaton
+        behind = automaton.num_behind[at].tolist()
+        if not any(behind):
+            return
+        winners = automaton.winners[at].tolist()
+        for symbol_class, num_bytes in enumerate(behind):
+            terminal = winners[symbol_class]
+            if not 0 < num_bytes <= len(text) or not allowed >> symbol_class & 1:
+                continue
+            known = found.setdefault(terminal, [])
+            if sum(1 for each in known if each.ahead) < _MAX_ENDINGS:
+                last = b"" if min(winners) == max(winners) else automaton.first_bytes[symbol_class]
+                cut = len(text) - num_bytes
+                known.append(_Ending(text[:cut], 0, text[cut:] + last))
 
     def _rest(self, stacks: int) -> int:
         """Bytes that the parser still needs at least."""

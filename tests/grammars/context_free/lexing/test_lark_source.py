@@ -51,12 +51,23 @@ def test_optional_parts_are_not_multiplied_out() -> None:
         ('start: "a" \0', "null character"),
         ("start: " + "(" * 3000 + '"a"' + ")" * 3000, "nested too deeply"),
         ("start: A\nA: " + "B " * 300 + "\nB: " + "C " * 300 + '\nC: "c"', "more than 65536 characters"),
+        (
+            'start: a{"x"}\na{x}: x | "(" a{b{x}} ")"\nb{x}: "[" x "]"',
+            "template a uses itself with arguments that grow",
+        ),
+        ('start: t{"z"}\nt{x}: ' + "x? " * 24 + '"b"', "template t has too many alternatives"),
         ("//" + "x" * 140_000 + '\nstart: "a"', "at most 131072 are allowed"),
     ],
 )
 def test_what_cannot_be_read_is_refused(source: str, message: str) -> None:
     with pytest.raises(GrammarError, match=message):
         read_source(source)
+
+
+def test_repeats_of_alternatives_are_not_multiplied_out() -> None:
+    grammar = lexed_grammar('start: ("a" | "b")~18')
+    assert accepts(grammar, "ab" * 9)
+    assert not accepts(grammar, "ab" * 8)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,10 @@ import random
 import lark
 import pytest
 
+from rtlang_grammars.context_free.lexing.lark_source import read_source
+from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars.spec.limits import Budget, Limits
 from tests.support.lexed_grammars import accepts, lexed_grammar
 from tests.support.random_lexed_grammars import random_grammar, random_texts
 
@@ -131,3 +134,18 @@ def test_a_keyword_in_any_case_is_no_name() -> None:
         assert accepts(grammar, "IF a")
         assert accepts(grammar, "if if")
         assert not accepts(grammar, "of a")
+
+
+def test_a_context_that_cannot_be_made_leaves_nothing_behind() -> None:
+    source = read_source("start: A | B | C\nA: /(?:x{7})+y/\nB: /(?:x{11})+z/\nC: /(?:x{13})+w/")
+    automaton = LexerAutomaton(in_order(source.terminals, is_lark=False), Budget(), is_lark=False)
+    first = automaton.start([0])
+    num_states = len(automaton.following)
+    automaton.budget = Budget(Limits(max_states=500))
+    for _ in range(2):
+        with pytest.raises(GrammarError, match="too complex"):
+            automaton.start([0, 1, 2])
+        assert len(automaton.following) == len(automaton.wins) == len(automaton.is_start) == num_states
+    automaton.budget = Budget()
+    assert automaton.start([0]) == first
+    assert automaton.start([0, 1]) == num_states

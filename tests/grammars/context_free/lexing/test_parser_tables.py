@@ -28,6 +28,13 @@ def test_hidden_left_recursion_is_refused(source: str) -> None:
         lexed_grammar(source)
 
 
+def test_too_many_empty_parts_are_refused() -> None:
+    optional = " ".join(f"r{number}?" for number in range(100))
+    rules = "\n".join(f'r{number}: "k{number}"' for number in range(100))
+    with pytest.raises(GrammarError, match="more than 40 parts that may be empty"):
+        lexed_grammar(f"start: {optional}\n{rules}")
+
+
 def test_rules_without_end_match_nothing() -> None:
     with pytest.raises(GrammarError, match="matches no string"):
         lexed_grammar('start: "a" start')

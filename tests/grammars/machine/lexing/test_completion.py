@@ -47,6 +47,30 @@ def test_completions_of_random_grammars_complete() -> None:
 
 
 @pytest.mark.parametrize(
+    "source",
+    [
+        'start: NAME "→" NAME\nNAME: /[a-z]+\\b/',
+        'start: NAME "é"\nNAME: /[a-z]+(?!x)/',
+        'start: KW NAME\nKW: /if(?=[ ]x)/\nNAME: /[a-z]+/\n%ignore " "',
+    ],
+)
+def test_what_follows_may_begin_inside_look_ahead(source: str) -> None:
+    grammar = lexed_grammar(source)
+    found, _ = LexedCompletion(grammar).find(grammar.start_place.configuration)
+    assert found is not None
+    reached = place_after(grammar, found)
+    assert reached is not None
+    assert reached.is_complete
+
+
+def test_deep_nesting_is_closed() -> None:
+    grammar = lexed_grammar('start: v\nv: "[" v ("," v)* "]" | "(" v ")" | /[0-9]+/')
+    place = place_after(grammar, b"[(" * 800)
+    assert place is not None
+    assert LexedCompletion(grammar).find(place.configuration)[0] == b"0" + b")]" * 800
+
+
+@pytest.mark.parametrize(
     ("text", "longest"),
     [("", 9), ("(", 9), ("((((((", 14), ('["', 4), ("[1, (2", 4), ('"\\', 2)],
 )
