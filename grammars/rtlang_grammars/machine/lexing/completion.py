@@ -61,15 +61,15 @@ class LexedCompletion:
         everything = (1 << automaton.num_classes) - 1
         end = 1 << automaton.end_class
         order = count()
-        queue: list[tuple[int, int, bytes, int, int, int]] = []
-        best: dict[tuple[int, int, int], int] = {}
+        queue: list[tuple[int, int, bytes, int, int, int, int]] = []
+        best: dict[tuple[int, int, int, int], int] = {}
 
-        def push(text: bytes, stacks: int, state: int, first: int) -> None:
-            key = (stacks, state, first)
+        def push(text: bytes, stacks: int, state: int, first: int, num_looked: int = 0) -> None:
+            key = (stacks, state, first, num_looked)  # a text may be as short and break its look-ahead
             if best.get(key, _FAR) > len(text):
                 best[key] = len(text)
                 estimate = len(text) + self._rest(stacks)
-                heapq.heappush(queue, (estimate, next(order), text, stacks, state, first))
+                heapq.heappush(queue, (estimate, next(order), text, *key))
 
         push(b"", start.stacks, start.state, everything)
         if start.last >= 0:  # the lexeme may end at its last match, and what follows it begin another
@@ -87,8 +87,8 @@ class LexedCompletion:
         for _ in range(_MAX_EXPANSIONS):
             if not queue:
                 return None
-            _, _, text, stacks, state, first = heapq.heappop(queue)
-            if best[stacks, state, first] < len(text):
+            _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
+            if best[stacks, state, first, num_looked] < len(text):
                 continue
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
@@ -98,9 +98,11 @@ class LexedCompletion:
                     continue
                 for ending in endings:
                     if not ending.ahead:
-                        push(text + ending.text, after, grammar.fresh(after).state, ending.enders)
+                        push(text + ending.text, after, grammar.fresh(after).state, ending.enders, num_looked)
                     elif (reached := grammar.run(grammar.fresh(after), ending.ahead)) is not None:
-                        push(text + ending.text + ending.ahead, reached.stacks, reached.state, everything)
+                        push(
+                            text + ending.text + ending.ahead, reached.stacks, reached.state, everything, num_looked + 1
+                        )
         return None
 
     def _completes(self, start: Configuration, text: bytes) -> bool:
