@@ -121,6 +121,10 @@ class CfgBuilder:
         """Add the alternatives of an expression to a rule."""
         self._rules[rule.rule][1].extend(self._alternatives(expression, resolve))
 
+    def add(self, rule: Call, alternative: Alternative) -> None:
+        """Add an alternative to a rule."""
+        self._rules[rule.rule][1].append(alternative)
+
     def ignore(self, terminals: list[Terminal]) -> None:
         """Allow any number of these terminals before every terminal created from now on, and at the end."""
         assert self._ignored is None

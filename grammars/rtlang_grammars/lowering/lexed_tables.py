@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rtlang_grammars.context_free.lexing.lark_source import read_source
+from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.machine.lexing.completion import LexedCompletion

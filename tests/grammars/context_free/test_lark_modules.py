@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rtlang_grammars.context_free.lark_modules import load_module
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.limits import Budget
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.random_grammars import lark_accepts, lark_parser
 
@@ -46,11 +44,6 @@ def test_library_rules_can_be_imported() -> None:
         assert not cfg_accepts(cfg, text)
 
 
-def test_only_needed_definitions_are_imported() -> None:
-    module = load_module("%import common.INT\nstart: INT", Budget())
-    assert sorted(module.definitions) == ["INT", "common__DIGIT", "start"]
-
-
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
@@ -69,5 +62,5 @@ def test_only_needed_definitions_are_imported() -> None:
 )
 def test_errors_are_located(source: str, reason: str, location: str) -> None:
     with pytest.raises(GrammarError, match=reason) as caught:
-        load_module(source, Budget())
+        read_lark(source)
     assert caught.value.location == location

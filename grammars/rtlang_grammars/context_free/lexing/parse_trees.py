@@ -10,7 +10,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 from lark.lexer import Lexer as LarkLexer
 
-from rtlang_grammars.context_free.lexing.lark_source import load, read_source
+from rtlang_grammars.context_free.lark_source import load, read_source
 from rtlang_grammars.context_free.lexing.tokenization import Lexeme, Tokenizer
 from rtlang_grammars.spec.constraint import Lexer
 from rtlang_grammars.spec.limits import Budget

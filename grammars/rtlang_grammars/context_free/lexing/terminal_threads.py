@@ -16,7 +16,7 @@ from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as sre_parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple, TypeAlias
 
-from rtlang_grammars.context_free.lexing.lark_source import Terminal
+from rtlang_grammars.context_free.lark_source import Terminal
 from rtlang_grammars.regular.characters import code_points, unicode_sets
 from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import compile_regex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rtlang_grammars.context_free.lexing.lark_source import Source
+from rtlang_grammars.context_free.lark_source import Source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexing.terminal_threads import END

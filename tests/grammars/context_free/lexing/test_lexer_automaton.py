@@ -7,7 +7,7 @@ import random
 import lark
 import pytest
 
-from rtlang_grammars.context_free.lexing.lark_source import read_source
+from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget, Limits

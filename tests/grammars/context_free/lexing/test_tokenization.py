@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rtlang_grammars.context_free.lexing.lark_source import read_source
+from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.tokenization import MAX_BACK, Lexeme, Tokenizer
 from rtlang_grammars.machine.lexing import layout
 from rtlang_grammars.spec.errors import GrammarError

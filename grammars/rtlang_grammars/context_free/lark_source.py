@@ -118,11 +118,10 @@ def load(text: str, budget: Budget) -> Grammar:
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
     with _errors():
-        builder = _Builder(import_paths=[_from_library])
+        builder = _Builder(budget)
         builder.load_grammar(text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
-        _bound_terminals(dict(grammar.term_defs), budget)
         _Products(grammar.rule_defs, budget).extract()
     return grammar
 
@@ -141,10 +140,28 @@ def _errors() -> Iterator[None]:
 
 
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
-    """lark's builder without the file system."""
+    """lark's builder without the file system, which bounds the terminals before it puts their parts in."""
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__(import_paths=[_from_library])
+        self._definitions = _Definitions(budget)
 
     def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
         super().do_import(dotted_path, None, aliases, base_mangle)
+
+
+class _Definitions(dict[str, Any]):
+    """lark's table of definitions; it is first read as a whole when all are there and nothing is resolved yet."""
+
+    def __init__(self, budget: Budget) -> None:
+        super().__init__()
+        self._budget: Budget | None = budget
+
+    def items(self) -> Any:
+        if self._budget is not None:
+            budget, self._budget = self._budget, None
+            _bound_terminals({name: each.tree for name, each in super().items() if each.is_term}, budget)
+        return super().items()
 
 
 _lark_grammars = FromPackageLoader("lark", IMPORT_PATHS)
@@ -194,16 +211,18 @@ def _terminal(found: TerminalDef, text: str) -> Terminal:
     )
 
 
-def _bound_terminals(definitions: dict[str, tuple[Tree[Any] | None, int]], budget: Budget) -> None:
+def _bound_terminals(definitions: dict[str, Tree[Any] | None], budget: Budget) -> None:
     """Refuse terminals whose patterns, with the parts they name put in, would become too long."""
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int | None] = {}  # None: being measured
 
     def size(name: str, depth: int) -> int:
         budget.check_depth(depth)
         found = sizes.get(name)
         if found is None:
-            tree = definitions[name][0] if name in definitions else None
-            sizes[name] = 1 << 60  # a cycle, which lark reports
+            if name in sizes:
+                raise GrammarError(f"Lark grammar: terminal {name} uses itself; only rules may be recursive")
+            tree = definitions.get(name)
+            sizes[name] = None
             found = sizes[name] = 0 if tree is None else measure(tree, depth + 1)
             if found > MAX_PATTERN_CHARS:
                 raise GrammarError(
