@@ -68,7 +68,7 @@ class RtlangBackend:
         self._index, self._limits = index, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
         self._table = table or TokenTable(index.vocabulary)
-        self._forcing = ForcedText(index.vocabulary, index.trie.order, self._table)
+        self._forcing = ForcedText(index.vocabulary, index.trie.order[: index.trie.num_texts], self._table)
 
     @classmethod
     def create(
@@ -97,7 +97,8 @@ class RtlangBackend:
         store = self.store
         if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
             return self._compile_lexed(constraint, budget)
-        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        tokens = self._index.vocabulary.tokens
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:

@@ -20,8 +20,10 @@ from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
+from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, location_of, take_out_tokens
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, Ranges, SpecialTokens
 
 MAX_SOURCE_CHARS = 1 << 17
 """lark's own parser reads the text, about 1 us a character, and cannot be interrupted."""
@@ -47,6 +49,7 @@ class Terminal:
         flags: letters of `imslux`.
         max_width: of the pattern, by lark's measure.
         num_chars: characters of the pattern as written.
+        tokens: ids of tokens, any one of which it is; None for text.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Terminal:
     priority: int
     max_width: int
     num_chars: int
+    tokens: Ranges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,35 +78,56 @@ class Source:
     start: str
 
 
-def read_source(text: str, *, start: str = "start", budget: Budget | None = None) -> Source:
+def read_source(
+    text: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+) -> Source:
     """Read a Lark grammar.
 
+    Args:
+        tokens: of the vocabulary; None: every token is taken for known.
     Raises:
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
-            library; the grammar is too large.
+            library; a token that the vocabulary has not, or a string that spells a special token; the grammar is too large.
     """
     budget = budget or Budget()
-    grammar = load(text, budget)
+    known = tokens or AnyTokens()
+    source = _taken_out(text, known)
+    grammar = _load(source, text, budget)
     if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
-    with _errors():
+    with _errors(source, text):
         terminals, rules, ignored = grammar.compile([start], ())
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
-    if undeclared := sorted((used | set(ignored)) - set(defined)):
+    needed = sorted(used | set(ignored))
+    if undeclared := [name for name in needed if name not in defined and name not in source.tokens]:
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
     if missing:
         raise GrammarError(f"Lark grammar: rule {min(missing)} has no alternatives")
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
+    found = tuple(
+        _token(name, source, text, known) if name in source.tokens else _terminal(defined[name], text, known)
+        for name in needed
+    )
     return Source(
-        tuple(_terminal(defined[name], text) for name in sorted(used | set(ignored))),
+        found,
         frozenset(ignored),
         tuple(rules),
         start,
     )
+
+
+def _taken_out(text: str, known: SpecialTokens) -> TokenSource:
+    if len(text) > MAX_SOURCE_CHARS:
+        raise GrammarError(
+            f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
+        )
+    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
+    return take_out_tokens(text, known)
 
 
 def load(text: str, budget: Budget) -> Grammar:
@@ -111,15 +136,13 @@ def load(text: str, budget: Budget) -> Grammar:
     Raises:
         GrammarError: see `read_source`.
     """
-    if len(text) > MAX_SOURCE_CHARS:
-        raise GrammarError(
-            f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
-        )
-    if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
-    with _errors():
-        builder = _Builder(budget)
-        builder.load_grammar(text, "<grammar>")
+    return _load(_taken_out(text, AnyTokens()), text, budget)
+
+
+def _load(source: TokenSource, text: str, budget: Budget) -> Grammar:
+    with _errors(source, text):
+        builder = _Builder(budget, source)
+        builder.load_grammar(source.text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
         _Products(grammar.rule_defs, budget).extract()
@@ -127,24 +150,24 @@ def load(text: str, budget: Budget) -> Grammar:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
-    """lark's errors as ours."""
+def _errors(source: TokenSource, text: str) -> Iterator[None]:
+    """lark's errors as ours. `text`: the source as written."""
     try:
         yield
-    except GrammarError:
-        raise
+    except GrammarError as error:
+        raise GrammarError(source.shown(error.reason), error.location) from None
     except RecursionError:
         raise GrammarError("Lark grammar: nested too deeply") from None
     except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
-        raise _located(error) from None
+        raise _located(error, source, text) from None
 
 
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
     """lark's builder without the file system, which bounds the terminals before it puts their parts in."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, source: TokenSource) -> None:
         super().__init__(import_paths=[_from_library])
-        self._definitions = _Definitions(budget)
+        self._definitions = _Definitions(budget, source)
 
     def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
         super().do_import(dotted_path, None, aliases, base_mangle)
@@ -153,14 +176,17 @@ class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
 class _Definitions(dict[str, Any]):
     """lark's table of definitions; it is first read as a whole when all are there and nothing is resolved yet."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, source: TokenSource) -> None:
         super().__init__()
         self._budget: Budget | None = budget
+        self._source = source
 
     def items(self) -> Any:
         if self._budget is not None:
             budget, self._budget = self._budget, None
-            _bound_terminals({name: each.tree for name, each in super().items() if each.is_term}, budget)
+            trees = {name: each.tree for name, each in super().items() if each.is_term}
+            _bound_terminals(trees, budget)
+            _check_no_tokens(trees, self._source)
         return super().items()
 
 
@@ -175,13 +201,15 @@ def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
     return found
 
 
-def _located(error: BaseException) -> GrammarError:
+def _located(error: BaseException, source: TokenSource, text: str) -> GrammarError:
     """lark's error with its place apart."""
-    reason = _first_line(error)
+    reason = source.shown(_first_line(error))
     found = re.search(r",? at line (\d+),? col(?:umn)? (\d+)(?: in <grammar>)?:?", reason)
     if found is None:
         return GrammarError(f"Lark grammar: {reason}")
-    return GrammarError(f"Lark grammar: {reason.replace(found.group(), '')}", f"{found.group(1)}:{found.group(2)}")
+    line, column = found.group(1), found.group(2)
+    location = f"{line}:{column}" if int(line) <= text.count("\n") + 1 else location_of(text, len(text))
+    return GrammarError(f"Lark grammar: {reason.replace(found.group(), '')}", location)
 
 
 def _first_line(error: BaseException) -> str:
@@ -189,8 +217,28 @@ def _first_line(error: BaseException) -> str:
     return lines[0][:300] if lines else type(error).__name__
 
 
-def _terminal(found: TerminalDef, text: str) -> Terminal:
+def _token(name: str, source: TokenSource, text: str, known: SpecialTokens) -> Terminal:
+    tokens = source.tokens[name]
+    try:
+        ranges = known.resolve(tokens)
+    except GrammarError as error:
+        raise GrammarError(f"Lark grammar: {error.reason}", location_of(text, source.text.find(name))) from None
+    return Terminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), ranges)
+
+
+def _check_no_tokens(definitions: dict[str, Tree[Any] | None], source: TokenSource) -> None:
+    """Refuse tokens within terminals."""
+    for name, tree in definitions.items():
+        if source.tokens and tree is not None:
+            used = {str(each.name) for each in tree.scan_values(lambda value: isinstance(value, LarkTerminal))}
+            for token in sorted(used & source.tokens.keys()):
+                raise GrammarError(f"Lark grammar: terminal {name} contains {token}: tokens are allowed in rules only")
+
+
+def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     pattern = found.pattern
+    if isinstance(pattern, PatternStr):
+        check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
     try:
         re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
@@ -198,7 +246,7 @@ def _terminal(found: TerminalDef, text: str) -> Terminal:
         at = max(text.find(f"/{pattern.value}/"), 0) if found.name.startswith("__") else -1
         if found_at := re.search(rf"^{re.escape(found.name)}\b", text, re.MULTILINE):
             at = found_at.start()
-        location = f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}" if at >= 0 else None
+        location = location_of(text, at) if at >= 0 else None
         raise GrammarError(f"Lark grammar: terminal {found.name}: {_first_line(error)}", location) from None
     return Terminal(
         found.name,

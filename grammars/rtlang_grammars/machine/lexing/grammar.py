@@ -510,7 +510,7 @@ class LexedGrammar:
                 int(self._tree.tails[tail, column]) for column in (TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN)
             )
             if last < 0:
-                text = self.index.vocabulary.token_bytes[token]
+                text = self.index.vocabulary.spelled(token)
                 if self._advanced(configuration, text) is not None:
                     mask[token >> 5] |= np.uint32(1 << (token & 31))
                 continue
