@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rtlang_grammars.spec.errors import GrammarError
@@ -36,11 +38,19 @@ class TokenSource:
     text: str
     tokens: dict[str, TokenSet] = field(default_factory=dict)
 
-    def shown(self, message: str) -> str:
-        """A message of lark with tokens as they were written."""
-        if not self.tokens:
-            return message
-        return re.sub("|".join(self.tokens), lambda found: self.tokens[found[0]].source, message)
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Show tokens in errors as they were written."""
+        try:
+            yield
+        except GrammarError as error:
+            if not self.tokens:
+                raise
+            reason = re.sub("|".join(self.tokens), lambda found: self.tokens[found[0]].source, error.reason)
+            at = self.text.rindex("\n%declare")
+            last_line = self.text.count("\n", 0, at) + 1
+            is_behind = error.location is not None and int(error.location.partition(":")[0]) > last_line
+            raise GrammarError(reason, location_of(self.text, at) if is_behind else error.location) from None
 
 
 def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
