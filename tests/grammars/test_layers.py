@@ -29,6 +29,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "cfg": 0,
         "lark_errors": 0,
         "lark_library": 0,
+        "lark_tokens": 0,
         "lazy_repeats": 0,
         "ebnf": 1,
         "folding": 1,
