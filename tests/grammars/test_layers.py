@@ -58,6 +58,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "grammar": 4,
         "table_completion": 5,
         "matcher": 6,
+        "token_readings": 7,
         "export": 7,
     },
     "lowering": {

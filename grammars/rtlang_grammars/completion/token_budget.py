@@ -11,6 +11,7 @@ from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.tokens import spelling
 
 _STEP_STATES = 1200
 """States that a search within a step may visit; about 40 us each. The bound is reached when a token begins something long."""
@@ -64,6 +65,8 @@ class TokenBudget:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
         text = self._search.vocabulary.spelled(token_id)
+        if path.data.startswith(as_itself := spelling(token_id), offset):
+            text = as_itself
         if path.data.startswith(text, offset):
             if path.fits(left, offset + len(text)):
                 self._offset = offset + len(text)

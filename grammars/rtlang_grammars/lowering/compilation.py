@@ -58,6 +58,7 @@ class Built:
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
         plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
             plain["report"] = [self.report.dialect, entries]
@@ -114,6 +115,7 @@ class Compilation:
             KeyError, TypeError, ValueError: `plain` does not come from `to_plain`.
         """
         start, report = int(plain["start"]), plain.get("report")
+        tables.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))

@@ -30,7 +30,7 @@ class LexedTables:
     Attributes:
         terminals: by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, parser, lexer: see `machine.lexing.tables.LexedTables`.
+        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class LexedTables:
         """
         found = read_source(source, start=start, budget=budget, tokens=tokens)
         self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
         self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
         self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
         self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)

@@ -42,6 +42,9 @@ class Grammar(Protocol):
     def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
 
+    def after(self, configuration: Any, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+
     def write_mask(self, configuration: Any, row: NDArray[np.uint32]) -> None:
         """Write the tokens that may follow, end tokens among them, into a row of the vocabulary's mask words."""
 
@@ -62,7 +65,7 @@ class Completion(Protocol):
 class MachineMatcher:
     """See `GrammarMatcher`. Used by one thread at a time."""
 
-    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_table")
+    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_reads_ids", "_table")
 
     def __init__(
         self,
@@ -73,7 +76,10 @@ class MachineMatcher:
         path: list[Place] | None = None,
         *,
         has_ended: bool = False,
+        reads_ids: bool = False,
     ) -> None:
+        """`reads_ids`: tokens may be read in other ways than as their text, so that each is read for itself."""
+        self._reads_ids = reads_ids
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
         self._path = [grammar.start_place] if path is None else path
         self._has_ended = has_ended
@@ -154,7 +160,13 @@ class MachineMatcher:
     def fork(self) -> MachineMatcher:
         """An independent matcher in the same state."""
         return MachineMatcher(
-            self._grammar, self._completion, self._forcing, self._table, self._path.copy(), has_ended=self._has_ended
+            self._grammar,
+            self._completion,
+            self._forcing,
+            self._table,
+            self._path.copy(),
+            has_ended=self._has_ended,
+            reads_ids=self._reads_ids,
         )
 
     def closing_bytes(self) -> bytes | None:
@@ -210,14 +222,15 @@ class MachineMatcher:
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> Place | None:
-        trie = self._grammar.index.trie
-        if not 0 <= token_id < len(trie.offsets) - 1:
-            return None
-        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self._grammar.advance(self._place.configuration, trie.data, start, end)
+        return self._grammar.after(self._place.configuration, token_id)
 
     def _follow(self, token_ids: Sequence[int]) -> Place | None:
         """The place after some tokens, each as a part of the text."""
+        if self._reads_ids:
+            reached: Place | None = self._place
+            for token_id in token_ids:
+                reached = None if reached is None else self._grammar.after(reached.configuration, token_id)
+            return reached
         trie = self._grammar.index.trie
         offsets, num_tokens = trie.offsets, len(trie.offsets) - 1
         texts = []

@@ -117,18 +117,16 @@ class SpecialTokens:
         num_ids: the highest id of a token, plus one.
     """
 
-    def __init__(self, token_bytes: Sequence[bytes], silent_ids: Iterable[int]) -> None:
+    def __init__(
+        self, token_bytes: Sequence[bytes], silent_ids: Iterable[int] = (), end_ids: Iterable[int] = ()
+    ) -> None:
         self._token_bytes = token_bytes
-        self._silent_ids = frozenset(silent_ids)
+        self._silent_ids, self._end_ids = frozenset(silent_ids), frozenset(end_ids)
         self.num_ids = max(len(token_bytes), max(self._silent_ids, default=-1) + 1)
         self.names: dict[str, int] = {}
         for token_id in sorted(self._silent_ids):
             if token_id < len(token_bytes) and (name := token_bytes[token_id].decode("utf-8", "replace")):
                 self.names.setdefault(name, token_id)
-        # A blank or a single character is part of ordinary texts.
-        spelled = sorted((name for name in self.names if len(name) > 1 and name.strip()), key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, spelled))) if spelled else None
-        self._ordinary: dict[bytes, int] | None = None
 
     @functools.cached_property
     def digest(self) -> str:
@@ -168,27 +166,34 @@ class SpecialTokens:
         return b"".join(parts)
 
     def resolve(self, tokens: TokenSet) -> Ranges:
-        """The ids of a set of tokens.
+        """The ids of a set of tokens. End tokens are in it if they are named, not if all but others are meant.
 
         Raises:
             GrammarError: the vocabulary has no such token, or the set is empty; names the token, without a location.
         """
-        count = self.num_ids
         for token_id in (each for ends in tokens.ranges for each in ends):
-            if token_id >= count:
-                raise GrammarError(f"the vocabulary has no token {token_id}; its ids go from 0 to {count - 1}")
+            if token_id >= self.num_ids:
+                raise GrammarError(f"the vocabulary has no token {token_id}; its ids go from 0 to {self.num_ids - 1}")
         ranges = [*tokens.ranges, *((found, found) for found in map(self._id_of, tokens.names))]
         found = normalized(ranges)
         if tokens.is_negated:
-            found = _complement(found, count)
+            ends = [(token_id, token_id) for token_id in self._end_ids]
+            found = _complement(normalized([*found, *ends]), self.num_ids)
+        found = _common(found, self._existing)
         if not found:
             raise GrammarError(f"{tokens.source}: no token of the vocabulary is left")
         return found
 
+    @functools.cached_property
+    def _existing(self) -> Ranges:
+        """All ids that a text may have."""
+        texts = ((i, i) for i, text in enumerate(self._token_bytes) if text or i in self._silent_ids)
+        return normalized([*texts, *((i, i) for i in self._silent_ids)])
+
     def _id_of(self, name: str) -> int:
         found = self.names.get(name)
         if found is None:
-            found = self._ordinary_ids().get(name.encode("utf-8", "replace"))
+            found = self._ordinary_ids.get(name.encode("utf-8", "replace"))
         if found is None:
             near = difflib.get_close_matches(name, self.names, n=3, cutoff=0.6)
             known = near or sorted(self.names)[:_MAX_KNOWN]
@@ -199,28 +204,28 @@ class SpecialTokens:
             raise GrammarError(f"the vocabulary has no token {name}" + (about if known else " and no special tokens"))
         return found
 
-    def _ordinary_ids(self) -> dict[bytes, int]:
-        if self._ordinary is None:
-            ids: dict[bytes, int] = {}
-            for token_id, text in enumerate(self._token_bytes):
-                if text and token_id not in self._silent_ids:
-                    ids.setdefault(text, token_id)
-            self._ordinary = ids
-        return self._ordinary
+    @functools.cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        """Matches names; None if there are none."""
+        # A blank or a single character is part of ordinary texts.
+        names = sorted((name for name in self.names if len(name) > 1 and name.strip()), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, names))) if names else None
 
-    def is_special(self, ranges: Ranges) -> bool:
-        """Whether all tokens of a set are special, so that text never spells them."""
-        return all(
-            last - first < len(self._silent_ids) and self._silent_ids.issuperset(range(first, last + 1))
-            for first, last in ranges
-        )
+    @functools.cached_property
+    def _ordinary_ids(self) -> dict[bytes, int]:
+        """The lowest id of each text."""
+        ids: dict[bytes, int] = {}
+        for token_id, text in enumerate(self._token_bytes):
+            if text and token_id not in self._silent_ids:
+                ids.setdefault(text, token_id)
+        return ids
 
 
 class AnyTokens(SpecialTokens):
     """Stands for the tokens of a vocabulary that is not known: every name and id is one."""
 
     def __init__(self) -> None:
-        super().__init__((), ())
+        super().__init__(())
 
     def resolve(self, tokens: TokenSet) -> Ranges:
         """As many ids as there are names, besides those given."""
@@ -256,6 +261,19 @@ def _complement(ranges: Ranges, count: int) -> Ranges:
     if at < count:
         found.append((at, count - 1))
     return tuple(found)
+
+
+def _common(ranges: Ranges, others: Ranges) -> Ranges:
+    """The ids in both."""
+    found, at = [], 0
+    for first, last in ranges:
+        while at < len(others) and others[at][1] < first:
+            at += 1
+        i = at
+        while i < len(others) and others[i][0] <= last:
+            found.append((max(first, others[i][0]), min(last, others[i][1])))
+            i += 1
+    return normalized(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Vocabulary:
                 if not 0 <= token_id < self.vocab_size:
                     raise ValueError(f"{name} = {token_id}: expected ids from 0 to {self.vocab_size - 1}")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
-        object.__setattr__(self, "tokens", SpecialTokens(self.token_bytes, self.silent_ids))
+        object.__setattr__(self, "tokens", SpecialTokens(self.token_bytes, self.silent_ids, self.eos_token_ids))
 
     @property
     def num_mask_words(self) -> int:

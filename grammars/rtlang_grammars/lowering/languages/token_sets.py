@@ -13,6 +13,7 @@ def add_token_set(tables: Tables, tokens: Ranges) -> int:
     """Add the states of a frame that takes one of some tokens and ends; returns its start state."""
     states = SpellingAutomaton.of(tokens).states
     tables.budget.spend(states=len(states))
+    tables.token_sets.add(tokens)
     numbers = [tables.add_state(acc=ENDS if not moves else OPEN) for moves in states]
     for number, moves in zip(numbers, states, strict=True):
         if len(moves) == 1 and moves[0][0] == moves[0][1]:

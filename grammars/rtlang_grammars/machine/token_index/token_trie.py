@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.native.native_code import compiled
-from rtlang_grammars.spec.tokens import TOKEN_LEAD
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 MAX_TOKEN_BYTES = 1023
@@ -49,7 +49,7 @@ class TokenTrie:
         offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty if the id is never allowed.
         order: int32, the ids of tokens, sorted by their bytes.
         num_texts: how many of them are text; special tokens come last.
-        max_depth: bytes of the longest token.
+        max_depth: bytes of the longest token, at least those of a spelling.
         name: name of its cache entry, a digest of the tokens.
     """
 
@@ -86,7 +86,7 @@ def token_trie(vocabulary: Vocabulary, cache: ArrayCache | None = None) -> Token
     else:
         order, nodes = stored
     num_texts = len(order) - len(vocabulary.silent_ids)
-    return TokenTrie(nodes, data, offsets, order, num_texts, int(np.diff(offsets).max(initial=0)), name)
+    return TokenTrie(nodes, data, offsets, order, num_texts, int(np.diff(offsets).max(initial=SPELLING_BYTES)), name)
 
 
 def spelled_tokens(vocabulary: Vocabulary) -> list[bytes]:
