@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Tree
@@ -138,18 +138,20 @@ def _source(text: str, known: SpecialTokens) -> TokenSource:
     return take_out_tokens(text, known)
 
 
-def load(text: str, budget: Budget) -> Grammar:
-    """The definitions of a grammar, with everything imported and rules of bounded size.
+def load_with_names(text: str, budget: Budget) -> tuple[Grammar, dict[str, str]]:
+    """The definitions of a grammar with tokens as literals of their names, and those names by terminal.
 
     Raises:
-        GrammarError: see `read_source`.
+        GrammarError: see `read_source`; or a token has no name.
     """
     source = _source(text, AnyTokens())
     with source.errors():
-        return _load(source, budget)
+        grammar = _load(replace(source, text=source.with_names(), tokens={}), budget)
+    return grammar, {name: token.names[0] for name, token in source.tokens.items()}
 
 
 def _load(source: TokenSource, budget: Budget) -> Grammar:
+    """The definitions of a grammar, with everything imported and rules of bounded size."""
     with lark_errors(source.text):
         builder = _Builder(source, budget)
         builder.load_grammar(source.text, "<grammar>")

@@ -38,6 +38,24 @@ class TokenSource:
     text: str
     tokens: dict[str, TokenSet] = field(default_factory=dict)
 
+    def with_names(self) -> str:
+        """The source for lark with tokens as literals of their names.
+
+        Raises:
+            GrammarError: a token has no name, but ids.
+        """
+        if not self.tokens:
+            return self.text
+        lines = []
+        for name, token in self.tokens.items():
+            if not token.names:
+                raise GrammarError(
+                    f"{token.source}: a text does not show ids of tokens; only tokens with names have a place in trees"
+                )
+            written = token.names[0].replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'{name}.1000: "{written}"')
+        return "\n".join([self.text[: self.text.rindex("\n%declare")], *lines, ""])
+
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Show tokens in errors as they were written."""

@@ -251,6 +251,8 @@ class StructureTables:
                 if tag.begin.text.startswith(mark.text) and not begin.startswith(trigger)
             ]
             triggers.update(dict.fromkeys(extended or [trigger]))
+        named = {each for trigger in triggers for each in segments_of(trigger) if isinstance(each, int)}
+        self.tables.token_sets |= {((token_id, token_id),) for token_id in named}
         for trigger in triggers:
             if any(trigger in other for other in triggers if other != trigger):
                 raise GrammarError("a trigger is contained in another trigger", part.pointer)

@@ -146,6 +146,11 @@ def token(which: str | int) -> Constraint:
     return _constraint(plain, [])
 
 
+def is_token(constraint: Constraint) -> bool:
+    """Whether a constraint is a token alone, as `token` makes it."""
+    return constraint.kind is ConstraintKind.STRUCTURE and constraint.source.startswith('{"token":')
+
+
 def tagged(
     tags: Iterable[tuple[str | Constraint, str | Constraint, str | Constraint]],
     *,
