@@ -11,6 +11,7 @@ import numpy as np
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
+from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.lexing.layout import Lexer, Parser
@@ -49,7 +50,7 @@ class LexedTables:
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget, tokens=tokens)
+        found = with_disjoint_tokens(read_source(source, start=start, budget=budget, tokens=tokens))
         self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
         self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
         self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
