@@ -69,6 +69,7 @@ def marks(*token_ids: int) -> str:
 ORDINARY = range(len(TEXTS))
 ANY = marks(*ORDINARY, S, T, U, NAMELESS)
 """Any token but those that end a text."""
+BLANKS = " {0,2}"
 FREE = '[a-z0-9 {}":,<|>/_-]'
 
 
