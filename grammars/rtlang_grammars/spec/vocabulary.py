@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, spelling
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, segments_of, spelling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +70,11 @@ class Vocabulary:
     def shown(self, token_ids: Iterable[int]) -> bytes:
         """The text of a sequence of tokens, with special tokens under their names."""
         return b"".join(self.token_bytes[token_id] for token_id in token_ids if token_id < len(self.token_bytes))
+
+    def readable(self, data: bytes) -> str:
+        """A text of the machine for people: tokens under their names."""
+        parts = (self.shown([each]) if isinstance(each, int) else each for each in segments_of(data))
+        return b"".join(parts).decode("utf-8", "replace")
 
     def ids_by_bytes(self) -> dict[bytes, int]:
         """The lowest id that spells each byte string. Special and empty tokens are left out, and those with a byte that UTF-8 has not."""

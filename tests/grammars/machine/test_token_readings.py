@@ -191,7 +191,7 @@ def test_masks_allow_exactly_the_tokens_that_can_be_completed(number: int) -> No
     num_special = num_ends = 0
     for _ in range(12):
         matcher, texts = grammar.matcher(), [""]
-        for _ in range(rng.randint(1, 7)):
+        for _ in range(rng.randint(1, 10)):
             parts = [i for i in range(VOCABULARY.vocab_size - 3) if recognizer.after(texts, i)]
             is_complete = recognizer.is_complete(texts)
             allowed = mask_of(matcher)
