@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.machine.token_readings import TokenReadings
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
+from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars_bench.speed import byte_level_vocabulary
 from tests.support.vocabularies import allowed_ids
 
 _TEXTS = (
@@ -270,10 +273,44 @@ def test_text_before_a_forced_token_is_spelled_to_its_end() -> None:
     assert matcher.forced_bytes().startswith(b"ab\xff")
 
 
-def test_too_many_readings_are_an_error() -> None:
-    parts = " | ".join(f'(<[{A}]> | "a" x{i})' for i in range(3))
-    source = f"start: ({parts})*\n" + "\n".join(f"x{i}: /{'z' * i}/?" for i in range(3))
-    matcher = BACKEND.compile(lark(source, Lexer.ANYWHERE)).matcher()
+def test_equal_readings_are_one() -> None:
+    """Behind each letter there are two: its lexeme may go on, or has ended with the token."""
+    source = f"start: (<[{A}]> | LETTER)*\nLETTER: /[a-z]/"
+    matcher = BACKEND.compile(lark(source)).matcher()
     for _ in range(12):
         assert matcher.accept_token(A)
-    assert len(matcher._place.configuration) <= 4
+        assert len(matcher._place.configuration) == 2
+
+
+def test_too_many_readings_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rtlang_grammars.machine.token_readings._MAX_READINGS", 1)
+    matcher = BACKEND.compile(lark(f'start: <[{A}]> "b" | "a" "c"')).matcher()
+    with pytest.raises(GrammarError, match="more than 1 readings"):
+        matcher.accept_token(A)
+
+
+QWEN2 = Path(__file__).parents[4] / "shared" / "tokenizers" / "qwen2" / "tokenizer.json"
+
+
+@pytest.mark.skipif(not QWEN2.exists(), reason="the tokenizer of Qwen2 is not there")
+def test_chat_turns_of_qwen2_are_tokens() -> None:
+    vocabulary, tokenizer = byte_level_vocabulary(QWEN2)
+    backend = RtlangBackend(VocabularyIndex(vocabulary))
+    start, end = (vocabulary.tokens.names[name] for name in ("<|im_start|>", "<|im_end|>"))
+    text = "Hello, world <|im_start|>user\n"
+    matcher = backend.compile(sequence(text, token(end))).matcher()
+    assert matcher.forced_tokens() == [*tokenizer.encode(text, add_special_tokens=False).ids, end]
+    for lexer in Lexer:
+        turns = lark('start: (<|im_start|> ROLE "\\n" <[^151645]>~0..3 <|im_end|>)+\nROLE: /user|assistant/', lexer)
+        matcher, row = backend.compile(turns).matcher(), np.empty(vocabulary.num_mask_words, dtype=np.int32)
+        for token_id in (start, *tokenizer.encode("user\n").ids):
+            assert matcher.accept_token(token_id)
+        others = np.setdiff1d(np.arange(len(vocabulary.token_bytes)), sorted(vocabulary.eos_token_ids))
+        for token_id in (start, 5, 40_000, end):
+            matcher.fill_bitmask(row)
+            assert allowed_ids(row) == (
+                sorted([*others.tolist(), end]) if not (matcher.is_accepting) and token_id != end else [end]
+            )
+            assert matcher.accept_token(token_id)
+        assert matcher.is_accepting
+        assert not matcher.is_terminated
