@@ -176,8 +176,8 @@ class RtlangGrammar:
         if (
             isinstance(self.machine, LexedGrammar) and self.machine.is_worn
         ):  # earlier matchers go on with what they have
-            machine = self.machine.renewed()
-            self._pair = machine, LexedCompletion(machine)
+            renewed = self.machine.renewed()
+            self._pair = renewed, LexedCompletion(renewed)
         machine, completion = self._pair
         if not self._reads_ids:
             return MachineMatcher(machine, completion, self._forcing, self._table)

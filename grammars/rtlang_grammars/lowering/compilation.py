@@ -36,6 +36,7 @@ from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.structures import AnyOf, Literal, read_structure
 from rtlang_grammars.spec.tokens import SpecialTokens
 
+_GRAMMARS = frozenset({ConstraintKind.LARK, ConstraintKind.GBNF, ConstraintKind.EBNF})
 _STATUS = {str(status): status for status in KeywordStatus}
 
 
@@ -240,7 +241,7 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
     match constraint.kind:
         case ConstraintKind.JSON_SCHEMA | ConstraintKind.REGEX:
             return False
-        case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+        case kind if kind in _GRAMMARS:
             return "<" in source or "\\" in source or tokens.name_in(source) is not None
     waiting = [parsed(source)]
     while waiting:
@@ -248,13 +249,8 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
         if isinstance(part, str) and tokens.name_in(part) is not None:
             return True
         if isinstance(part, dict):
-            inner, kind = part.get("source"), part.get("kind")
-            is_grammar = isinstance(inner, str) and kind in (
-                ConstraintKind.LARK,
-                ConstraintKind.GBNF,
-                ConstraintKind.EBNF,
-            )
-            if "token" in part or (is_grammar and ("<" in inner or "\\" in inner)):
+            inner = str(part.get("source")) if part.get("kind") in _GRAMMARS else ""
+            if "token" in part or "<" in inner or "\\" in inner:
                 return True
             waiting += part.values()
         elif isinstance(part, list):
