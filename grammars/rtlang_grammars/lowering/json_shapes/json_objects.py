@@ -19,7 +19,7 @@ from rtlang_grammars.lowering.json_shapes.closers import (
     ObjectCloser,
     member_prefix,
 )
-from rtlang_grammars.lowering.json_shapes.json_spellings import string_spellings
+from rtlang_grammars.lowering.json_shapes.json_spellings import has_half_a_character, string_spellings
 from rtlang_grammars.lowering.json_shapes.literal_trie import CLOSED_KEYS, OPEN_KEYS
 from rtlang_grammars.lowering.json_shapes.shape_builder import ShapeBuilder
 from rtlang_grammars.lowering.languages.embedding import NamesEmbedding, QuotedEmbedding
@@ -164,7 +164,7 @@ def _add_keys(
             ways.append(tables.action(CALL_TO, start, 0, ends[0]))
     if classes and start is None:
         if _is_free(shape):
-            listed, named = [each.name for each in shape.properties], [each.names for each in shape.classes]
+            listed, named = _listed_names(shape), [each.names for each in shape.classes]
             names = Language.names_body(listed, named, build.budget)
             begin = NamesEmbedding(tables, names, ends, block=block).start()
         else:
@@ -213,11 +213,16 @@ def _is_free(shape: ObjectShape) -> bool:
     return shape.additional is not None and all(each.shape is not None for each in shape.classes)
 
 
+def _listed_names(shape: ObjectShape) -> list[str]:
+    """The declared names that the automaton of undeclared names has to leave out."""
+    return [each.name for each in shape.properties if not has_half_a_character(each.name)]
+
+
 def _key_classes(shape: ObjectShape, budget: Budget) -> list[tuple[Language, int]]:
     """The undeclared names of each class, and those in no class. Empty languages are removed unless every beginning can be completed to a
     name (`_is_free`).
     """
-    names = [each.name for each in shape.properties]
+    names = _listed_names(shape)
     if shape.additional is not None and _is_free(shape):
         listed = Language.literals(names)
         all_free = [(each.names.minus(listed), each.shape) for each in shape.classes if each.shape is not None]
