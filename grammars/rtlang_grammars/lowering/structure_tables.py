@@ -12,7 +12,7 @@ from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
-from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables, number_of
+from rtlang_grammars.lowering.json_shapes.json_values import MAX_NUMBER_LENGTH, ShapeTables, number_of
 from rtlang_grammars.lowering.languages.free_text import TEXT_FIRST, FreeText
 from rtlang_grammars.machine.automaton.json_base_states import BLANKS, json_base_states
 from rtlang_grammars.machine.automaton.layout import NONE
@@ -165,7 +165,7 @@ class StructureTables:
             self._grammar.rules[rule].empty[begin].append(value)
         for alternative in graph.shapes[graph.root].alternatives:
             if isinstance(alternative, NumberShape):
-                self._language(number_of(alternative, self._budget), rule, value, end)
+                self._language(number_of(alternative, self._budget).bounded(1, MAX_NUMBER_LENGTH), rule, value, end)
                 continue
             if isinstance(alternative, LiteralShape):
                 scalars = [each for each in alternative.values if not isinstance(each, list | dict)]

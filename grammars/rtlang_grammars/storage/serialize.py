@@ -25,6 +25,7 @@ from rtlang_grammars.lowering.json_shapes.closers import (
     ObjectCloser,
     names_of,
 )
+from rtlang_grammars.lowering.languages.counted_embedding import TextCloser
 from rtlang_grammars.machine.automaton.layout import OBJ_MIN, STATE_WORDS
 from rtlang_grammars.machine.automaton.tables import Closer, Tables
 
@@ -168,6 +169,8 @@ def _plain(closer: Closer, tables: Tables) -> list[Any]:
     match closer:
         case CountedCloser(least):
             return ["counted", least]
+        case TextCloser(end):
+            return ["text", end.decode("latin-1")]
         case ArrayCloser(done, min_items, prefix, items):
             return ["array", done, min_items, prefix, items]
         case DistinctCloser(_, description, texts, is_first):
@@ -190,6 +193,8 @@ def _closer(plain: list[Any], tables: Tables) -> Closer:
     match plain:
         case ["counted", int(least)]:
             return CountedCloser(least)
+        case ["text", str(end)]:
+            return TextCloser(end.encode("latin-1"))
         case ["array", int(done), int(min_items), prefix, items]:
             return ArrayCloser(done, min_items, tuple(tuple(starts) for starts in prefix), tuple(items))
         case ["distinct", int(description), texts, bool(is_first)]:

@@ -26,10 +26,13 @@ from rtlang_grammars.lowering.json_shapes.literal_trie import (
     build_trie,
 )
 from rtlang_grammars.lowering.json_shapes.shape_builder import Calls
-from rtlang_grammars.lowering.languages.counted_embedding import MAX_COUNTED, CountedEmbedding
-from rtlang_grammars.lowering.languages.embedding import Embedding, QuotedEmbedding
+from rtlang_grammars.lowering.languages.counted_embedding import MAX_COUNTED, CountedEmbedding, NumberEmbedding
+from rtlang_grammars.lowering.languages.embedding import QuotedEmbedding
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
+    MAX_BOUNDED_DIGITS,
+    MAX_DIGITS,
+    MAX_ZEROS,
     QUOTE,
     JsonBaseStates,
     add_body,
@@ -70,6 +73,8 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MANY = 1 << 30
+MAX_NUMBER_LENGTH = 512
+"""Maximum length of numbers as elements of structures, where nothing counts what is repeated."""
 _MAX_FEWEST = 64
 """Largest minimum length of a counted string with a pattern; completions of longer ones are not searched for."""
 _MAX_AT_ONCE = 48
@@ -258,8 +263,10 @@ class ShapeTables:
             return b"-0123456789", self.base.integer
         found = self._numbers.get(shape)
         if found is None:
-            language = number_of(shape, self.budget)
-            embedding = Embedding(self.tables, language.automaton(self.budget))
+            automaton = number_of(shape, self.budget).automaton(self.budget)
+            has_cycles = bool(shape.not_multiple_of) or (shape.multiple_of is not None and shape.multiple_of != 1)
+            most = MAX_BOUNDED_DIGITS if None not in (shape.minimum, shape.maximum) else MAX_DIGITS
+            embedding = NumberEmbedding(self.tables, automaton, most, has_cycles=has_cycles)
             found = self._numbers[shape] = (embedding.first_bytes(), embedding.start())
         return found
 
@@ -375,9 +382,11 @@ def _is_apart(calls: Calls) -> bool:
 
 
 def number_of(shape: NumberShape, budget: Budget) -> Language:
-    """The texts of the numbers of a shape. Unbounded integers have no exponents, as in `JsonBaseStates.integer`."""
+    """The texts of the numbers of a shape; those of integers without bounds are as in `JsonBaseStates.integer`."""
     if shape == NumberShape(multiple_of=shape.multiple_of) and shape.multiple_of == 1:
-        return compile_regex(r"-?(0|[1-9][0-9]*)(\.0)?", dialect="ecma", budget=budget)
+        exponent = r"[eE](\+?([0-2][0-9]{0,2}|3(0[0-8]?|[1-9])?|[4-9][0-9]?)|-00?)"
+        whole, zeros = rf"(0|[1-9][0-9]{{0,{MAX_DIGITS}}})", rf"(\.0{{1,{MAX_ZEROS}}})?"
+        return compile_regex(rf"-?{whole}{zeros}({exponent})?", dialect="ecma", budget=budget)
     return number_language(
         shape.minimum,
         shape.maximum,

@@ -37,6 +37,13 @@ BLANKS = b" \t\n\r"
 MAX_INDENT = 80
 """Maximum number of blanks after a line break; elsewhere one or two are allowed."""
 
+MAX_DIGITS = 64
+"""Maximum number of digits of a number, in addition to those that every number has and those that its bounds need."""
+MAX_BOUNDED_DIGITS = 20
+"""The same for numbers with a lower and an upper bound: as many digits as a double needs, and three more."""
+MAX_ZEROS = 3
+"""Maximum number of zeros as the fraction of an integer."""
+
 STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4
 """SLICE of a state, by the kind of string that it is inside:
 
@@ -290,35 +297,46 @@ def _add_escape(tables: Tables) -> int:
 
 
 def _add_number(tables: Tables, *, is_integer: bool) -> int:
+    """Add a frame for a number with at most MAX_DIGITS digits behind the first ones of its whole part and its fraction, counted together.
+
+    An integer has at most MAX_ZEROS zeros as its fraction, and its exponent is not negative.
+    """
     digits = list(b"0123456789")
-    start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
+    start, minus, zero, whole, point = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS, 0))
 
     def row(state: int) -> NDArray[np.int32]:
         found: NDArray[np.int32] = tables.rows[tables.state(state, ROW)]
         return found
 
+    def counted(state: int) -> int:
+        return tables.action(COUNT, state, MAX_DIGITS, MAX_DIGITS)
+
     for state in (start, minus):
         row(state)[digits] = whole
         row(state)[ord("0")] = zero
     row(start)[ord("-")] = minus
-    row(whole)[digits] = whole
-    if is_integer:  # 1.0 is an integer in JSON Schema
-        point, fraction = tables.add_state(tables.add_row()), tables.add_state(acc=ENDS)
-        for state in (zero, whole):
-            row(state)[ord(".")] = point
-        row(point)[ord("0")] = fraction
-        return start
-    point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
+    row(whole)[digits] = counted(whole)
+    row(zero)[ord(".")] = row(whole)[ord(".")] = point
+    ends = [zero, whole]
+    if is_integer:  # 1.0 and 1e3 are integers in JSON Schema
+        before = point
+        for _ in range(MAX_ZEROS):
+            ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+            row(before)[ord("0")] = ends[-1]
+            before = ends[-1]
+    else:
+        ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+        row(point)[digits] = ends[-1]
+        row(ends[-1])[digits] = counted(ends[-1])
+    exponent, plus, less = (tables.add_state(tables.add_row()) for _ in range(3))
     # Digits of the exponent, from -324 to 308, so that programs can read the number.
     low, three, less_three, high, one_more, thirty, less_thirty_two = (
         tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
     )
     no_more = tables.add_state(acc=ENDS)
-    for state in (zero, whole):
-        row(state)[ord(".")] = point
-    for state in (zero, whole, fraction):
+    for state in ends:
         row(state)[list(b"eE")] = exponent
-    for state, target in ((point, fraction), (fraction, fraction), (low, one_more), (one_more, no_more)):
+    for state, target in ((low, one_more), (one_more, no_more)):
         row(state)[digits] = target
     for state in (exponent, plus, less):
         row(state)[digits[:3]], row(state)[digits[4:]] = low, high
@@ -328,6 +346,10 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
     row(three)[digits[0]], row(less_three)[digits[:2]], row(less_three)[digits[2]] = thirty, one_more, less_thirty_two
     row(thirty)[digits[:9]] = row(less_thirty_two)[digits[:5]] = no_more
     row(exponent)[list(b"+-")] = plus, less
+    if is_integer:
+        less_zero, less_zeros = (tables.add_state(tables.add_row(), acc=ENDS) for _ in range(2))
+        row(less)[:] = NONE
+        row(less)[ord("0")], row(less_zero)[ord("0")] = less_zero, less_zeros
     return start
 
 
