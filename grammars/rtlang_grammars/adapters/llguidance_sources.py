@@ -99,6 +99,16 @@ def _schema_source(constraint: Constraint, matcher_class: Any) -> str:
     form = _JSON_STYLE
     if constraint.style.whitespace is Whitespace.COMPACT:
         form = {**_JSON_STYLE, "item_separator": ",", "key_separator": ":"}
+    layout = constraint.style.layout
+    if layout is not None:
+        if layout.indent is not None:
+            raise GrammarError("the backend llguidance does not support an indent of JSON text", "indent")
+        form = {
+            **_JSON_STYLE,
+            "item_separator": layout.item_separator,
+            "key_separator": layout.key_separator,
+            "whitespace_flexible": False,
+        }
     if schema is True:
         schema = {}
     if schema is False:

@@ -54,6 +54,10 @@ class OutlinesBackend:
         try:
             match constraint.kind:
                 case ConstraintKind.JSON_SCHEMA:
+                    if constraint.style.layout is not None:
+                        raise GrammarError(
+                            "the backend outlines does not support separators and an indent of JSON text"
+                        )
                     blanks = "" if constraint.style.whitespace is Whitespace.COMPACT else _BLANKS
                     pattern = self._library.json_schema.build_regex_from_schema(source, blanks)
                 case ConstraintKind.REGEX:

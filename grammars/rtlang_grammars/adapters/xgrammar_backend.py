@@ -51,6 +51,10 @@ class XGrammarBackend:
         try:
             match constraint.kind:
                 case ConstraintKind.JSON_SCHEMA:
+                    if constraint.style.layout is not None:
+                        raise GrammarError(
+                            "the backend xgrammar does not support separators and an indent of JSON text"
+                        )
                     is_compact = style.whitespace is Whitespace.COMPACT
                     found = compiler.compile_json_schema(
                         source,
