@@ -20,7 +20,6 @@ LEVELS: dict[str, dict[str, int]] = {
         "context_free": 2,
         "schema": 2,
         "machine": 2,
-        "adapters": 2,
         "lowering": 3,
         "storage": 4,
         "api": 5,
