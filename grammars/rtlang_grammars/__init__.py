@@ -29,6 +29,8 @@ _MODULES = {
     "Whitespace": f"{_SPEC}.constraint",
     "check_constraint": "rtlang_grammars.lowering.compilation",
     "create_backend": f"{_API}.backends",
+    "fill_batch": "rtlang_grammars.machine.batch",
+    "fill_tree": "rtlang_grammars.machine.batch",
     "library_constraint": "rtlang_grammars.context_free.lark_library",
 }
 __all__ = sorted(_MODULES)

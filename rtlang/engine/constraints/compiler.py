@@ -36,6 +36,7 @@ from rtlang_grammars import (
 )
 from rtlang_grammars.api import precompile
 from rtlang_grammars.api.rtlang_backend import RtlangGrammar
+from rtlang_grammars.machine.batch import write_rows
 from rtlang_grammars.spec.canonical_json import canonical
 
 _SEARCH_LIMIT = 4096
@@ -154,8 +155,11 @@ class ConstraintCompiler:
         started = perf_counter()
 
         def fill_part(part: int) -> None:
-            for index in range(part, len(sessions), num_parts):
-                sessions[index].fill(bitmask[index])
+            rows = slice(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
+            part_mask = bitmask[rows]
+            write_rows(
+                [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)], part_mask
+            )
             with self._lock:
                 left[0] -= 1
                 is_last = left[0] == 0
