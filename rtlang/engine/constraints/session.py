@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rtlang.contract.errors import ConstraintError
 from rtlang_grammars import GrammarError, GrammarMatcher, Report, TokenBudget, ValueCheck
-from rtlang_grammars.machine.batch import Mask, find_mask
+from rtlang_grammars.machine.batch import find_mask
+from rtlang_grammars.machine.token_index.mask import Mask
 
 SLOW_FILL_S = 0.05
 """CPU time in seconds above which a mask counts as slow; later masks are then computed outside the steps."""

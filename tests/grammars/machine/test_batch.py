@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rtlang_grammars import Constraint, ConstraintKind, GrammarMatcher, create_backend, fill_batch, fill_tree
+from rtlang_grammars import Constraint, ConstraintKind, GrammarMatcher, RtlangBackend, fill_batch, fill_tree
 from rtlang_grammars.machine.token_index.mask import Mask, write_rows
 from tests.support.vocabularies import allowed_ids, small_vocabulary
 
@@ -45,7 +45,7 @@ class Foreign:
 
 @pytest.fixture(scope="module")
 def starts() -> list[GrammarMatcher]:
-    backend = create_backend("rtlang", VOCABULARY)
+    backend = RtlangBackend.create(VOCABULARY)
     return [backend.compile(constraint).matcher() for constraint in CONSTRAINTS]
 
 
