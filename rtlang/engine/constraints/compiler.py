@@ -154,9 +154,12 @@ class ConstraintCompiler:
         def fill_part(part: int) -> None:
             rows = slice(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
             part_mask = bitmask[rows]
-            write_rows(
-                [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)], part_mask
-            )
+            masks = [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)]
+            try:
+                write_rows(masks, part_mask)
+            except BaseException as error:  # the step waits for `done`, whatever happens
+                for session in sessions[rows]:
+                    session.fail(error)
             with self._lock:
                 left[0] -= 1
                 is_last = left[0] == 0

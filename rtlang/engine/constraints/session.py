@@ -115,7 +115,7 @@ class ConstraintSession:
         try:
             mask = find_mask(self._matcher, row)
         except BaseException as error:  # third-party libraries may panic, which is not an Exception
-            self._fail(error)
+            self.fail(error)
             row.fill(0)
         self._mask_times.note(thread_time() - started)
         return mask
@@ -185,9 +185,10 @@ class ConstraintSession:
                     return end_token_id
             raise GrammarError("the output must end here, but the model has no end token")
         except BaseException as error:
-            raise self._fail(error) from error
+            raise self.fail(error) from error
 
-    def _fail(self, error: BaseException) -> ConstraintError:
+    def fail(self, error: BaseException) -> ConstraintError:
+        """Make `raise_if_failed` raise."""
         self._error = as_constraint_error(error)
         self._on_failure()
         return self._error

@@ -32,7 +32,7 @@ def _load(typing_context, address, index):  # pragma: no cover
 
 def int32_at(address: int, index: int) -> int:
     """Element `index` of the int32 array at an address; callable from compiled and from interpreted code."""
-    return ctypes.c_int32.from_address(address + 4 * index).value
+    return ctypes.c_int32.from_address(int(address) + 4 * int(index)).value
 
 
 @overload(int32_at, inline="always")

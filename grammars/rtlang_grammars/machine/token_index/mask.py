@@ -22,7 +22,7 @@ def copy_mask(base_at, ids_at, num_ids, row):  # pragma: no cover
         row[i] = int32_at(base_at, i)
     for i in range(num_ids):
         u = np.uint32(int32_at(ids_at, i))
-        row[u >> np.uint32(5)] |= np.int32(np.uint32(1) << (u & np.uint32(31)))
+        row[u >> np.uint32(5)] |= np.int32(1) << np.int32(u & np.uint32(31))
 
 
 @compiled(nogil=True)
