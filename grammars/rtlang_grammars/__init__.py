@@ -27,6 +27,8 @@ _MODULES = {
     "Vocabulary": f"{_SPEC}.vocabulary",
     "Whitespace": f"{_SPEC}.constraint",
     "check_constraint": "rtlang_grammars.lowering.compilation",
+    "fill_batch": "rtlang_grammars.machine.batch",
+    "fill_tree": "rtlang_grammars.machine.batch",
     "library_constraint": "rtlang_grammars.context_free.lark_library",
 }
 __all__ = sorted(_MODULES)
