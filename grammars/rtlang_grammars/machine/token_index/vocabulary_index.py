@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
-    NAME_SLICE,
-    SHORT_NAME_SLICE,
     STRING_SLICE,
     add_body,
     plain_body,
@@ -131,8 +129,6 @@ class VocabularyIndex:
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
-            NAME_SLICE: self._body_slice(string_body("name")),
-            SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
