@@ -34,6 +34,7 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -212,7 +213,7 @@ class VocabularyIndex:
         )
         assert code == OK
         mask = np.empty(self.num_words, dtype=np.uint32)
-        walks.write_mask(self.no_tokens, workspace.ids[: workspace.out[7]], mask)
+        Mask(self.no_tokens, workspace.ids[: workspace.out[7]]).write(mask.view(np.int32))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
 
