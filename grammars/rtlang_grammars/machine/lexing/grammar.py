@@ -34,6 +34,7 @@ from rtlang_grammars.machine.lexing.layout import (
     TAIL_NUM_BYTES,
     TAIL_TOKEN,
     WIN,
+    Tokens,
 )
 from rtlang_grammars.machine.lexing.tables import LexedTables
 from rtlang_grammars.machine.lexing.workspace import (
@@ -52,7 +53,6 @@ from rtlang_grammars.spec.errors import GrammarError
 
 _MAX_FORCED_BYTES = 256
 _MAX_STACKS = 1 << 17
-_MANY_BYTES = 20
 _END = 256
 _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
@@ -120,10 +120,11 @@ class LexedGrammar:
         self._places: dict[Configuration, bool] = {}
         self._masks: dict[Configuration, NDArray[np.uint32]] = {}
         num_terminals = tables.num_terminals
-        count, depth = len(index.trie.order), index.max_depth
+        count, depth, kinds = len(index.trie.order), index.max_depth, index.byte_kinds
+        self._tokens = Tokens(index.trie.nodes, index.trie.order, kinds.kinds, kinds.ranks)
         self._scratch = new_walk(count, depth, num_terminals)
-        self._side = new_walk(native_walk.MAX_SHARED, depth, num_terminals)
-        self._visit = new_visit(len(tables.lexer.pairs))
+        self._side = new_walk(6000, depth, num_terminals)
+        self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
         if not self.is_alive(start) and not self.is_complete(start):
@@ -131,18 +132,6 @@ class LexedGrammar:
                 "the grammar matches no string: no terminal that can start it can be followed by another"
             )
         self.start_place = Place(start, self.is_complete(start))
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Walk the vocabulary from the states that loop (names, strings, comments): these walks are the longest, and always needed."""
-        automaton = self.tables.automaton
-        sizes = np.array(automaton.class_sizes)
-        sizes[automaton.end_class] = 0
-        states = np.arange(len(automaton.following))
-        num_looping = (automaton.following == states[:, None]) @ sizes
-        for state in np.flatnonzero(num_looping >= _MANY_BYTES).tolist():
-            self._root(Configuration(0, state, -1, 0, b""))
-        self._root(self.start_place.configuration)
 
     @property
     def size_bytes(self) -> int:
@@ -279,7 +268,7 @@ class LexedGrammar:
     def _fit_verdicts(self) -> None:
         """Room for all pairs: copies of this grammar add to the same tables."""
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
-            self._visit = new_visit(2 * len(self.tables.lexer.pairs))
+            self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
 
     def _read(self, nodes: list[int]) -> _Graph:
         """What is on top, and the scratch nodes below: they are overwritten by the next shift, and by what is kept."""
@@ -339,13 +328,13 @@ class LexedGrammar:
 
     def _run(self, configuration: Configuration, data: bytes, *, is_final: bool) -> Configuration | None:
         """Lex bytes; None where no lexeme goes on. is_final: the text ends behind them."""
-        lexer = self.tables.lexer
-        following, winners, behind, classes = lexer.following, lexer.winners, lexer.behind, lexer.classes
+        lexer, automaton = self.tables.lexer, self.tables.automaton
+        classes = lexer.classes
         stacks, state, last, last_at, tail = configuration
         text = tail + data
         at = len(tail)
         begin = 0  # bytes before are never read again
-        is_fresh = self.tables.automaton.is_start[state]
+        is_fresh = automaton.is_start[state]
         while True:
             if at >= len(text):
                 if not is_final:
@@ -353,12 +342,12 @@ class LexedGrammar:
                 if is_fresh:
                     return Configuration(stacks, state, -1, 0, b"")
             symbol = classes[text[at] if at < len(text) else _END]
-            winner = int(winners[state, symbol])
+            winner = int(automaton.winners[state, symbol])
             if winner >= 0:
-                ended = at - int(behind[state, symbol])
+                ended = at - int(automaton.num_behind[state, symbol])
                 if last < 0 or ended > last_at or (ended == last_at and winner < last) or lexer.order[0]:
                     last, last_at = winner, ended
-            reached = int(following[state, symbol])
+            reached = int(automaton.following[state, symbol])
             if reached >= 0:
                 state, is_fresh = reached, False
                 at += 1
@@ -373,7 +362,6 @@ class LexedGrammar:
             state, last, at = self._lexer_state(stacks), -1, last_at
             begin, is_fresh = at, True
             lexer = self.tables.lexer
-            following, winners, behind = lexer.following, lexer.winners, lexer.behind
         keep = int(lexer.states[state, KEEP])
         if last >= 0 and lexer.states[state, 1]:
             last = -1
@@ -397,7 +385,15 @@ class LexedGrammar:
             tables, out = self.tables, self._visit.out
             while (
                 native_masks.is_viable(
-                    tables.parser, tables.lexer, self._stacks, first, size, win, self._visit.verdicts, out
+                    tables.parser,
+                    tables.lexer,
+                    self._stacks,
+                    first,
+                    size,
+                    win,
+                    self._visit.verdicts,
+                    self._visit.taken,
+                    out,
                 )
                 != OK
             ):
@@ -408,13 +404,12 @@ class LexedGrammar:
     def _only_step(self, configuration: Configuration) -> tuple[bytes, Configuration] | None:
         """The only byte that may follow, and the place behind it; None where there are several."""
         automaton = self.tables.automaton
-        lexer = self.tables.lexer
         found: tuple[bytes, Configuration] | None = None
         for symbol_class, count in enumerate(automaton.class_sizes):
             if symbol_class == automaton.end_class:
                 continue
-            if lexer.following[configuration.state, symbol_class] < 0 and (
-                lexer.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
+            if automaton.following[configuration.state, symbol_class] < 0 and (
+                automaton.winners[configuration.state, symbol_class] < 0 and configuration.last < 0
             ):
                 continue
             byte = automaton.first_bytes[symbol_class]
@@ -443,7 +438,7 @@ class LexedGrammar:
             while True:
                 found = int(
                     native_walk.grow_root(
-                        self._tree, items, data, state, last, last_at, self.tables.lexer, self.index.trie.nodes,
+                        self._tree, items, data, state, last, last_at, self.tables.lexer, self._tokens,
                         self._scratch, self._side,
                     )
                 )  # fmt: skip
@@ -470,14 +465,14 @@ class LexedGrammar:
             return found
         if size_of(self._tree) > _MAX_TREE_BYTES:
             self._new_tree()
-        tables, trie = self.tables, self.index.trie.nodes
+        tables = self.tables
         first, size = self._sets[configuration.stacks]
         while True:
             self._fit_verdicts()
             root = self._root(configuration)
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
             code = native_masks.visit(
-                self._tree, root, tables.parser, tables.lexer, self._stacks, first, size, trie, self._scratch, self._side,
+                self._tree, root, tables.parser, tables.lexer, self._stacks, first, size, self._tokens, self._scratch, self._side,
                 self._visit, mask,
             )  # fmt: skip
             if code == OK:

@@ -12,13 +12,13 @@ from rtlang_grammars.machine.lexing.layout import (
     KIDS,
     MEMBERS,
     NODES,
+    RANGES,
     ROWS,
     SAMES,
     SHARES,
     STACK_LINKS,
     STACK_NODES,
     TAILS,
-    TOKENS,
     Ints,
     Stacks,
     Tree,
@@ -35,7 +35,7 @@ _POOLS = {
     "crossings": CROSSINGS,
     "items": ITEMS,
     "kids": KIDS,
-    "tokens": TOKENS,
+    "ranges": RANGES,
     "data": BYTES,
     "rows": ROWS,
 }
@@ -54,7 +54,7 @@ def new_stacks(start: int) -> Stacks:
         _ints(1 << 13),
         _ints(1 << 13),
         _ints(1 << 9, 2),
-        _ints(1 << 9, 3),
+        _ints(1 << 9, 4),
         np.zeros(3, dtype=np.int64),
     )
     stacks.nodes[0] = start, 0, 0
@@ -78,7 +78,7 @@ def larger_stacks(stacks: Stacks) -> Stacks:
         links=_doubled(stacks.links, int(stacks.counts[STACK_LINKS])),
         members=_doubled(stacks.members, int(stacks.counts[MEMBERS])),
         todo=_ints(min(2 * len(stacks.todo), 1 << 14), 2),
-        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 3),
+        pairs=_ints(min(2 * len(stacks.pairs), 1 << 14), 4),
     )
 
 
@@ -86,12 +86,12 @@ def new_tree(num_words: int) -> Tree:
     """An empty tree."""
     return Tree(
         _ints(1 << 13, 6),
-        _ints(1 << 17, 4),
+        _ints(1 << 17, 5),
         _ints(1 << 18, 5),
         _ints(1 << 16, 4),
         _ints(1 << 20, 4),
         _ints(1 << 16, 3),
-        _ints(1 << 22),
+        _ints(1 << 20, 2),
         np.empty(1 << 23, dtype=np.uint8),
         np.empty((1 << 9, num_words), dtype=np.uint32),
         np.zeros(1 << 13, dtype=np.int64),
@@ -150,7 +150,7 @@ def size_of(tree: Tree) -> int:
 def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
     """Scratch for walks of a vocabulary."""
     return Walk(
-        _ints(num_tokens + 1, 5),
+        _ints(num_tokens + 1, 6),
         _ints(num_tokens + 1, 5),
         _ints(1 << 14, 2),
         _ints(num_tokens + 1),
@@ -164,9 +164,15 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
     )
 
 
-def new_visit(num_pairs: int) -> Visit:
+def new_visit(num_pairs: int, num_terminals: int) -> Visit:
     """Scratch for visits."""
-    return Visit(_ints(1 << 14, 6), _ints(max(num_pairs, 1)), _ints(1 << 14, 3), np.zeros(4, dtype=np.int64))
+    return Visit(
+        _ints(1 << 14, 6),
+        _ints(max(num_pairs, 1)),
+        _ints(num_terminals + 1),
+        _ints(1 << 14, 3),
+        np.zeros(4, dtype=np.int64),
+    )
 
 
 def _doubled(array: Ints, used: int) -> Ints:
