@@ -120,8 +120,8 @@ class LexedGrammar:
         self._places: dict[Configuration, bool] = {}
         self._masks: dict[Configuration, NDArray[np.uint32]] = {}
         num_terminals = tables.num_terminals
-        count, depth, kinds = len(index.trie.order), index.max_depth, index.byte_kinds
-        self._tokens = Tokens(index.trie.nodes, index.trie.order, kinds.kinds, kinds.ranks)
+        count, depth = len(index.trie.order), index.max_depth
+        self._tokens = Tokens(index.byte_kinds, index.trie.order)
         self._scratch = new_walk(count, depth, num_terminals)
         self._side = new_walk(6000, depth, num_terminals)
         self._visit = new_visit(len(tables.lexer.pairs), num_terminals)

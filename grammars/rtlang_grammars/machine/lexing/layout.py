@@ -71,14 +71,12 @@ class Tokens(NamedTuple):
     """The vocabulary.
 
     Attributes:
-        nodes, order: see `TokenTrie`.
-        kinds, ranks: see `ByteKinds`.
+        records: see `byte_kinds`.
+        order: see `TokenTrie`.
     """
 
-    nodes: NDArray[np.int64]
+    records: NDArray[np.int64]
     order: Ints
-    kinds: NDArray[np.int64]
-    ranks: Ints
 
 
 class Parser(NamedTuple):

@@ -49,6 +49,7 @@ from rtlang_grammars.machine.lexing.layout import (
     WINNER_BITS,
 )
 from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.machine.token_index.byte_kinds import DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
 
 MIN_SHARED, MAX_SHARED = 15000000, 16000000
 """Records below a node whose part of a walk is kept for all walks that enter it in the same state."""
@@ -72,7 +73,8 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, sc
         scratch.text,
         scratch.data,
     )
-    trie, kinds, ranks = tokens.nodes, tokens.kinds, tokens.ranks
+    records = tokens.records
+    rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
     steps, states, loops, classes = lexer.steps, lexer.states, lexer.loops, lexer.classes
     step_mask, winner_mask = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
     num_ends = num_crossings = num_bytes = num_links = 0
@@ -81,37 +83,39 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, sc
         num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
         for index in range(num_before):
             text[index] = data[byte_at + index]
-        base = num_before - ((trie[at] >> 8) & 0xFFF) if at < stop else 0
+        base = num_before - ((records[at, 0] >> DEPTH_SHIFT) & 0x3FF) if at < stop else 0
         fed = num_before if is_fed else 0
         path[fed, 0], path[fed, 1], path[fed, 2] = state, last, last_at
         while at < stop:
             is_pending = fed < num_before
-            record = trie[at]
-            below = record >> 40
+            record = records[at, 0]
+            below = record >> SKIP_SHIFT
+            rank = (record >> RANK_SHIFT) & rank_mask
             if is_pending:
                 depth = fed
                 now, match, match_at = path[depth, 0], path[depth, 1], path[depth, 2]
             else:
-                depth = base + ((record >> 8) & 0xFFF)
+                depth = base + ((record >> DEPTH_SHIFT) & 0x3FF)
                 now, match, match_at = path[depth, 0], path[depth, 1], path[depth, 2]
                 home = states[now, HOME]
                 if (
                     home >= 0
-                    and kinds[at] & ~loops[home] == 0
+                    and records[at, 1] & ~loops[home] == 0
                     and (match < 0 or states[home, IS_SURE] > 0)
                     and (now == home or record & 0xC0 == 0x80)
                 ):
                     # Every token of the subtree ends in the state `home`.
+                    rank_below = (records[below, 0] >> RANK_SHIFT) & rank_mask
                     if (
                         num_ends > 0
-                        and ends[num_ends - 1, 5] == ranks[at]
+                        and ends[num_ends - 1, 5] == rank
                         and ends[num_ends - 1, 0] == home
                         and ends[num_ends - 1, 1] < 0
                     ):
-                        ends[num_ends - 1, 5] = ranks[below]
+                        ends[num_ends - 1, 5] = rank_below
                     else:
                         ends[num_ends, 0], ends[num_ends, 1] = home, -1
-                        ends[num_ends, 4], ends[num_ends, 5] = ranks[at], ranks[below]
+                        ends[num_ends, 4], ends[num_ends, 5] = rank, rank_below
                         num_ends += 1
                     at = below
                     continue
@@ -130,9 +134,9 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, sc
                 if is_pending:
                     fed += 1
                     continue
-                if (record >> 20) & 0xFFFFF:
+                if record & (1 << TOKEN_SHIFT):
                     ends[num_ends, 0], ends[num_ends, 1] = reached, match
-                    ends[num_ends, 4], ends[num_ends, 5] = ranks[at], ranks[at] + 1
+                    ends[num_ends, 4], ends[num_ends, 5] = rank, rank + 1
                     if match >= 0:
                         ends[num_ends, 2], ends[num_ends, 3] = num_bytes, depth + 1 - match_at
                         if num_bytes + 1100 >= out.size:
@@ -379,7 +383,7 @@ def grow(tree, items, num_items, data, state, last, last_at, is_fed, lexer, toke
             if 2 * counts[SHARES] >= size:
                 tree.needs[SHARES] = 2 * size
                 return NO_TREE
-            side.items[0, BEGIN], side.items[0, STOP] = record + 1, tokens.nodes[record] >> 40
+            side.items[0, BEGIN], side.items[0, STOP] = record + 1, tokens.records[record, 0] >> SKIP_SHIFT
             side.items[0, BYTE_AT], side.items[0, NUM_BYTES] = 0, 0
             found = walk(side.items, 1, data, reached, -1, 0, True, lexer, tokens, side, False)
             if found[0] < 0:

@@ -1,4 +1,4 @@
-"""What bytes stand below each record of the token trie, so that walks can pass a whole subtree that a state reads without leaving a loop.
+"""The token trie with what bytes stand below each record, so that walks can pass a whole subtree that a state reads in a loop.
 
 Bytes fall into kinds that the classes of grammars rarely divide. Beyond ASCII there are two: HIGH, characters that are well formed and end
 within their token, and BROKEN, all other bytes. So a state that reads every character beyond ASCII need not look at their bytes.
@@ -7,7 +7,6 @@ within their token, and BROKEN, all other bytes. So a state that reads every cha
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,41 +28,34 @@ HIGH = len(ASCII_KINDS)
 BROKEN = HIGH + 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByteKinds:
-    """Kinds by record.
+DEPTH_SHIFT, TOKEN_SHIFT, RANK_SHIFT, SKIP_SHIFT = 8, 18, 19, 39
+"""Fields of a record: byte (8 bits), depth (10, the root's children have 1), whether a token ends here (1), how many tokens end at earlier
+records (20), next record (23). The tokens of a subtree are a range of `TokenTrie.order`."""
 
-    Attributes:
-        kinds: int64 [num_nodes], the kinds of the bytes of a record and of all below it, as bits.
-        ranks: int32 [num_nodes + 1], how many tokens end at earlier records: those of a subtree are a range of `TokenTrie.order`.
+
+def byte_kinds(trie: TokenTrie) -> NDArray[np.int64]:
+    """The trie with kinds, int64 [num_nodes + 1, 2]: a record, and the kinds of its byte and of all bytes below, as bits.
+
+    The last row counts all tokens. Both numbers of a row are read together: walks jump, and wait for memory.
     """
-
-    kinds: NDArray[np.int64]
-    ranks: NDArray[np.int32]
-
-
-def byte_kinds(trie: TokenTrie) -> ByteKinds:
-    """The kinds of all records of a trie."""
     of_byte = np.zeros(256, dtype=np.int64)
     for kind, members in enumerate(ASCII_KINDS):
         of_byte[list(members)] = 1 << kind
-    count = len(trie.nodes)
-    found = ByteKinds(np.zeros(count, dtype=np.int64), np.zeros(count + 1, dtype=np.int32))
-    path = np.zeros((trie.max_depth + 2, 4), dtype=np.int64)
-    _fill(trie.nodes, of_byte, found.kinds, found.ranks, path, 1 << HIGH, 1 << BROKEN)
+    found = np.zeros((len(trie.nodes) + 1, 2), dtype=np.int64)
+    _fill(trie.nodes, of_byte, found, np.zeros((trie.max_depth + 2, 4), dtype=np.int64), 1 << HIGH, 1 << BROKEN)
     return found
 
 
 @compiled()
-def _fill(nodes, of_byte, kinds, ranks, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Write kinds and ranks. path: by depth the record, the bytes that a character still needs (-1: broken) and the next one's bounds."""
+def _fill(nodes, of_byte, found, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Write all rows. path: by depth the record, the bytes that a character still needs (-1: broken) and the next one's bounds."""
     num_tokens = reached = 0
     for at in range(nodes.size):
         record = nodes[at]
         byte, depth = record & 0xFF, (record >> 8) & 0xFFF
         while reached >= depth:  # the subtree there is complete
             if reached > 1:
-                kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
+                found[path[reached - 1, 0], 1] |= found[path[reached, 0], 1]
             reached -= 1
         reached = depth
         needed, low, stop = path[depth - 1, 1], path[depth - 1, 2], path[depth - 1, 3]
@@ -97,14 +89,17 @@ def _fill(nodes, of_byte, kinds, ranks, path, high, broken):  # type: ignore[no-
             else:
                 needed, kind = -1, broken
         path[depth, 0], path[depth, 1], path[depth, 2], path[depth, 3] = at, needed, low, stop
-        ranks[at] = num_tokens
+        found[at, 0] = (
+            byte | (depth << DEPTH_SHIFT) | (np.int64(num_tokens) << RANK_SHIFT) | ((record >> 40) << SKIP_SHIFT)
+        )
         if (record >> 20) & 0xFFFFF:
+            found[at, 0] |= 1 << TOKEN_SHIFT
             num_tokens += 1
             if needed > 0:
                 kind |= broken
-        kinds[at] = kind
+        found[at, 1] = kind
     while reached > 1:
-        kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
+        found[path[reached - 1, 0], 1] |= found[path[reached, 0], 1]
         reached -= 1
-    ranks[nodes.size] = num_tokens
+    found[nodes.size, 0] = np.int64(num_tokens) << RANK_SHIFT
     return num_tokens

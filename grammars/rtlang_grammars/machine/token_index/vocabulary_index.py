@@ -36,7 +36,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
-from rtlang_grammars.machine.token_index.byte_kinds import ByteKinds, byte_kinds
+from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
@@ -156,8 +156,8 @@ class VocabularyIndex:
         return found
 
     @functools.cached_property
-    def byte_kinds(self) -> ByteKinds:
-        """What stands below each record of the trie."""
+    def byte_kinds(self) -> NDArray[np.int64]:
+        """The trie with what bytes stand below each record, see `byte_kinds`."""
         return byte_kinds(self.trie)
 
     @property
