@@ -12,28 +12,23 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.lexing import native_masks, native_walk
+from rtlang_grammars.machine.lexing import native_masks
 from rtlang_grammars.machine.lexing.layout import (
-    BEGIN,
-    BYTE_AT,
     KEEP,
     MAX_BACK,
     MEMBERS,
     NEED_JOIN,
-    NEED_SCRATCH,
     NEED_STACKS,
     NEED_TREE,
-    NO_TREE,
-    NUM_BYTES,
     OK,
     STACK_LINKS,
     STACK_NODES,
-    STOP,
     TAIL_BYTE_AT,
     TAIL_LAST,
     TAIL_NUM_BYTES,
     TAIL_TOKEN,
     WIN,
+    Begin,
     Tokens,
 )
 from rtlang_grammars.machine.lexing.tables import LexedTables
@@ -123,10 +118,10 @@ class LexedGrammar:
         count, depth = len(index.trie.order), index.max_depth
         self._tokens = Tokens(index.byte_kinds, index.trie.order)
         self._scratch = new_walk(count, depth, num_terminals)
-        self._side = new_walk(6000, depth, num_terminals)
         self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
         self._new_tree()
         start = Configuration(0, self._lexer_state(0), -1, 0, b"")
+        self._no_begin = self._begin(start)
         if not self.is_alive(start) and not self.is_complete(start):
             raise GrammarError(
                 "the grammar matches no string: no terminal that can start it can be followed by another"
@@ -425,28 +420,13 @@ class LexedGrammar:
         self._tree = new_tree(self.index.num_words)
         self._roots: dict[tuple[int, int, int, bytes], int] = {}
 
-    def _root(self, configuration: Configuration) -> int:
-        """The node of all tokens from a lexer state."""
-        _, state, last, last_at, tail = configuration
-        key = (state, last, last_at, tail)
-        found = self._roots.get(key)
-        if found is None:
-            items = np.zeros((1, 4), dtype=np.int32)
-            items[0, BEGIN], items[0, STOP] = 0, len(self.index.trie.nodes)
-            items[0, BYTE_AT], items[0, NUM_BYTES] = 0, len(tail)
-            data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
-            while True:
-                found = int(
-                    native_walk.grow_root(
-                        self._tree, items, data, state, last, last_at, self.tables.lexer, self._tokens,
-                        self._scratch, self._side,
-                    )
-                )  # fmt: skip
-                if found >= 0:
-                    break
-                self._make_room(NEED_TREE if found == NO_TREE else NEED_SCRATCH)
-            self._roots[key] = found
-        return found
+    def _begin(self, configuration: Configuration) -> Begin:
+        """What all tokens are read after."""
+        tail = configuration.tail
+        items = np.array([[0, len(self._tokens.records) - 1, 0, len(tail)]], dtype=np.int32)
+        data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
+        place = np.array([configuration.state, configuration.last, configuration.last_at], dtype=np.int64)
+        return Begin(items, data, place)
 
     def _make_room(self, code: int) -> None:
         """More room for what compiled code wants more of."""
@@ -456,7 +436,7 @@ class LexedGrammar:
             self._stacks = larger_stacks(self._stacks)
         else:
             self._visit = larger_visit(self._visit)
-            self._scratch, self._side = larger_walk(self._scratch), larger_walk(self._side)
+            self._scratch = larger_walk(self._scratch)
 
     def _made_mask(self, configuration: Configuration) -> NDArray[np.uint32]:
         """Visit the tree from a place."""
@@ -467,13 +447,14 @@ class LexedGrammar:
             self._new_tree()
         tables = self.tables
         first, size = self._sets[configuration.stacks]
+        key = (configuration.state, configuration.last, configuration.last_at, configuration.tail)
+        begin = self._no_begin if key in self._roots else self._begin(configuration)
         while True:
             self._fit_verdicts()
-            root = self._root(configuration)
             mask = np.zeros(self.index.num_words, dtype=np.uint32)
             code = native_masks.visit(
-                self._tree, root, tables.parser, tables.lexer, self._stacks, first, size, self._tokens, self._scratch, self._side,
-                self._visit, mask,
+                self._tree, self._roots.get(key, -1), begin, tables.parser, tables.lexer, self._stacks, first, size,
+                self._tokens, self._scratch, self._visit, mask,
             )  # fmt: skip
             if code == OK:
                 break
@@ -481,7 +462,7 @@ class LexedGrammar:
                 self._join(int(self._visit.out[0]), int(self._visit.out[1]))
             else:
                 self._make_room(code)
-        num_asks = int(self._visit.out[0])
+        num_asks, self._roots[key] = self._visit.out[:2].tolist()
         if num_asks:
             self._ask_back(configuration, mask, num_asks)
         if self.is_complete(configuration):

@@ -33,7 +33,7 @@ BEGIN, STOP, BYTE_AT, NUM_BYTES = range(4)
 KID_STATE, KID_NODE, NEXT_KID = range(3)
 
 # Places in Tree.counts.
-(NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, RANGES, BYTES, ROWS, SHARES, SAMES) = range(11)
+(NODES, ENDS, TAILS, CROSSINGS, ITEMS, KIDS, RANGES, BYTES, ROWS, SAMES) = range(10)
 # Places in Stacks.counts: nodes, set members and links in use for good.
 STACK_NODES, MEMBERS, STACK_LINKS = 0, 1, 2
 
@@ -143,7 +143,6 @@ class Tree(NamedTuple):
         ranges: [capacity, 2], tokens by their places in the vocabulary's order.
         data: uint8, bytes.
         rows: uint32 [capacity, words].
-        share_keys, share_nodes: hash table of parts of the trie that many states walk alike: int64 (record, state), node.
         same_keys, same_nodes: hash table of equal nodes: int64 [capacity, 2] (crossing, state), node.
         counts: int64, what is in use, see NODES.
         needs: int64, what there must be room for, where there is not.
@@ -158,8 +157,6 @@ class Tree(NamedTuple):
     ranges: Ints
     data: NDArray[np.uint8]
     rows: NDArray[np.uint32]
-    share_keys: NDArray[np.int64]
-    share_nodes: Ints
     same_keys: NDArray[np.int64]
     same_nodes: Ints
     counts: NDArray[np.int64]
@@ -172,19 +169,16 @@ class Walk(NamedTuple):
     Attributes:
         ends: [num_tokens + 1, 6], state, last match, where the bytes behind it begin in `data`, and how many; a range of tokens.
         crossings: [capacity, 5], terminal, BEGIN, STOP, bytes as in `ends`.
-        links: [capacity, 2], record and state of parts that are shared.
         groups: [num_tokens + 1], the end in the tree of each end.
         path: [depth, 3], lexer state, last match and where it ended, by number of bytes.
         text: uint8, the bytes on the way.
         data: uint8, bytes of ends and crossings.
         tally, cursor: [num_terminals + 1], crossings by terminal.
         fill: how many ranges are written, by end in the tree.
-        items: [1, 4], see `Tree`.
     """
 
     ends: Ints
     crossings: Ints
-    links: Ints
     groups: Ints
     path: Ints
     text: NDArray[np.uint8]
@@ -192,7 +186,20 @@ class Walk(NamedTuple):
     tally: Ints
     cursor: Ints
     fill: Ints
+
+
+class Begin(NamedTuple):
+    """Where the tokens of a root begin.
+
+    Attributes:
+        items: [1, 4], see `Tree`: all records, read after the bytes of `data`.
+        data: uint8, the last bytes of the text.
+        place: [3], the lexer's state after them, its last match and where that ended in `data`.
+    """
+
     items: Ints
+    data: NDArray[np.uint8]
+    place: NDArray[np.int64]
 
 
 class Visit(NamedTuple):

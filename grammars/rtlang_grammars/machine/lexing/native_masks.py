@@ -353,7 +353,7 @@ def _are_same(tree, one, other):  # type: ignore[no-untyped-def] # pragma: no co
 
 
 @compiled(inner=True)
-def _new_kid(tree, crossing, state, lexer, tokens, scratch, side):  # type: ignore[no-untyped-def] # pragma: no cover
+def _new_kid(tree, crossing, state, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """The node of a crossing for the lexer's state behind it, made or found among equal ones; NO_SCRATCH or NO_TREE for want of room."""
     counts, size = tree.counts, tree.same_nodes.size
     if counts[KIDS] + 1 >= tree.kids.shape[0]:
@@ -372,7 +372,7 @@ def _new_kid(tree, crossing, state, lexer, tokens, scratch, side):  # type: igno
     if node < 0:
         item_at = tree.crossings[crossing, ITEM_AT]
         items = tree.items[item_at : item_at + tree.crossings[crossing, NUM_ITEMS]]
-        node = grow(tree, items, items.shape[0], tree.data, state, -1, 0, False, lexer, tokens, scratch, side)
+        node = grow(tree, items, items.shape[0], tree.data, state, -1, 0, False, lexer, tokens, scratch)
         if node < 0:
             return node
         tree.same_keys[place, 0], tree.same_keys[place, 1], tree.same_nodes[place] = crossing, state, node
@@ -386,11 +386,17 @@ def _new_kid(tree, crossing, state, lexer, tokens, scratch, side):  # type: igno
 
 
 @compiled()
-def visit(tree, root, parser, lexer, stacks, first, size, tokens, scratch, side, found, mask):  # type: ignore[no-untyped-def] # pragma: no cover
+def visit(tree, root, begin, parser, lexer, stacks, first, size, tokens, scratch, found, mask):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
 
-    found.out: for OK, the number of asks; for NEED_JOIN, two contexts.
+    root: a node, or -1: the node is made for all tokens, after the lexer's state, its last match and where that ended in `begin.data`.
+    found.out: for OK, the number of asks and the root; for NEED_JOIN, two contexts.
     """
+    if root < 0:
+        items, place = begin.items, begin.place
+        root = grow(tree, items, 1, begin.data, place[0], place[1], place[2], True, lexer, tokens, scratch)
+        if root < 0:
+            return NEED_TREE if root == NO_TREE else NEED_SCRATCH
     frames, verdicts, taken, asks, out = found.frames, found.verdicts, found.taken, found.asks, found.out
     frames[0, 0], frames[0, 1], frames[0, 2] = root, first, size
     num_frames, num_asks, stamp = 1, 0, 0
@@ -430,7 +436,7 @@ def visit(tree, root, parser, lexer, stacks, first, size, tokens, scratch, side,
             if known >= 0:
                 kid = tree.kids[known, KID_NODE]
             else:
-                kid = _new_kid(tree, crossing, state, lexer, tokens, scratch, side)
+                kid = _new_kid(tree, crossing, state, lexer, tokens, scratch)
                 if kid < 0:
                     return NEED_TREE if kid == NO_TREE else NEED_SCRATCH
             if num_frames >= frames.shape[0]:
@@ -468,5 +474,5 @@ def visit(tree, root, parser, lexer, stacks, first, size, tokens, scratch, side,
             else:
                 asks[num_asks, 0], asks[num_asks, 1], asks[num_asks, 2] = tail, first, size
                 num_asks += 1
-    out[0] = num_asks
+    out[0], out[1] = num_asks, root
     return OK

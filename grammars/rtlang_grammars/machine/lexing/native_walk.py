@@ -34,7 +34,6 @@ from rtlang_grammars.machine.lexing.layout import (
     RANGES,
     ROW,
     ROWS,
-    SHARES,
     STEP_BITS,
     STOP,
     TAIL_AT,
@@ -51,33 +50,22 @@ from rtlang_grammars.machine.lexing.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.token_index.byte_kinds import DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
 
-MIN_SHARED, MAX_SHARED = 15000000, 16000000
-"""Records below a node whose part of a walk is kept for all walks that enter it in the same state."""
-
 LARGE = 1200
 """Ends with more tokens than this are kept as rows of bits."""
 
 
-@compiled(inner=True)
-def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch, may_link):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Lex the records of `items` from a lexer state; returns the numbers of ends, crossings, bytes and links, or -1 for want of room.
+@compiled(inner=True, inline="always")
+def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Lex the records of `items` from a lexer state; returns the numbers of ends, crossings and bytes, or -1 for want of room.
 
     is_fed: the bytes before each item were read already to reach `state`; the last match was after `last_at` of them.
-    may_link: leave parts of the trie that are shared to the caller.
     """
-    ends, crossings, links, path, text, out = (
-        scratch.ends,
-        scratch.crossings,
-        scratch.links,
-        scratch.path,
-        scratch.text,
-        scratch.data,
-    )
+    ends, crossings, path, text, out = scratch.ends, scratch.crossings, scratch.path, scratch.text, scratch.data
     records = tokens.records
     rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
     steps, states, loops, classes = lexer.steps, lexer.states, lexer.loops, lexer.classes
     step_mask, winner_mask = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
-    num_ends = num_crossings = num_bytes = num_links = 0
+    num_ends = num_crossings = num_bytes = 0
     for item in range(num_items):
         at, stop = items[item, BEGIN], items[item, STOP]
         num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
@@ -140,30 +128,17 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, sc
                     if match >= 0:
                         ends[num_ends, 2], ends[num_ends, 3] = num_bytes, depth + 1 - match_at
                         if num_bytes + 1100 >= out.size:
-                            return -1, 0, 0, 0
+                            return -1, 0, 0
                         for index in range(match_at, depth + 1):
                             out[num_bytes] = text[index]
                             num_bytes += 1
                     num_ends += 1
-                if (
-                    may_link
-                    and match < 0
-                    and below - at >= MIN_SHARED
-                    and below - at < MAX_SHARED
-                    and states[reached, KEEP] == 0
-                ):
-                    if num_links >= links.shape[0]:
-                        return -1, 0, 0, 0
-                    links[num_links, 0], links[num_links, 1] = at, reached
-                    num_links += 1
-                    at = below
-                    continue
                 at += 1
                 continue
             if match >= 0:
                 end = num_before if is_pending else depth
                 if num_crossings >= crossings.shape[0] or num_bytes + 1100 >= out.size:
-                    return -1, 0, 0, 0
+                    return -1, 0, 0
                 crossings[num_crossings, 0] = match
                 crossings[num_crossings, 1] = at
                 crossings[num_crossings, 2] = stop if is_pending else below
@@ -175,7 +150,7 @@ def walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, sc
             if is_pending:
                 break
             at = below
-    return num_ends, num_crossings, num_bytes, num_links
+    return num_ends, num_crossings, num_bytes
 
 
 @compiled(inner=True, inline="always")
@@ -224,27 +199,19 @@ def _put(tree, scratch, end, first, begin, stop, order):  # type: ignore[no-unty
         scratch.fill[end - first] += 1
 
 
-@compiled(inner=True)
-def _has_room(tree, scratch, num_ends, num_crossings, num_bytes, num_links):  # type: ignore[no-untyped-def] # pragma: no cover
+@compiled(inner=True, inline="always")
+def _has_room(tree, scratch, num_ends, num_crossings, num_bytes):  # type: ignore[no-untyped-def] # pragma: no cover
     """Whether a node of what a walk found fits, by upper bounds."""
-    ends, tails, items, ranges, crossings = num_ends, num_ends, num_crossings, num_ends, num_crossings
     num_tokens = 0
     for end in range(num_ends):
         num_tokens += scratch.ends[end, 5] - scratch.ends[end, 4]
-    for link in range(num_links):
-        node = scratch.links[link, 0]
-        ends += tree.nodes[node, NUM_ENDS]
-        tails += tree.nodes[node, NUM_TAILS]
-        crossings += tree.nodes[node, NUM_CROSSINGS]
-        for at in range(tree.nodes[node, END_AT], tree.nodes[node, END_AT] + tree.nodes[node, NUM_ENDS]):
-            ranges += tree.ends[at, NUM_RANGES]
-            num_tokens += tree.ends[at, NUM_TOKENS]
-        for at in range(tree.nodes[node, CROSSING_AT], tree.nodes[node, CROSSING_AT] + tree.nodes[node, NUM_CROSSINGS]):
-            items += tree.crossings[at, NUM_ITEMS]
     counts, needs = tree.counts, tree.needs
-    needs[NODES], needs[ENDS] = counts[NODES] + 1, counts[ENDS] + min(ends, scratch.fill.size - 1)
-    needs[TAILS], needs[CROSSINGS] = counts[TAILS] + tails, counts[CROSSINGS] + min(crossings, scratch.tally.size)
-    needs[ITEMS], needs[RANGES] = counts[ITEMS] + items, counts[RANGES] + ranges
+    needs[NODES], needs[ENDS] = counts[NODES] + 1, counts[ENDS] + min(num_ends, scratch.fill.size - 1)
+    needs[TAILS], needs[CROSSINGS] = (
+        counts[TAILS] + num_ends,
+        counts[CROSSINGS] + min(num_crossings, scratch.tally.size),
+    )
+    needs[ITEMS], needs[RANGES] = counts[ITEMS] + num_crossings, counts[RANGES] + num_ends
     needs[BYTES], needs[ROWS] = counts[BYTES] + num_bytes, counts[ROWS] + num_tokens // LARGE + 1
     return (
         needs[NODES] < tree.nodes.shape[0]
@@ -258,10 +225,10 @@ def _has_room(tree, scratch, num_ends, num_crossings, num_bytes, num_links):  # 
     )
 
 
-@compiled(inner=True)
-def collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer, order):  # type: ignore[no-untyped-def] # pragma: no cover
-    """A node of what a walk found and of the shared nodes in `scratch.links`; NO_TREE for want of room."""
-    if not _has_room(tree, scratch, num_ends, num_crossings, num_bytes, num_links):
+@compiled(inner=True, inline="always")
+def _collect(tree, scratch, num_ends, num_crossings, num_bytes, lexer, order):  # type: ignore[no-untyped-def] # pragma: no cover
+    """A node of what a walk found; NO_TREE for want of room."""
+    if not _has_room(tree, scratch, num_ends, num_crossings, num_bytes):
         return NO_TREE
     counts, ends, groups = tree.counts, scratch.ends, scratch.groups
     node = counts[NODES]
@@ -291,20 +258,6 @@ def collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer,
             groups[index] = hint
     for terminal in range(scratch.tally.size):
         scratch.tally[terminal] = 0
-    for link in range(num_links):
-        other = scratch.links[link, 0]
-        for at in range(tree.nodes[other, END_AT], tree.nodes[other, END_AT] + tree.nodes[other, NUM_ENDS]):
-            end = _end_of(tree, first, tree.ends[at, END_WIN], -1)
-            tree.ends[end, NUM_RANGES] += tree.ends[at, NUM_RANGES]
-            tree.ends[end, NUM_TOKENS] += tree.ends[at, NUM_TOKENS]
-        for at in range(tree.nodes[other, TAIL_AT], tree.nodes[other, TAIL_AT] + tree.nodes[other, NUM_TAILS]):
-            for column in range(5):
-                tree.tails[counts[TAILS], column] = tree.tails[at, column]
-            counts[TAILS] += 1
-        for at in range(
-            tree.nodes[other, CROSSING_AT], tree.nodes[other, CROSSING_AT] + tree.nodes[other, NUM_CROSSINGS]
-        ):
-            scratch.tally[tree.crossings[at, TERMINAL]] += tree.crossings[at, NUM_ITEMS]
     for end in range(first, counts[ENDS]):
         scratch.fill[end - first] = 0
         if tree.ends[end, NUM_TOKENS] > LARGE:
@@ -319,16 +272,6 @@ def collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer,
     for index in range(num_ends):
         if groups[index] >= 0:
             _put(tree, scratch, groups[index], first, ends[index, 4], ends[index, 5], order)
-    for link in range(num_links):
-        other = scratch.links[link, 0]
-        for at in range(tree.nodes[other, END_AT], tree.nodes[other, END_AT] + tree.nodes[other, NUM_ENDS]):
-            end = _end_of(tree, first, tree.ends[at, END_WIN], -1)
-            if tree.ends[at, ROW] >= 0:
-                for word in range(tree.rows.shape[1]):
-                    tree.rows[tree.ends[end, ROW], word] |= tree.rows[tree.ends[at, ROW], word]
-            else:
-                for place in range(tree.ends[at, RANGE_AT], tree.ends[at, RANGE_AT] + tree.ends[at, NUM_RANGES]):
-                    _put(tree, scratch, end, first, tree.ranges[place, 0], tree.ranges[place, 1], order)
     for index in range(num_crossings):
         scratch.tally[scratch.crossings[index, 0]] += 1
     for terminal in range(scratch.tally.size):
@@ -347,16 +290,6 @@ def collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer,
         for at in range(scratch.crossings[index, 4]):
             tree.data[counts[BYTES] + at] = scratch.data[scratch.crossings[index, 3] + at]
         counts[BYTES] += scratch.crossings[index, 4]
-    for link in range(num_links):
-        other = scratch.links[link, 0]
-        for crossing in range(
-            tree.nodes[other, CROSSING_AT], tree.nodes[other, CROSSING_AT] + tree.nodes[other, NUM_CROSSINGS]
-        ):
-            terminal, item_at = tree.crossings[crossing, TERMINAL], tree.crossings[crossing, ITEM_AT]
-            for at in range(item_at, item_at + tree.crossings[crossing, NUM_ITEMS]):
-                for column in range(4):
-                    tree.items[scratch.cursor[terminal], column] = tree.items[at, column]
-                scratch.cursor[terminal] += 1
     tree.nodes[node, END_AT], tree.nodes[node, NUM_ENDS] = first, counts[ENDS] - first
     tree.nodes[node, TAIL_AT], tree.nodes[node, NUM_TAILS] = first_tail, counts[TAILS] - first_tail
     tree.nodes[node, CROSSING_AT], tree.nodes[node, NUM_CROSSINGS] = first_crossing, counts[CROSSINGS] - first_crossing
@@ -364,40 +297,11 @@ def collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer,
 
 
 @compiled(inner=True)
-def grow(tree, items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch, side):  # type: ignore[no-untyped-def] # pragma: no cover
+def grow(tree, items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch):  # type: ignore[no-untyped-def] # pragma: no cover
     """A node of what the tokens below `items` do from a lexer state; NO_SCRATCH or NO_TREE for want of room."""
-    num_ends, num_crossings, num_bytes, num_links = walk(
-        items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch, True
+    num_ends, num_crossings, num_bytes = _walk(
+        items, num_items, data, state, last, last_at, is_fed, lexer, tokens, scratch
     )
     if num_ends < 0:
         return NO_SCRATCH
-    counts = tree.counts
-    for link in range(num_links):
-        record, reached = scratch.links[link, 0], scratch.links[link, 1]
-        key = np.int64(record) * 0x1000000 + reached + 1
-        size = tree.share_keys.size
-        place = (key % 1000003 * 7919 + (key >> 20)) % size
-        while tree.share_keys[place] != 0 and tree.share_keys[place] != key:
-            place = (place + 1) % size
-        if tree.share_keys[place] == 0:
-            if 2 * counts[SHARES] >= size:
-                tree.needs[SHARES] = 2 * size
-                return NO_TREE
-            side.items[0, BEGIN], side.items[0, STOP] = record + 1, tokens.records[record, 0] >> SKIP_SHIFT
-            side.items[0, BYTE_AT], side.items[0, NUM_BYTES] = 0, 0
-            found = walk(side.items, 1, data, reached, -1, 0, True, lexer, tokens, side, False)
-            if found[0] < 0:
-                return NO_SCRATCH
-            node = collect(tree, side, found[0], found[1], found[2], 0, lexer, tokens.order)
-            if node < 0:
-                return node
-            tree.share_keys[place], tree.share_nodes[place] = key, node
-            counts[SHARES] += 1
-        scratch.links[link, 0] = tree.share_nodes[place]
-    return collect(tree, scratch, num_ends, num_crossings, num_bytes, num_links, lexer, tokens.order)
-
-
-@compiled()
-def grow_root(tree, items, data, state, last, last_at, lexer, tokens, scratch, side):  # type: ignore[no-untyped-def] # pragma: no cover
-    """`grow` for the places that Python asks about: the bytes of the items were read already."""
-    return grow(tree, items, items.shape[0], data, state, last, last_at, True, lexer, tokens, scratch, side)
+    return _collect(tree, scratch, num_ends, num_crossings, num_bytes, lexer, tokens.order)

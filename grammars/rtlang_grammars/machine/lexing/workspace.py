@@ -15,7 +15,6 @@ from rtlang_grammars.machine.lexing.layout import (
     RANGES,
     ROWS,
     SAMES,
-    SHARES,
     STACK_LINKS,
     STACK_NODES,
     TAILS,
@@ -94,12 +93,10 @@ def new_tree(num_words: int) -> Tree:
         _ints(1 << 20, 2),
         np.empty(1 << 23, dtype=np.uint8),
         np.empty((1 << 9, num_words), dtype=np.uint32),
-        np.zeros(1 << 13, dtype=np.int64),
-        _ints(1 << 13),
         np.zeros((1 << 14, 2), dtype=np.int64),
         np.full(1 << 14, -1, dtype=np.int32),
-        np.zeros(11, dtype=np.int64),
-        np.zeros(11, dtype=np.int64),
+        np.zeros(10, dtype=np.int64),
+        np.zeros(10, dtype=np.int64),
     )
 
 
@@ -112,12 +109,7 @@ def larger_tree(tree: Tree) -> Tree:
             grown = np.empty((int(needs[place]) * 3 // 2 + 1, *array.shape[1:]), dtype=array.dtype)
             grown[: int(counts[place])] = array[: int(counts[place])]
             tree = tree._replace(**{name: grown})
-    # Shared and equal nodes are found again when they are next asked for: the tables save work, and record nothing.
-    if needs[SHARES]:
-        counts[SHARES] = 0
-        tree = tree._replace(
-            share_keys=np.zeros(int(needs[SHARES]), dtype=np.int64), share_nodes=_ints(int(needs[SHARES]))
-        )
+    # Equal nodes are found again when they are next asked for: the table saves work, and records nothing.
     if needs[SAMES]:
         counts[SAMES] = 0
         tree = tree._replace(
@@ -132,7 +124,6 @@ def larger_walk(walk: Walk) -> Walk:
     """Scratch with twice the room."""
     return walk._replace(
         crossings=_ints(2 * len(walk.crossings), 5),
-        links=_ints(2 * len(walk.links), 2),
         data=np.empty(2 * len(walk.data), dtype=np.uint8),
     )
 
@@ -152,7 +143,6 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
     return Walk(
         _ints(num_tokens + 1, 6),
         _ints(num_tokens + 1, 5),
-        _ints(1 << 14, 2),
         _ints(num_tokens + 1),
         _ints(max_depth + 64, 3),
         np.empty(max_depth + 64, dtype=np.uint8),
@@ -160,7 +150,6 @@ def new_walk(num_tokens: int, max_depth: int, num_terminals: int) -> Walk:
         _ints(num_terminals + 1),
         _ints(num_terminals + 1),
         _ints(num_tokens + 2),
-        _ints(1, 4),
     )
 
 
