@@ -20,7 +20,6 @@ LEVELS: dict[str, dict[str, int]] = {
         "context_free": 2,
         "schema": 2,
         "machine": 2,
-        "adapters": 2,
         "lowering": 3,
         "storage": 4,
         "api": 5,
@@ -59,6 +58,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "table_completion": 5,
         "matcher": 6,
         "token_readings": 7,
+        "batch": 7,
         "export": 7,
     },
     "lowering": {
