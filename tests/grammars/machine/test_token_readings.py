@@ -315,3 +315,93 @@ def test_chat_turns_of_qwen2_are_tokens() -> None:
             assert matcher.accept_token(token_id)
         assert matcher.is_accepting
         assert not matcher.is_terminated
+
+
+class RandomExpression:
+    """A random expression of literals, tokens and sets of tokens in every notation."""
+
+    def __init__(self, rng: random.Random, depth: int, *, with_ordinary: bool) -> None:
+        choice = rng.random()
+        self.parts: list[RandomExpression] = []
+        self.ids: list[int] = []
+        self.letter, self.is_negated = "", False
+        self.low, self.high = rng.choice([(0, 1), (0, None), (1, None), (1, 2), (0, 2)])
+        if depth and choice < 0.65:
+            self.kind = "sequence" if choice < 0.35 else "choice" if choice < 0.5 else "repeat"
+            count = 1 if self.kind == "repeat" else rng.randint(2, 3)
+            self.parts = [RandomExpression(rng, depth - 1, with_ordinary=with_ordinary) for _ in range(count)]
+            return
+        self.kind = rng.choice(["literal", "set", "set"])
+        self.letter = rng.choice("abcx")  # none begins with another: no literal wins over a shorter one
+        known = [S, T, U, NAMELESS, END, *([A, AB, X] if with_ordinary else [])]
+        self.ids = sorted({rng.choice(known) for _ in range(rng.randint(1, 3))})
+        self.is_negated = with_ordinary and rng.random() < 0.3
+
+    def pattern(self) -> str:
+        parts = [f"(?:{part.pattern()})" for part in self.parts]
+        match self.kind:
+            case "sequence":
+                return "".join(parts)
+            case "choice":
+                return "|".join(parts)
+            case "repeat":
+                return f"{parts[0]}{{{self.low},{'' if self.high is None else self.high}}}"
+            case "literal":
+                return self.letter
+        every = [*ORDINARY, S, T, U, NAMELESS]
+        return marks(*(set(every) - set(self.ids) if self.is_negated else self.ids))
+
+    def source(self, *, is_gbnf: bool) -> str:
+        parts = [part.source(is_gbnf=is_gbnf) for part in self.parts]
+        match self.kind:
+            case "sequence":
+                return f"({' '.join(parts)})"
+            case "choice":
+                return f"({' | '.join(parts)})"
+            case "repeat":
+                counts = f"{{{self.low},{self.high}}}" if is_gbnf else f"~{self.low}..{self.high}"
+                return f"({parts[0]})" + {(0, 1): "?", (0, None): "*", (1, None): "+"}.get(
+                    (self.low, self.high), counts
+                )
+            case "literal":
+                return f'"{self.letter}"'
+        return f"<[{'^' * self.is_negated}{','.join(map(str, self.ids))}]>"
+
+    def structure(self) -> Constraint:
+        parts = [part.structure() for part in self.parts]
+        match self.kind:
+            case "sequence":
+                return sequence(*parts)
+            case "choice":
+                return any_of(*parts)
+            case "repeat":
+                return repeat(parts[0], self.low, self.high)
+            case "literal":
+                return sequence(self.letter)
+        return token(self.source(is_gbnf=False))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_expressions_mean_the_same_in_every_notation(seed: int) -> None:
+    rng = random.Random(seed)
+    made = RandomExpression(rng, 3, with_ordinary=seed % 2 == 0)
+    constraints = [lark(f"start: {made.source(is_gbnf=False)}", lexer) for lexer in Lexer]
+    constraints += [gbnf(f"root ::= {made.source(is_gbnf=True)}"), made.structure()]
+    for constraint in constraints:
+        grammar = BACKEND.compile(constraint)
+        by_id = isinstance(grammar.matcher()._grammar, TokenReadings)
+        recognizer = Recognizer(Case(constraint, made.pattern(), by_id))
+        matcher, texts = grammar.matcher(), [""]
+        for _ in range(6):
+            parts = [i for i in range(VOCABULARY.vocab_size - 3) if recognizer.after(texts, i)]
+            is_complete = recognizer.is_complete(texts)
+            assert mask_of(matcher) == sorted({*parts, *([END, STOP] if is_complete else [])})
+            closing = matcher.shortest_completion(80)
+            assert closing is not None
+            assert recognizer.is_complete(follow(recognizer, texts, closing))
+            assert follow(recognizer, texts, matcher.forced_tokens())
+            if not parts:
+                break
+            chosen = closing[0] if closing and rng.random() < 0.3 else rng.choice(parts)
+            assert matcher.accept_token(chosen)
+            texts = recognizer.after(texts, chosen)
