@@ -82,10 +82,12 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
         return TokenSource(text)
     names: dict[str, str] = {}
     tokens: dict[str, TokenSet] = {}
+    used = set(re.findall(r"\w+", text))
+    free_names: dict[int, Iterator[str]] = {}
     pieces, at = [], 0
     for match in _PART.finditer(text):
         if match.lastgroup == "string":
-            _check_string(match[0], known, location_of(text, match.start()))
+            _check_string(match, known)
         if match.lastgroup != "token":
             continue
         written = match[0]
@@ -96,7 +98,10 @@ def take_out_tokens(text: str, known: SpecialTokens) -> TokenSource:
                 raise GrammarError(f"Lark grammar: {error.reason}", location_of(text, match.start())) from None
             if len(written) < 3:
                 raise GrammarError("Lark grammar: <>: expected the name of a token", location_of(text, match.start()))
-            names[written] = _free_name(len(written) - 1, text, tokens)
+            free = free_names.setdefault(len(written), _free_names(len(written) - 1, used))
+            names[written] = next(free, "")
+            if not names[written]:
+                raise GrammarError("Lark grammar: too many names of terminals and tokens")
             tokens[names[written]] = found
         name = names[written]
         if _is_word(text[match.start() - 1 : match.start()]):
@@ -130,7 +135,8 @@ def check_literal(text: str, known: SpecialTokens, location: str | None = None) 
         )
 
 
-def _check_string(written: str, known: SpecialTokens, location: str) -> None:
+def _check_string(match: re.Match[str], known: SpecialTokens) -> None:
+    written = match[0]
     if known.name_in(written) is None and "\\" not in written:
         return
     inner = written.removesuffix("i")[1:-1]
@@ -140,17 +146,16 @@ def _check_string(written: str, known: SpecialTokens, location: str) -> None:
         )
     except (ValueError, OverflowError):
         return  # lark refuses it
-    check_literal(inner, known, location)
+    if known.name_in(inner) is not None:
+        check_literal(inner, known, location_of(match.string, match.start()))
 
 
-def _free_name(length: int, text: str, taken: dict[str, TokenSet]) -> str:
-    """A name for a terminal of some characters, at least two, that the source has not."""
-    used = set(re.findall(r"\w+", text)) | taken.keys()
+def _free_names(length: int, used: set[str]) -> Iterator[str]:
+    """Names for terminals of some characters, at least two, that the source has not."""
     for letters in itertools.product(_LETTERS[:26], *[_LETTERS] * (min(length, 4) - 1)):
         name = "".join(letters).ljust(length, "_")
         if name not in used:
-            return name
-    raise GrammarError("Lark grammar: too many names of terminals and tokens")
+            yield name
 
 
 def _is_word(char: str) -> bool:
