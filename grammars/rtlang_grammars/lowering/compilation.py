@@ -249,7 +249,7 @@ def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
         if isinstance(part, str) and tokens.name_in(part) is not None:
             return True
         if isinstance(part, dict):
-            inner = str(part.get("source")) if part.get("kind") in _GRAMMARS else ""
+            inner = str(part.get("source")) if part.get("kind") in (*_GRAMMARS, ConstraintKind.CHOICE) else ""
             if "token" in part or "<" in inner or "\\" in inner:
                 return True
             waiting += part.values()

@@ -18,6 +18,7 @@ import regex
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.machine.batch import fill_batch, fill_tree
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.machine.token_readings import TokenReadings
@@ -271,6 +272,17 @@ def test_text_before_a_forced_token_is_spelled_to_its_end() -> None:
     matcher = BACKEND.compile(lark('start: "ab" <|s|> "a" ("b" | "c")')).matcher()
     assert matcher.forced_tokens() == [AB, S]
     assert matcher.forced_bytes().startswith(b"ab\xff")
+
+
+def test_batches_and_trees_of_drafts_have_the_same_masks() -> None:
+    sources = ("start: <[*]>~1..3 <|t|>", f'start: "a" <|s|> | <[{A}]> <|t|>', "start: /[a-c]+/ <|end|>")
+    matchers = [BACKEND.compile(lark(source)).matcher() for source in sources]
+    rows = np.empty((3, VOCABULARY.num_mask_words), dtype=np.int32)
+    fill_batch(matchers, rows)
+    assert [allowed_ids(row) for row in rows] == [mask_of(matcher) for matcher in matchers]
+    tree = np.empty((4, VOCABULARY.num_mask_words), dtype=np.int32)
+    assert fill_tree(matchers[1], [A, S, T, X], [-1, 0, 0, 0], tree) == [True, True, True, False]
+    assert [allowed_ids(row) for row in tree] == [[S, T], [END, STOP], [END, STOP], []]
 
 
 def test_equal_readings_are_one() -> None:

@@ -292,6 +292,7 @@ def test_reading_is_much_faster_than_compiling(index: VocabularyIndex, tmp_path:
         Constraint(ConstraintKind.GBNF, 'root ::= ("a" <t> "b")'),
         Constraint(ConstraintKind.LARK, 'start: "a" <t> "b"', lexer=Lexer.ANYWHERE),
         sequence(Constraint(ConstraintKind.GBNF, 'root ::= "a" <t> "b"')),
+        sequence(Constraint(ConstraintKind.CHOICE, r'["a\u003ct>b"]')),
     ],
 )
 def test_a_grammar_that_names_a_token_is_kept_for_one_vocabulary(constraint: Constraint, tmp_path: Path) -> None:
