@@ -120,6 +120,15 @@ def test_constraints_take_special_tokens_here_and_through_a_socket() -> None:
             )
 
 
+def test_min_tokens_bans_no_end_token_that_the_constraint_asks_for() -> None:
+    @rt.program
+    def long(s: rt.State) -> None:
+        s += "x" + rt.gen("x", grammar='start: "a" <|end|> "b"*', max_tokens=9, min_tokens=6)
+
+    with rt.Runtime() as runtime:
+        assert str(long.run(runtime=runtime)["x"]).startswith("a<|end|>bbb")
+
+
 def test_a_token_that_the_model_has_not_is_refused_by_name() -> None:
     @rt.program
     def unknown(s: rt.State) -> None:

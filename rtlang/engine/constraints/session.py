@@ -178,7 +178,7 @@ class ConstraintSession:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
         try:
-            if token_id not in self.end_token_ids or self._takes(token_id):
+            if token_id not in self.end_token_ids or self.takes(token_id):
                 token = self._keeper.advance(self._matcher, token_id, remaining)
                 if token is not None:
                     return token
@@ -187,14 +187,14 @@ class ConstraintSession:
             if not self.end_token_ids:
                 raise GrammarError("the output must end here, but the model has no end token")
             for end_token_id in self.end_token_ids:
-                if not self._takes(end_token_id) and self._matcher.accept_token(end_token_id):
+                if not self.takes(end_token_id) and self._matcher.accept_token(end_token_id):
                     break
             return None
         except BaseException as error:
             raise self.fail(error) from error
 
-    def _takes(self, token_id: int) -> bool:
-        """Whether a token may follow as a part of the text; matchers without `takes` know no such tokens."""
+    def takes(self, token_id: int) -> bool:
+        """Whether an end token may follow as a part of the text; matchers without `takes` know no such tokens."""
         takes: Any = getattr(self._matcher, "takes", None)
         return takes is not None and bool(takes(token_id))
 
