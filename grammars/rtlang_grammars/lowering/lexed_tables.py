@@ -26,7 +26,7 @@ from rtlang_grammars.machine.lexing.layout import (
     Lexer,
     Parser,
 )
-from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, HIGH
+from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint
 from rtlang_grammars.spec.constraint import Lexer as Lexing
@@ -34,6 +34,8 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_CONTEXTS = 4096
+
+_ALL_KINDS = np.int64((1 << COUNT_SHIFT) - 1)
 
 _LEADS = (
     (0xC2, 0xDF, (0x80, 0xBF), 0),
@@ -185,7 +187,7 @@ class LexedTables:
             [self._pairs[terminal, self._enders[classes]] for terminal, classes in sorted(win)] for win in self._wins
         ]
         sizes = np.array([len(each) for each in win_pairs], dtype=np.int32)
-        homes, loops = _loops(automaton)
+        homes, exits = _loops(automaton)
         states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
         states[:, WIN], states[:, IS_SURE], states[:, HOME] = self._win_of, automaton.is_sure, homes
         states[:, KEEP] = [max((num_bytes for _, num_bytes in each), default=0) for each in automaton.pending]
@@ -194,7 +196,7 @@ class LexedTables:
             automaton.classes,
             steps | automaton.following + 1,
             states,
-            loops,
+            exits,
             np.stack([np.cumsum(sizes) - sizes, sizes], axis=1).astype(np.int32),
             np.array([pair for each in win_pairs for pair in each] or [0], dtype=np.int32),
             np.array([(*pair, is_easy[pair[1]]) for pair in self._pairs] or [(0, 0, 0)], dtype=np.int32),
@@ -222,7 +224,7 @@ def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
 
 
 def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
-    """For each state HOME (see `layout.Lexer.states`), and the kinds of bytes that it reads without leaving it."""
+    """For each state its home, and `layout.Lexer.exits`."""
     count = len(automaton.following)
     own = np.arange(count)
     is_plain = np.array([not each for each in automaton.pending])
@@ -252,7 +254,7 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     homes = np.where(is_plain & ~begun, own, -1)
     for _ in range(3):
         homes = np.where(begun, np.append(homes, -1)[rest[:count]], homes)
-    return homes.astype(np.int32), loops
+    return homes.astype(np.int32), np.where(homes < 0, _ALL_KINDS, _ALL_KINDS & ~loops[homes])
 
 
 def _bits(classes: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
