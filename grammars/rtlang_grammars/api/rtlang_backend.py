@@ -15,6 +15,7 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
@@ -95,9 +96,9 @@ class RtlangBackend:
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
-        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-            return self._compile_lexed(constraint, budget)
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
+            return self._compile_lexed(compilation, budget)
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:
@@ -109,13 +110,23 @@ class RtlangBackend:
         machine = MachineGrammar(self._index, built.tables, built.start)
         return RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
 
-    def _compile_lexed(self, constraint: Constraint, budget: Budget) -> RtlangGrammar:
+    def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
-        from rtlang_grammars.lowering.lexed_tables import compile_lexed
 
-        grammar, completion = compile_lexed(constraint, budget, self._index)
+        def compiled(budget: Budget | None = None) -> LexedTables:
+            constraint = compilation.constraint
+            is_lark = constraint.lexer is Lexer.LARK
+            return LexedTables(constraint.source, budget or Budget(self._limits), is_lark=is_lark)
+
+        tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
+        if tables is None:
+            tables = compiled(budget)
+            if self.store is not None:
+                self.store.put_lexed(compilation, tables)
+        grammar = LexedGrammar(self._index, tables)
+        budget.check()
         budget.detach()
-        return RtlangGrammar(grammar, completion, self._forcing, self._table)
+        return RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
 
     def _warm_up(self) -> None:
         """Run every compiled function once, and explore usual formats: about 100 ms."""

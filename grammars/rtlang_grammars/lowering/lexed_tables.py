@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
-from rtlang_grammars.machine.lexing.completion import LexedCompletion
-from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.lexing.layout import (
     HOME,
     IS_SURE,
@@ -27,9 +25,6 @@ from rtlang_grammars.machine.lexing.layout import (
     Parser,
 )
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
-from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint
-from rtlang_grammars.spec.constraint import Lexer as Lexing
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -260,17 +255,3 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
 def _bits(classes: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     data = np.frombuffer(classes.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
     return np.unpackbits(data, bitorder="little")[:count]
-
-
-def compile_lexed(
-    constraint: Constraint, budget: Budget, index: VocabularyIndex
-) -> tuple[LexedGrammar, LexedCompletion]:
-    """Compile a Lark grammar with a lexer for a vocabulary.
-
-    Raises:
-        GrammarError: it cannot be read, held or made within the limits, or no text begins what it asks for.
-    """
-    tables = LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK)
-    grammar = LexedGrammar(index, tables)
-    budget.check()
-    return grammar, LexedCompletion(grammar)
