@@ -56,7 +56,10 @@ def test_stored_tables_give_the_same_masks_and_completions(first: int) -> None:
             if not texts:
                 break
             text = rng.choice(texts)
-            reached, of_read = place_after(made, text, place.configuration), place_after(read, text, place.configuration)
+            reached, of_read = (
+                place_after(made, text, place.configuration),
+                place_after(read, text, place.configuration),
+            )
             assert reached is not None
             assert of_read == reached
             place = reached
@@ -74,7 +77,10 @@ def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
     matcher = RtlangBackend(small_index(), store=second).compile(constraint).matcher()
     assert second.counts.hits == 1
     assert matcher.shortest_completion(10)
-    for other in (Constraint(constraint.kind, constraint.source, lexer=Lexer.LARK), Constraint(constraint.kind, UNDECIDED)):
+    for other in (
+        Constraint(constraint.kind, constraint.source, lexer=Lexer.LARK),
+        Constraint(constraint.kind, UNDECIDED),
+    ):
         with pytest.raises(TypeError):
             RtlangBackend(small_index(), store=second).compile(other)
 

@@ -50,6 +50,9 @@ from rtlang_grammars.machine.lexing.layout import (
 from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.token_index.byte_kinds import COUNT_SHIFT, DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
 
+AHEAD = 6
+"""Items whose records are fetched before they are walked."""
+
 LARGE = 1200
 """Ends with more tokens than this are kept as rows of bits."""
 
@@ -66,8 +69,10 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
     steps, states, exits, classes = lexer.steps, lexer.states, lexer.exits, lexer.classes
     step_mask, winner_mask = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
     num_ends = num_crossings = num_bytes = 0
+    soon = np.int64(0)
     for item in range(num_items):
         at, stop = items[item, BEGIN], items[item, STOP]
+        soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN], 0]  # the items lie apart in memory
         num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
         for index in range(num_before):
             text[index] = data[byte_at + index]
@@ -149,6 +154,7 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
             if is_pending:
                 break
             at = below
+    path[0, 0] = soon & 1  # so that what was read ahead is used
     return num_ends, num_crossings, num_bytes
 
 
