@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars.storage.grammar_store import GrammarStore
 from rtlang_grammars_bench.process_settings import serving
+from rtlang_grammars_bench.rivals import GrammarEngine, create_engine
 from rtlang_grammars_bench.speed import byte_level_vocabulary
 
 LANGUAGES = ("sql", "c", "python", "typescript")
@@ -81,7 +81,7 @@ def _varied(text: str, keywords: set[str], rng: random.Random) -> str:
     return re.sub(r"(?<![\w.'\"\\%/])[A-Za-z_]\w*|(?<![\w.])\d+(?![\w.])", other, text)
 
 
-def measure(backend: GrammarBackend, constraint: Constraint, vocabulary: Vocabulary, encoded: list[list[int]]) -> Run:
+def measure(backend: GrammarEngine, constraint: Constraint, vocabulary: Vocabulary, encoded: list[list[int]]) -> Run:
     """Compile and follow programs.
 
     Raises:
@@ -89,7 +89,7 @@ def measure(backend: GrammarBackend, constraint: Constraint, vocabulary: Vocabul
     """
     row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     started = time.thread_time_ns()
-    grammar: CompiledGrammar = backend.compile(constraint)
+    grammar = backend.compile(constraint)
     compiled = time.thread_time_ns()
     grammar.matcher().fill_bitmask(row)
     run = Run((compiled - started) / 1e3, (time.thread_time_ns() - compiled) / 1e3, [], 0)
@@ -116,7 +116,7 @@ def table(vocabulary: Vocabulary, tokenizer: Any, num_programs: int = NUM_PROGRA
     engines = [("longest", "rtlang", Lexer.LONGEST), ("anywhere", "rtlang", Lexer.ANYWHERE)]
     if find_spec("llguidance") is not None:
         engines.append(("llguidance", "llguidance", Lexer.LONGEST))
-    backends = {name: create_backend(name, vocabulary) for name in {each[1] for each in engines}}
+    backends = {name: create_engine(name, vocabulary) for name in {each[1] for each in engines}}
     warm_up = Constraint(ConstraintKind.LARK, 'start: A "b"\nA: /a+/')
     for backend in backends.values():
         measure(backend, warm_up, vocabulary, [tokenizer.encode("aab").ids])
@@ -144,9 +144,9 @@ def _stored_us(vocabulary: Vocabulary, constraint: Constraint) -> float:
     """Time to the first mask of a grammar that is on disk."""
     with tempfile.TemporaryDirectory() as folder:
         store = GrammarStore(Path(folder))
-        create_backend("rtlang", vocabulary, store=store).compile(constraint)
+        RtlangBackend.create(vocabulary, store=store).compile(constraint)
         store.flush()
-        backend = create_backend("rtlang", vocabulary, store=GrammarStore(Path(folder)))
+        backend = RtlangBackend.create(vocabulary, store=GrammarStore(Path(folder)))
         with serving():
             run = measure(backend, constraint, vocabulary, [])
     return run.compile_us + run.first_us

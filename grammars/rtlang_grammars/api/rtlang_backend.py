@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from threading import Event
@@ -16,11 +17,11 @@ from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
 from rtlang_grammars.lowering.lexed_tables import LexedTables
+from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
-from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -37,7 +38,7 @@ _WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties":
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
     "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
 
-_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"\n'
+_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"i\n'
 
 
 class RtlangBackend:
@@ -81,9 +82,10 @@ class RtlangBackend:
         allow_checked: bool = False,
         store: GrammarStore | None = None,
     ) -> RtlangBackend:
-        """Index the vocabulary, or read the index from the cache on disk, and load all native code.
+        """Index the vocabulary, or read the index from the cache on disk, and load the native code that JSON schemas need.
 
-        Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
+        Native code that is not cached is compiled, which takes ten seconds or more, unless it is interpreted
+        (`machine.native.native_code`). The code of lexers is loaded or compiled with the first grammar that has one (`load_lexer`).
         """
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
         # Compiling native code takes longer than any grammar is allowed to take.
@@ -91,14 +93,21 @@ class RtlangBackend:
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> RtlangGrammar:
-        """See `GrammarBackend.compile`."""
+        """Compile a constraint.
+
+        Args:
+            is_unwanted: may be set from any thread to stop the compile.
+        Raises:
+            GrammarError: the constraint is malformed, too large or not supported; or the compile was stopped.
+        """
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
-        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-            return self._compile_lexed(compilation, budget)
+        if has_lexer(constraint):
+            self.load_lexer()
+            return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:
@@ -142,8 +151,34 @@ class RtlangBackend:
             matcher.forced_bytes()
             matcher.accept_token(token_id)
             matcher.completes(())
-        if native_code.is_any_missing_on_disk():
-            self.compile(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP)).matcher().fill_bitmask(row)
+        fill_batch([matcher], row.reshape(1, -1))
+
+    def load_lexer(self) -> None:
+        """Load or compile the native code of lexers, which takes half a minute if it is not cached; once per process."""
+        _load_lexer(self._index)
+
+
+def has_lexer(constraint: Constraint) -> bool:
+    """Whether a constraint is a grammar with a lexer."""
+    return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
+
+
+_loading = threading.Lock()
+_has_loaded_lexer = False
+
+
+def _load_lexer(index: VocabularyIndex) -> None:
+    global _has_loaded_lexer
+    if _has_loaded_lexer:
+        return
+    with _loading:
+        if not _has_loaded_lexer:
+            # Compiling native code takes longer than any grammar is allowed to take.
+            backend = RtlangBackend(index, Limits(max_seconds=600.0))
+            warm_up = Compilation(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), None, backend._limits, False)
+            grammar = backend._compile_lexed(warm_up, Budget(backend._limits))
+            grammar.matcher().fill_bitmask(np.empty(index.num_words, dtype=np.int32))
+            _has_loaded_lexer = True
 
 
 class RtlangGrammar:
