@@ -195,7 +195,7 @@ class LexedTables:
             exits,
             np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes], axis=1),
             np.array(self._win_pairs or [0], dtype=np.int32),
-            np.array(list(self._pairs) or [(0, 0, 0)], dtype=np.int32),
+            np.array(list(self._pairs) or [(0, 0, False)], dtype=np.int32),
             _rows(self._enders, num_classes),
             _rows(automaton.firsts, num_classes),
             self._order,
@@ -227,7 +227,7 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     has_begun = (automaton.following[:, np.unique(automaton.classes[0x80:0xC0])] >= 0).any(axis=1)
     is_sure = np.array(automaton.is_sure)
 
-    def rows(states: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    def rows(states: NDArray[np.int64]) -> tuple[Ints, NDArray[np.bool_]]:
         """Of some states the state behind each byte, and whether the states stay where they are, as far as matches go."""
         following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
         return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]

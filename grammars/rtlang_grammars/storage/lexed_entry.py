@@ -123,7 +123,7 @@ class StoredTables:
             is_start=[bool(each) for each in is_start.tolist()],
             pending=pending,
         )
-        self.rules: Rules = _StoredRules(*of_rules, plain["start_head"])
+        self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
         self.num_terminals: int = plain["num_terminals"]
         self._compiled = compiled
