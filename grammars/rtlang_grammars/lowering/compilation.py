@@ -132,9 +132,11 @@ class _StoredReport(ReportBuilder):
         )
 
 
-def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Report | None:
     """Check that a constraint can be compiled, which needs no vocabulary.
 
+    Returns:
+        For a JSON Schema, the status of every keyword, those that must be checked after generation included; else None.
     Raises:
         GrammarError: it cannot be compiled for any vocabulary.
     """
@@ -144,8 +146,8 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
         from rtlang_grammars.lowering.lexed_tables import LexedTables
 
         LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
-        return
-    build(Compilation(constraint, None, limits or Limits(), True), budget)
+        return None
+    return build(Compilation(constraint, None, limits or Limits(), True), budget).report
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:
