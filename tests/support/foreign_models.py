@@ -42,7 +42,27 @@ def write_transformers_model(path: Path) -> Path:
 def gguf_pieces() -> list[tuple[str, int]]:
     """A SentencePiece vocabulary with byte pieces, as pieces and llama.cpp's types of token."""
     pieces = [("<unk>", 2), ("<s>", 3), ("</s>", 3), ("<tool>", 4), *((f"<0x{byte:02X}>", 6) for byte in range(256))]
-    words = ["▁", "▁▁", "▁▁▁▁", "▁the", "▁a", "er", "in", '"', '":', '▁"', '",', "{", '{"', "}", "[", "]", "true", "name", "é"]
+    words = [
+        "▁",
+        "▁▁",
+        "▁▁▁▁",
+        "▁the",
+        "▁a",
+        "er",
+        "in",
+        '"',
+        '":',
+        '▁"',
+        '",',
+        "{",
+        '{"',
+        "}",
+        "[",
+        "]",
+        "true",
+        "name",
+        "é",
+    ]
     letters = [chr(code) for code in range(0x21, 0x7F) if chr(code) not in words]
     return [*pieces, *((piece, 1) for piece in (*words, *letters, "日本", "ing", "▁x", "\n"))]
 

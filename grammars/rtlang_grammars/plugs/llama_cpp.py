@@ -29,7 +29,9 @@ def vocabulary_of(llama: llama_cpp.Llama) -> Vocabulary:
     vocab = llama_cpp.llama_model_get_vocab(llama.model)
     kind = llama_cpp.llama_vocab_type(vocab)
     if kind in _UNREADABLE:
-        raise UnsupportedTokenizerError(f"the model's vocabulary is of type {_UNREADABLE[kind]}, which spells no blanks")
+        raise UnsupportedTokenizerError(
+            f"the model's vocabulary is of type {_UNREADABLE[kind]}, which spells no blanks"
+        )
     num_tokens = llama_cpp.llama_vocab_n_tokens(vocab)
     token_bytes: list[bytes] = []
     special, ends = set(), set()
@@ -63,9 +65,7 @@ class GrammarLogitsProcessor:
     call `reset` before it.
     """
 
-    def __init__(
-        self, grammar: CompiledGrammar, vocabulary: Vocabulary, *, max_tokens: int | None = None
-    ) -> None:
+    def __init__(self, grammar: CompiledGrammar, vocabulary: Vocabulary, *, max_tokens: int | None = None) -> None:
         """Bind a grammar.
 
         Args:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarMatcher
@@ -93,18 +94,32 @@ class TokenHistories:
         """
         num_rows, length = token_ids.shape
         if num_rows % len(self._grammars):
-            raise ValueError(f"{num_rows} rows: expected a multiple of {len(self._grammars)}, one group for each grammar")
+            raise ValueError(
+                f"{num_rows} rows: expected a multiple of {len(self._grammars)}, one group for each grammar"
+            )
         keys = [self._key(row, num_rows, token_ids[row]) for row in range(num_rows)]
         states = self._following(token_ids, length, keys)
-        masks = np.empty((num_rows, self._vocabulary.num_mask_words), dtype=np.int32)
-        first: dict[tuple[int, bytes], int] = {}
-        for row, key in enumerate(keys):
-            if (same := first.setdefault(key, row)) != row:
-                masks[row] = masks[same]
-            else:
-                self._fill(states[key], masks[row], lambda row=row: scores(row))
+        masks = self._masks(list(states.values()))
+        first_rows = {key: row for row, key in reversed([*enumerate(keys)])}
+        for mask, (key, state) in zip(masks, states.items(), strict=True):
+            if state.budget is not None:
+                self._keep_fitting(state, mask, scores(first_rows[key]))
+        places = {key: place for place, key in enumerate(states)}
         bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
-        return bits[:, : self._vocabulary.vocab_size].view(np.bool_)
+        return bits[[places[key] for key in keys], : self._vocabulary.vocab_size].view(np.bool_)
+
+    def _masks(self, states: list[_State]) -> NDArray[np.int32]:
+        """What the grammars allow after each state, [num_states, num_mask_words]."""
+        masks = np.empty((len(states), self._vocabulary.num_mask_words), dtype=np.int32)
+        going = [place for place, state in enumerate(states) if state.matcher is not None]
+        if len(going) == len(states):
+            fill_batch([state.matcher for state in states if state.matcher is not None], masks)
+            return masks
+        masks[:] = self._only_ends
+        some = np.empty((len(going), masks.shape[1]), dtype=np.int32)
+        fill_batch([state.matcher for state in states if state.matcher is not None], some)
+        masks[going] = some
+        return masks
 
     def _key(self, row: int, num_rows: int, history: NDArray[np.int64]) -> tuple[int, bytes]:
         return row * len(self._grammars) // num_rows, blake2b(history.tobytes(), digest_size=16).digest()
@@ -130,15 +145,6 @@ class TokenHistories:
     def _start(self, group: int) -> _State:
         return _State(self._grammars[group].matcher(), 0, self._budgets[group])
 
-    def _fill(self, state: _State, mask: NDArray[np.int32], scores: Callable[[], NDArray[np.float32]]) -> None:
-        """Write the mask of one row, [num_mask_words]."""
-        if state.matcher is None:
-            mask[:] = self._only_ends
-            return
-        state.matcher.fill_bitmask(mask)
-        if state.budget is not None:
-            self._keep_fitting(state, mask, scores())
-
     def _keep_fitting(self, state: _State, mask: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
         """Take away tokens after which the text could not be completed in time, and those that were not tried."""
         assert state.matcher is not None and state.budget is not None and self._max_new_tokens is not None
@@ -153,7 +159,9 @@ class TokenHistories:
             budget = state.budget.after(state.matcher, token_id, remaining)
             if budget is not None:
                 state.budgets_after[token_id] = budget
-        if not state.budgets_after and not state.matcher.is_accepting:  # no token that was tried fits: the known path does
+        if (
+            not state.budgets_after and not state.matcher.is_accepting
+        ):  # no token that was tried fits: the known path does
             token_id = state.budget.next_token()
             budget = None if token_id is None else state.budget.after(state.matcher, token_id, max(remaining, 1))
             if token_id is not None and budget is not None:

@@ -32,8 +32,11 @@ class PropertyOrder(StrEnum):
     """The order in which the properties of an object may appear."""
 
     ANY = "any"
-    DECLARED = (
-        "declared"  # declared properties in the order of the schema, optional ones may be left out; others anywhere
+    # Declared properties in the order of the schema, of which optional ones may be left out; others anywhere.
+    DECLARED = "declared"
+    DECLARED_THEN_OTHERS = "declared_then_others"  # the same, but others only behind them
+    REQUIRED_FIRST = (
+        "required_first"  # the required ones in the order of the schema, then the optional ones, then others
     )
 
 

@@ -20,7 +20,6 @@ from rtlang_grammars.lowering.json_shapes.json_objects import add_object
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.literal_trie import (
     LITERALS,
-    NO_AUTOMATON,
     NO_ROWS,
     NO_STATES,
     NO_WORDS,
@@ -311,7 +310,7 @@ class ShapeTables:
                     rows[0, rows[0] == target] = tables.action(COUNT, target, limit, cap)
             rows[0, QUOTE] = tables.action(AT_LEAST, end, least)
 
-        inner, _ = add_body(tables, self.base.bodies["all"], edit, slice_id=COUNTED_SLICE)
+        inner, _ = add_body(tables, self.base.body, edit, slice_id=COUNTED_SLICE)
         tables.set_state(inner, PARAM, least)
         tables.set_state(inner, WIDTH, limit)
         tables.counted[inner] = (least, limit)
@@ -340,23 +339,21 @@ class ShapeTables:
 
     def add_trie(self, texts: list[bytes]) -> int:
         """Add a trie of sorted, distinct texts; returns its start state."""
-        return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64), NO_AUTOMATON)
+        return self.add_trie_of(texts, LITERALS, np.zeros(7, dtype=np.int64))
 
-    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
+    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64]) -> int:
         """Add a trie (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""
         data = np.frombuffer(b"".join(texts), dtype=np.uint8)
         offsets = np.array([0, *accumulate(map(len, texts))], dtype=np.int64)
         tables = self.tables
-        stack = np.empty((len(offsets), 5), dtype=np.int64)
-        num_states, num_rows, num_words = build_trie(
-            data, offsets, mode, plan, general, NO_STATES, NO_ROWS, NO_WORDS, stack
-        )
+        stack = np.empty((len(offsets), 4), dtype=np.int64)
+        num_states, num_rows, num_words = build_trie(data, offsets, mode, plan, NO_STATES, NO_ROWS, NO_WORDS, stack)
         self.budget.spend(num_bytes=4 * STATE_WORDS * num_states)  # built in one go, so that only the memory is charged
         plan[0], plan[2] = tables.num_states, len(tables.words)
         plan[1] = tables.add_rows(num_rows)
         states = np.zeros((num_states, STATE_WORDS), dtype=np.int32)
         words = np.zeros(num_words, dtype=np.int32)
-        build_trie(data, offsets, mode, plan, general, states, tables.rows, words, stack)
+        build_trie(data, offsets, mode, plan, states, tables.rows, words, stack)
         tables.words.frombytes(words.tobytes())
         return tables.add_states(states)
 

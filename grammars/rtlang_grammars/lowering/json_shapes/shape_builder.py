@@ -48,5 +48,5 @@ class ShapeBuilder(Protocol):
     def starts_of(self, ref: int) -> tuple[int, ...]:
         """Start states of the frames of shape `ref`."""
 
-    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64], general: NDArray[np.int32]) -> int:
+    def add_trie_of(self, texts: list[bytes], mode: int, plan: NDArray[np.int64]) -> int:
         """Add a trie of texts (see `literal_trie.build_trie`) and fill in the rest of `plan`; returns its start state."""

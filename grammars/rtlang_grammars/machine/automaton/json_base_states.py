@@ -25,6 +25,7 @@ from rtlang_grammars.machine.automaton.layout import (
     PARAM,
     ROW,
     SLICE,
+    SPELL,
     STATE_WORDS,
 )
 from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
@@ -36,11 +37,10 @@ BLANKS = b" \t\n\r"
 MAX_INDENT = 80
 """Maximum number of blanks after a line break; elsewhere one or two are allowed."""
 
-STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4, 5, 6
+STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4
 """SLICE of a state, by the kind of string that it is inside:
 
-- STRING_SLICE: a free JSON string;
-- NAME_SLICE, SHORT_NAME_SLICE: an undeclared name, with and without \\u escapes;
+- STRING_SLICE: a free JSON string, or a name that may be undeclared;
 - COUNTED_SLICE: a string whose code points are counted; PARAM is the minimum, WIDTH the maximum;
 - EMBEDDED_SLICE: a string with a pattern;
 - TWIN_SLICE: a string with a pattern whose code points are also counted; PARAM is the same state without the count, WIDTH the count up to
@@ -49,16 +49,13 @@ STRING_SLICE, NAME_SLICE, SHORT_NAME_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_
 
 _PLAIN = [b for b in range(0x20, 0x80) if b not in (QUOTE, BACKSLASH)]
 _HEX = b"0123456789abcdefABCDEF"
+_DEL = 0x7F
 
 
-def string_body(escapes: str = "all") -> NDArray[np.int32]:
-    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere.
-
-    Args:
-        escapes: "all"; "name": neither \\/ nor \\u for printable ASCII; "short": no \\u and no \\/ at all.
-    """
-    table = np.full((24, 256), NONE, dtype=np.int32)
-    inner, c1, c2, e0, ed, c3, f0, f4, escape, u, h3, h2, h1, d1, s2, s1, slash, su, sd, sx, z1, z2 = range(22)
+def string_body() -> NDArray[np.int32]:
+    """The inside of a JSON string as an automaton, int32 [states, 256]. State 0 is between characters; the quote leads nowhere."""
+    table = np.full((20, 256), NONE, dtype=np.int32)
+    inner, c1, c2, e0, ed, c3, f0, f4, escape, u, h3, h2, h1, d1, s2, s1, slash, su, sd, sx = range(20)
 
     def put(state: int, chars: bytes | range, target: int) -> None:
         table[state, list(chars)] = target
@@ -79,9 +76,7 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
     put(f0, range(0x90, 0xC0), c2)
     put(f4, range(0x80, 0x90), c2)
     put(inner, b"\\", escape)
-    put(escape, b'"\\bfnrt' + (b"/" if escapes == "all" else b""), inner)
-    if escapes == "short":
-        return table[: escape + 1]
+    put(escape, b'"\\/bfnrt', inner)
     put(escape, b"u", u)
     put(u, _HEX, h3)
     put(u, b"dD", d1)
@@ -96,19 +91,13 @@ def string_body(escapes: str = "all") -> NDArray[np.int32]:
     put(su, b"u", sd)
     put(sd, b"dD", sx)
     put(sx, b"cdefCDEF", h2)
-    if escapes == "all":
-        return table[: sx + 1]
-    put(u, b"0", z1)
-    put(z1, _HEX, h2)
-    put(z1, b"0", z2)
-    put(z2, b"0189abcdefABCDEF", h1)
-    return table[: z2 + 1]
+    return table
 
 
 @functools.cache
 def plain_body() -> NDArray[np.int32]:
     """The inside of a JSON string, in the form of `string_body`, but without escapes, U+2028 and U+2029, which patterns often exclude."""
-    body = string_body("short")[:-1]
+    body = string_body()[:8]
     inner, c1 = 0, 1
     count = len(body)
     table = np.full((count + 2, 256), NONE, dtype=np.int32)
@@ -133,8 +122,9 @@ class JsonBaseStates:
         string: any JSON string; string_inner: after its quote.
         number: any JSON number; integer: one without an exponent and with no fraction except .0.
         words: null, true, false.
+        escape: start of the frame that reads an escape in a name that may be a declared one; see `_add_escape`.
         any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
-        bodies: `string_body` of "all", "name" and "short".
+        body: `string_body`.
     """
 
     tables: Tables
@@ -146,8 +136,9 @@ class JsonBaseStates:
     number: int
     integer: int
     words: dict[str, int]
+    escape: int
     any_rows: tuple[int, int]
-    bodies: dict[str, NDArray[np.int32]]
+    body: NDArray[np.int32]
 
 
 def add_body(
@@ -231,9 +222,9 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
     any_rows = value_rows(tables, calls, blank_row)
     _fill_any_array(tables, array, any_rows, blank_row, end)
     _fill_any_object(tables, object_, any_rows, blank_row, string_inner, end)
-    bodies = {"all": body, "name": string_body("name"), "short": string_body("short")}
+    escape = _add_escape(tables)
     return JsonBaseStates(
-        tables, end, blanks, blank_row, string, string_inner, number, integer, words, any_rows, bodies
+        tables, end, blanks, blank_row, string, string_inner, number, integer, words, escape, any_rows, body
     )
 
 
@@ -264,6 +255,38 @@ def _add_blanks(tables: Tables, end: int) -> int:
     rows[blank_row, list(b" \t")] = end
     rows[break_row, list(b" \t")] = tables.action(COUNT, line, MAX_INDENT, MAX_INDENT)
     return start
+
+
+def _add_escape(tables: Tables) -> int:
+    """Add a frame for an escape in a name. It returns to the place of the name before the escape.
+
+    The frame ends with the last byte of the escape, in whose place the name reads the character itself if it is printable ASCII but no
+    quote and no backslash, else DEL, which stands for all characters that no declared name contains (see `json_objects`).
+    """
+    inner, escape, u = 0, 8, 9
+    body = string_body()[escape:]  # the same escapes, but for the characters that are told apart
+    zero, low_half, digits = len(body), len(body) + 1, len(body) + 2
+    table = np.full((digits + 6, 256), NONE, dtype=np.int32)
+    table[: len(body)] = np.where(body > inner, body - escape, NONE)
+    other = tables.action(SPELL, _DEL)
+    first = tables.num_states
+
+    def edit(rows: NDArray[np.int32], _: int) -> None:
+        rows[: len(body)][body == inner] = other
+        rows[0, ord("/")] = tables.action(SPELL, ord("/"))
+        rows[u - escape, ord("0")] = first + zero
+        rows[zero, list(_HEX)] = first + 3  # two more digits
+        rows[zero, ord("0")] = first + low_half
+        rows[low_half, list(_HEX)] = first + 4  # one more digit
+        for high in range(2, 8):
+            rows[low_half, ord(str(high))] = first + digits + high - 2
+            for digit in _HEX:
+                char = 16 * high + int(chr(digit), 16)
+                is_plain = char in _PLAIN and char != _DEL
+                rows[digits + high - 2, digit] = tables.action(SPELL, char) if is_plain else other
+
+    add_body(tables, table, edit)
+    return tables.add_state(byte=BACKSLASH, target=first)
 
 
 def _add_number(tables: Tables, *, is_integer: bool) -> int:

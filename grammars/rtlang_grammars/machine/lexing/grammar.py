@@ -47,6 +47,7 @@ from rtlang_grammars.machine.lexing.workspace import (
     new_walk,
     size_of,
 )
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.errors import GrammarError
 
@@ -118,7 +119,7 @@ class LexedGrammar:
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], bool] = {}
         self._places: dict[Configuration, bool] = {}
-        self._masks: dict[Configuration, NDArray[np.uint32]] = {}
+        self._masks: dict[Configuration, Mask] = {}
         num_terminals = tables.num_terminals
         count, depth = len(index.trie.order), index.max_depth
         self._scratch = new_walk(count, depth, num_terminals)
@@ -165,21 +166,17 @@ class LexedGrammar:
             reached = self._advanced(configuration, data[start:end].tobytes())
             return None if reached is None else Place(reached, self.is_complete(reached))
 
-    def mask(self, configuration: Configuration) -> NDArray[np.uint32]:
-        """The tokens that may follow, end tokens among them, uint32 [num_words]; do not modify."""
+    def mask(self, configuration: Configuration) -> Mask:
+        """The tokens that may follow, end tokens among them."""
         found = self._masks.get(configuration)
         if found is None:
             with self.lock:
                 found = self._made_mask(configuration)
         return found
 
-    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow."""
-        row[:] = self.mask(configuration)
-
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""
-        bits = np.unpackbits(self.mask(configuration).view(np.uint8), bitorder="little")
+        bits = np.unpackbits(self.mask(configuration).base.view(np.uint8), bitorder="little")
         return int(bits.sum()) == int(bits[self.index.end_ids].sum())
 
     def forced(self, configuration: Configuration) -> bytes:
@@ -463,7 +460,7 @@ class LexedGrammar:
             self._visit = larger_visit(self._visit)
             self._scratch, self._side = larger_walk(self._scratch), larger_walk(self._side)
 
-    def _made_mask(self, configuration: Configuration) -> NDArray[np.uint32]:
+    def _made_mask(self, configuration: Configuration) -> Mask:
         """Visit the tree from a place."""
         found = self._masks.get(configuration)
         if found is not None:
@@ -494,8 +491,8 @@ class LexedGrammar:
                 mask[token >> 5] |= np.uint32(1 << (token & 31))
         while self._masks and (len(self._masks) + 1) * mask.nbytes > _MAX_MASK_BYTES:
             self._masks.pop(next(iter(self._masks)), None)
-        self._masks[configuration] = mask
-        return mask
+        made = self._masks[configuration] = Mask(mask, self.index.no_ids, owns_base=True)
+        return made
 
     def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
         """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""

@@ -25,10 +25,12 @@ from numba.core.dispatcher import Dispatcher
 _SOURCES = (
     "machine/native/native_code.py",
     "machine/automaton/layout.py",
+    "machine/native/pointers.py",
     "machine/native/registers.py",
     "machine/native/step_functions.py",
     "machine/native/walks.py",
     "machine/string_masks.py",
+    "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",
     "machine/lexing/layout.py",

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
-    NAME_SLICE,
-    SHORT_NAME_SLICE,
     STRING_SLICE,
     add_body,
     plain_body,
@@ -36,6 +34,7 @@ from rtlang_grammars.machine.automaton.layout import (
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -130,8 +129,6 @@ class VocabularyIndex:
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
-            NAME_SLICE: self._body_slice(string_body("name")),
-            SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
@@ -216,7 +213,7 @@ class VocabularyIndex:
         )
         assert code == OK
         mask = np.empty(self.num_words, dtype=np.uint32)
-        walks.write_mask(self.no_tokens, workspace.ids[: workspace.out[7]], mask)
+        Mask(self.no_tokens, workspace.ids[: workspace.out[7]]).write(mask.view(np.int32))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
 
