@@ -147,7 +147,9 @@ class TokenHistories:
 
     def _keep_fitting(self, state: _State, mask: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
         """Take away tokens after which the text could not be completed in time, and those that were not tried."""
-        assert state.matcher is not None and state.budget is not None and self._max_new_tokens is not None
+        assert state.matcher is not None
+        assert state.budget is not None
+        assert self._max_new_tokens is not None
         remaining = self._max_new_tokens - state.num_generated
         allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
         allowed = allowed[~np.isin(allowed, list(self._vocabulary.eos_token_ids)) & (allowed < len(scores))]

@@ -32,7 +32,7 @@ class GrammarLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 
         Args:
             vocabulary: the vocabulary that the grammar was compiled for.
-            max_new_tokens: the same as for `generate`; every row is then complete by its end. None: a row that is cut off may be incomplete.
+            max_new_tokens: the same as for `generate`; every row is then complete by its end. None: rows may be cut off.
         Raises:
             GrammarError: no completion of at most `max_new_tokens` tokens was found.
         """

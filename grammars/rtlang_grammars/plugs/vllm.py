@@ -12,6 +12,7 @@ workers of `vllm` 0.32 fail to start in a process that has loaded it.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -75,6 +76,7 @@ def report_of(params: StructuredOutputsParams) -> Report | None:
     return report
 
 
+@dataclass
 class RtlangStructuredOutputBackend(StructuredOutputBackend):  # type: ignore[misc]
     """Compiles the requests of one engine."""
 
@@ -124,14 +126,12 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Advance by some tokens; those after an end token are ignored. False, and nothing changes, if one is not allowed."""
-        num_accepted = 0
-        for token_id in tokens:
+        for num_accepted, token_id in enumerate(tokens):
             if self._has_ended:
                 break
             if not self._accept(token_id):
                 self.rollback(num_accepted)
                 return False
-            num_accepted += 1
         return True
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
