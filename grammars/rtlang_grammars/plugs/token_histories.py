@@ -109,16 +109,15 @@ class TokenHistories:
         return bits[[places[key] for key in keys], : self._vocabulary.vocab_size].view(np.bool_)
 
     def _masks(self, states: list[_State]) -> NDArray[np.int32]:
-        """What the grammars allow after each state, [num_states, num_mask_words]."""
+        """What the grammars allow after each state, [num_states, num_mask_words]; end tokens where nothing else follows."""
         masks = np.empty((len(states), self._vocabulary.num_mask_words), dtype=np.int32)
-        going = [place for place, state in enumerate(states) if state.matcher is not None]
-        if len(going) == len(states):
-            fill_batch([state.matcher for state in states if state.matcher is not None], masks)
-            return masks
-        masks[:] = self._only_ends
-        some = np.empty((len(going), masks.shape[1]), dtype=np.int32)
-        fill_batch([state.matcher for state in states if state.matcher is not None], some)
-        masks[going] = some
+        matchers = [state.matcher for state in states if state.matcher is not None]
+        going = np.array([state.matcher is not None for state in states], dtype=np.bool_)
+        some = masks[: len(matchers)]
+        fill_batch(matchers, some)
+        some[~some.any(axis=1)] = self._only_ends  # after an end token
+        masks[going] = some.copy()
+        masks[~going] = self._only_ends
         return masks
 
     def _key(self, row: int, num_rows: int, history: NDArray[np.int64]) -> tuple[int, bytes]:
@@ -161,13 +160,11 @@ class TokenHistories:
             budget = state.budget.after(state.matcher, token_id, remaining)
             if budget is not None:
                 state.budgets_after[token_id] = budget
-        if (
-            not state.budgets_after and not state.matcher.is_accepting
-        ):  # no token that was tried fits: the known path does
-            token_id = state.budget.next_token()
-            budget = None if token_id is None else state.budget.after(state.matcher, token_id, max(remaining, 1))
-            if token_id is not None and budget is not None:
-                state.budgets_after[token_id] = budget
+        path_token = state.budget.next_token()
+        if not state.budgets_after and not state.matcher.is_accepting and path_token is not None:
+            budget = state.budget.after(state.matcher, path_token, remaining)  # fits, as it did for the token before
+            if budget is not None:
+                state.budgets_after[path_token] = budget
         for token_id in state.budgets_after:
             mask.view(np.uint32)[token_id >> 5] |= np.uint32(1 << (token_id & 31))
 
