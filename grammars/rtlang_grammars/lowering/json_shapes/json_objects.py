@@ -19,6 +19,7 @@ from rtlang_grammars.lowering.json_shapes.closers import (
     ObjectCloser,
     member_prefix,
 )
+from rtlang_grammars.lowering.json_shapes.joints import chain
 from rtlang_grammars.lowering.json_shapes.json_spellings import has_half_a_character, string_spellings
 from rtlang_grammars.lowering.json_shapes.literal_trie import CLOSED_KEYS, OPEN_KEYS
 from rtlang_grammars.lowering.json_shapes.shape_builder import ShapeBuilder
@@ -61,6 +62,7 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
         properties = sorted(shape.properties, key=lambda each: each.name not in shape.required)
         shape = replace(shape, properties=tuple(properties))
     tables, end, blank_row = build.tables, build.base.end, build.base.blank_row
+    joints, inner = build.joints, build.inner
     names = [each.name for each in shape.properties]
     forbidden = sum(1 << i for i, each in enumerate(shape.properties) if each.shape is None)
     required = sum(1 << i for i, name in enumerate(names) if name in shape.required)
@@ -102,8 +104,9 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
         """The state after a name whose value has this shape."""
         found = colons.get(ref)
         if found is None:
-            value = add_pair(tables, *build.rows_of(ref), param=behind, block=block)
-            found = colons[ref] = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value, block=block)
+            value = add_pair(tables, *inner.rows_of(ref), param=behind, block=block)
+            value = chain(tables, joints.colon[1:], value, block=block)
+            found = colons[ref] = add_pair(tables, blank_row, DEAD_ROW, joints.colon[0], value, block=block)
         return found
 
     for at, (_, number) in enumerate(leaves):
@@ -114,23 +117,33 @@ def add_object(build: ShapeBuilder, shape: ObjectShape, start: int) -> None:
     first = add_pair(tables, first_row, first_without, block=block)
     if key is not None:
         later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, key, block=block)
+        gap = chain(tables, joints.separator[1:], later, block=block)
         is_free = is_open and most < 0
-        comma = later if is_free else tables.action(COMMA, description, later)
-        tables.put((behind_row, without), ord(","), comma)
-        if most != 0:
+        tables.put(
+            (behind_row, without), joints.separator[0], gap if is_free else tables.action(COMMA, description, gap)
+        )
+        if most != 0 and joints.opening:
+            opening = chain(tables, joints.opening[1:], later, block=block)
+            tables.put((first_row, first_without), joints.opening[0], opening)
+        elif most != 0:
             tables.put((first_row, first_without), QUOTE, key)
-    close = tables.action(CLOSE, description, end) if names or block else end
-    tables.put((behind_row, without, first_row, first_without), ord("}"), close)
+
+    def close(target: int) -> int:
+        return tables.action(CLOSE, description, target) if names or block else target
+
+    closing = joints.closing + b"}"
+    tables.put((behind_row, without), closing[0], close(chain(tables, closing[1:], end)))
+    tables.put((first_row, first_without), ord("}"), close(end))
     members = tuple(
-        (member_prefix(each.name), () if each.shape is None else build.starts_of(each.shape))
+        (member_prefix(each.name, joints.colon), () if each.shape is None else inner.starts_of(each.shape))
         for each in shape.properties
     )
     others: list[tuple[Names, int]] = [*classes]
     if is_simple and shape.additional is not None:
         others = [(None, shape.additional)]
-    starts = tuple((language, build.starts_of(ref)) for language, ref in others)
+    starts = tuple((language, inner.starts_of(ref)) for language, ref in others)
     for state, is_first in ((first, True), (behind, False)):
-        closer = ObjectCloser(tables.words, description, members, starts, is_first)
+        closer = ObjectCloser(tables.words, description, members, starts, is_first, joints)
         tables.closers[state] = tables.closers[state + 1] = closer
     tables.set_state(start, BYTE, ord("{"))
     tables.set_state(start, TARGET, tables.action(NEW_OBJECT, description, first) if block else first)

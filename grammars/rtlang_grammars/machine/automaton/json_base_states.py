@@ -1,4 +1,4 @@
-"""The states with which every grammar begins: JSON strings, numbers, literals, blanks and the value of any kind.
+"""The states with which every grammar begins: JSON strings, numbers, literals and blanks.
 
 Built once and copied into the tables of each grammar, so that these states have the same numbers everywhere, and the tokens of a vocabulary
 that fit inside a JSON string are computed once for all grammars.
@@ -14,28 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import (
-    CALL,
     CALL_NEXT,
-    CALL_TO,
     COUNT,
-    DEAD_ROW,
     ENDS,
     NONE,
     OPEN,
-    PARAM,
     ROW,
     SLICE,
     SPELL,
     STATE_WORDS,
 )
 from rtlang_grammars.machine.automaton.tables import NO_BYTE, Tables
-from rtlang_grammars.spec.constraint import Whitespace
+from rtlang_grammars.spec.constraint import MAX_INDENT
 from rtlang_grammars.spec.limits import Budget
 
 QUOTE, BACKSLASH = 0x22, 0x5C
 BLANKS = b" \t\n\r"
-MAX_INDENT = 80
-"""Maximum number of blanks after a line break; elsewhere one or two are allowed."""
+
+MAX_DIGITS = 64
+"""Maximum number of digits of a number, in addition to those that every number has and those that its bounds need."""
+MAX_BOUNDED_DIGITS = 20
+"""The same for numbers with a lower and an upper bound: as many digits as a double needs, and three more."""
+MAX_ZEROS = 3
+"""Maximum number of zeros as the fraction of an integer."""
 
 STRING_SLICE, COUNTED_SLICE, EMBEDDED_SLICE, TWIN_SLICE = 1, 2, 3, 4
 """SLICE of a state, by the kind of string that it is inside:
@@ -123,7 +124,6 @@ class JsonBaseStates:
         number: any JSON number; integer: one without an exponent and with no fraction except .0.
         words: null, true, false.
         escape: start of the frame that reads an escape in a name that may be a declared one; see `_add_escape`.
-        any_rows: rows of a state where any JSON value begins: with blanks before it, and without.
         body: `string_body`.
     """
 
@@ -137,7 +137,6 @@ class JsonBaseStates:
     integer: int
     words: dict[str, int]
     escape: int
-    any_rows: tuple[int, int]
     body: NDArray[np.int32]
 
 
@@ -169,33 +168,19 @@ def add_body(
     return first, row
 
 
-def value_rows(tables: Tables, calls: list[tuple[bytes, int]], blank_row: int) -> tuple[int, int]:
-    """Two rows of a state where one of several values begins: with blanks before it, and without. `calls`: first bytes, start state.
-
-    The frames return to PARAM. The state without blanks must follow the state with blanks. First bytes must be disjoint.
-    """
-    rows = tables.add_rows(2)
-    tables.rows[rows] = tables.rows[blank_row]
-    tables.rows[rows + 1] = NONE
-    for first, start in calls:
-        call = tables.action(CALL, start, 0)
-        tables.rows[rows : rows + 2, list(first)] = call
-    return rows, rows + 1
-
-
-def json_base_states(whitespace: Whitespace = Whitespace.FREE) -> JsonBaseStates:
-    """The shared states of a whitespace style; built once per process."""
-    return _json_base_states(whitespace)
+def json_base_states(*, free_blanks: bool = True) -> JsonBaseStates:
+    """The shared states with or without free blanks; built once per process."""
+    return _json_base_states(free_blanks)
 
 
 @functools.cache
-def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
+def _json_base_states(free_blanks: bool) -> JsonBaseStates:
     tables = Tables(Budget())
     end = tables.add_state(acc=ENDS)
     blanks = _add_blanks(tables, end)
     blank_row = tables.add_row()
     call_blanks = tables.action(CALL_NEXT, blanks, 0)
-    if whitespace is Whitespace.FREE:
+    if free_blanks:
         tables.rows[blank_row, list(BLANKS)] = call_blanks
 
     body = string_body()
@@ -208,24 +193,8 @@ def _json_base_states(whitespace: Whitespace) -> JsonBaseStates:
     number, integer = _add_number(tables, is_integer=False), _add_number(tables, is_integer=True)
     words = {word: _add_word(tables, word.encode(), end) for word in ("null", "true", "false")}
 
-    # Any value: an array and an object, whose states are added first because they contain any value themselves.
-    array, object_ = tables.add_state(), tables.add_state()
-    calls = [
-        (b"{", object_),
-        (b"[", array),
-        (b'"', string),
-        (b"-0123456789", number),
-        (b"n", words["null"]),
-        (b"t", words["true"]),
-        (b"f", words["false"]),
-    ]
-    any_rows = value_rows(tables, calls, blank_row)
-    _fill_any_array(tables, array, any_rows, blank_row, end)
-    _fill_any_object(tables, object_, any_rows, blank_row, string_inner, end)
     escape = _add_escape(tables)
-    return JsonBaseStates(
-        tables, end, blanks, blank_row, string, string_inner, number, integer, words, escape, any_rows, body
-    )
+    return JsonBaseStates(tables, end, blanks, blank_row, string, string_inner, number, integer, words, escape, body)
 
 
 def add_pair(
@@ -290,35 +259,46 @@ def _add_escape(tables: Tables) -> int:
 
 
 def _add_number(tables: Tables, *, is_integer: bool) -> int:
+    """Add a frame for a number with at most MAX_DIGITS digits behind the first ones of its whole part and its fraction, counted together.
+
+    An integer has at most MAX_ZEROS zeros as its fraction, and its exponent is not negative.
+    """
     digits = list(b"0123456789")
-    start, minus, zero, whole = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS))
+    start, minus, zero, whole, point = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, 0, ENDS, ENDS, 0))
 
     def row(state: int) -> NDArray[np.int32]:
         found: NDArray[np.int32] = tables.rows[tables.state(state, ROW)]
         return found
 
+    def counted(state: int) -> int:
+        return tables.action(COUNT, state, MAX_DIGITS, MAX_DIGITS)
+
     for state in (start, minus):
         row(state)[digits] = whole
         row(state)[ord("0")] = zero
     row(start)[ord("-")] = minus
-    row(whole)[digits] = whole
-    if is_integer:  # 1.0 is an integer in JSON Schema
-        point, fraction = tables.add_state(tables.add_row()), tables.add_state(acc=ENDS)
-        for state in (zero, whole):
-            row(state)[ord(".")] = point
-        row(point)[ord("0")] = fraction
-        return start
-    point, fraction, exponent, plus, less = (tables.add_state(tables.add_row(), acc=acc) for acc in (0, ENDS, 0, 0, 0))
+    row(whole)[digits] = counted(whole)
+    row(zero)[ord(".")] = row(whole)[ord(".")] = point
+    ends = [zero, whole]
+    if is_integer:  # 1.0 and 1e3 are integers in JSON Schema
+        before = point
+        for _ in range(MAX_ZEROS):
+            ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+            row(before)[ord("0")] = ends[-1]
+            before = ends[-1]
+    else:
+        ends.append(tables.add_state(tables.add_row(), acc=ENDS))
+        row(point)[digits] = ends[-1]
+        row(ends[-1])[digits] = counted(ends[-1])
+    exponent, plus, less = (tables.add_state(tables.add_row()) for _ in range(3))
     # Digits of the exponent, from -324 to 308, so that programs can read the number.
     low, three, less_three, high, one_more, thirty, less_thirty_two = (
         tables.add_state(tables.add_row(), acc=ENDS) for _ in range(7)
     )
     no_more = tables.add_state(acc=ENDS)
-    for state in (zero, whole):
-        row(state)[ord(".")] = point
-    for state in (zero, whole, fraction):
+    for state in ends:
         row(state)[list(b"eE")] = exponent
-    for state, target in ((point, fraction), (fraction, fraction), (low, one_more), (one_more, no_more)):
+    for state, target in ((low, one_more), (one_more, no_more)):
         row(state)[digits] = target
     for state in (exponent, plus, less):
         row(state)[digits[:3]], row(state)[digits[4:]] = low, high
@@ -328,6 +308,10 @@ def _add_number(tables: Tables, *, is_integer: bool) -> int:
     row(three)[digits[0]], row(less_three)[digits[:2]], row(less_three)[digits[2]] = thirty, one_more, less_thirty_two
     row(thirty)[digits[:9]] = row(less_thirty_two)[digits[:5]] = no_more
     row(exponent)[list(b"+-")] = plus, less
+    if is_integer:
+        less_zero, less_zeros = (tables.add_state(tables.add_row(), acc=ENDS) for _ in range(2))
+        row(less)[:] = NONE
+        row(less)[ord("0")], row(less_zero)[ord("0")] = less_zero, less_zeros
     return start
 
 
@@ -336,40 +320,3 @@ def _add_word(tables: Tables, word: bytes, end: int) -> int:
     for i, byte in enumerate(word):
         tables.add_state(byte=byte, target=end if i == len(word) - 1 else first + i + 1)
     return first
-
-
-def _fill_any_array(tables: Tables, array: int, any_rows: tuple[int, int], blank_row: int, end: int) -> None:
-    behind_row = tables.add_row(blank_row)
-    without = tables.add_row()
-    behind = add_pair(tables, behind_row, without)
-    first = add_pair(tables, *any_rows, ord("]"), end, param=behind)
-    later = add_pair(tables, *any_rows, param=behind)
-    for row in (behind_row, without):
-        tables.rows[row, ord(",")] = later
-        tables.rows[row, ord("]")] = end
-    tables.set_state(array, 1, ord("["))
-    tables.set_state(array, 2, first)
-
-
-def _fill_any_object(
-    tables: Tables, object_: int, any_rows: tuple[int, int], blank_row: int, string_inner: int, end: int
-) -> None:
-    behind_row, first_row = tables.add_row(blank_row), tables.add_row(blank_row)
-    without, first_without = tables.add_row(), tables.add_row()
-    behind = add_pair(tables, behind_row, without)
-    value = add_pair(tables, *any_rows, param=behind)
-    colon = add_pair(tables, blank_row, DEAD_ROW, ord(":"), value)
-    # The name is a frame: it returns to the colon.
-    quoted = tables.add_state(byte=QUOTE, target=string_inner)
-    name = tables.action(CALL_TO, quoted, 0, colon)
-    first = add_pair(tables, first_row, first_without)
-    later = add_pair(tables, blank_row, DEAD_ROW, QUOTE, name)
-    for row in (first_row, first_without):
-        tables.rows[row, QUOTE] = name
-        tables.rows[row, ord("}")] = end
-    for row in (behind_row, without):
-        tables.rows[row, ord(",")] = later
-        tables.rows[row, ord("}")] = end
-    tables.set_state(object_, 1, ord("{"))
-    tables.set_state(object_, 2, first)
-    assert tables.state(value, PARAM) == behind
