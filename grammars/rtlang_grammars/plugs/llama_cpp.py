@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.plugs.token_histories import TokenHistories
 from rtlang_grammars.schema.reading.report import Report
-from rtlang_grammars.spec.errors import UnsupportedTokenizerError
+from rtlang_grammars.spec.errors import GrammarError, UnsupportedTokenizerError
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -63,6 +63,9 @@ class GrammarLogitsProcessor:
 
     One object serves one completion after another. A prompt that continues the completion before, token for token, counts as more of it;
     call `reset` before it.
+
+    Attributes:
+        error: why a text was ended before it was complete: the grammar needed more states than its limits allow. Usually None.
     """
 
     def __init__(self, grammar: CompiledGrammar, vocabulary: Vocabulary, *, max_tokens: int | None = None) -> None:
@@ -75,6 +78,8 @@ class GrammarLogitsProcessor:
             GrammarError: no completion of at most `max_tokens` tokens was found.
         """
         self._histories = TokenHistories([grammar], vocabulary, max_tokens)
+        self.error: GrammarError | None = None
+        self._only_ends = np.isin(np.arange(vocabulary.vocab_size), list(vocabulary.eos_token_ids))
 
     @property
     def report(self) -> Report | None:
@@ -88,5 +93,9 @@ class GrammarLogitsProcessor:
     def __call__(self, input_ids: NDArray[np.intc], scores: NDArray[np.single]) -> NDArray[np.single]:
         """The scores, [vocab_size], with minus infinity for tokens that may not follow `input_ids`, [length]."""
         history = np.ascontiguousarray(input_ids, dtype=np.int64)[None]
-        allowed = self._histories.allowed(history, lambda _: scores)
-        return np.where(allowed[0], scores, np.float32(-np.inf))
+        try:
+            allowed = self._histories.allowed(history, lambda _: scores)[0]
+        except GrammarError as error:  # llama.cpp drops exceptions of its callbacks and would go on without a mask
+            self.error = error
+            allowed = self._only_ends
+        return np.where(allowed, scores, np.float32(-np.inf))

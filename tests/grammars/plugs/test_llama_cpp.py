@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from rtlang_grammars import Constraint, ConstraintKind, RtlangBackend, Vocabulary
+from rtlang_grammars import Constraint, ConstraintKind, GrammarError, RtlangBackend, Vocabulary
+from rtlang_grammars.spec.errors import UnsupportedTokenizerError
 from tests.support.foreign_models import gguf_pieces, write_gguf_model
 
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: it is built from source")
@@ -81,7 +81,22 @@ def test_a_completion_ends_where_the_grammar_does(llama: Any, vocabulary: Vocabu
     assert answer["choices"][0]["finish_reason"] == "stop"
 
 
-def test_word_pieces_are_refused(tmp_path: Path) -> None:
-    from rtlang_grammars.plugs import llama_cpp as plug
+def test_a_grammar_that_fails_ends_the_text(
+    llama: Any, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grammar = RtlangBackend.create(vocabulary).compile(Constraint(ConstraintKind.CHOICE, '["yes", "no"]'))
+    processor, failure = GrammarLogitsProcessor(grammar, vocabulary), GrammarError("too many states")
 
-    assert plug._UNREADABLE[llama_cpp.LLAMA_VOCAB_TYPE_WPM] == "WordPiece"
+    def fail(*arguments: Any) -> None:
+        raise failure
+
+    monkeypatch.setattr(processor._histories, "allowed", fail)
+    answer = llama.create_completion("x", max_tokens=9, logits_processor=llama_cpp.LogitsProcessorList([processor]))
+    assert answer["choices"][0]["text"] == ""
+    assert processor.error is failure
+
+
+def test_word_pieces_are_refused(monkeypatch: pytest.MonkeyPatch, llama: Any) -> None:
+    monkeypatch.setattr(llama_cpp, "llama_vocab_type", lambda vocab: llama_cpp.LLAMA_VOCAB_TYPE_WPM)
+    with pytest.raises(UnsupportedTokenizerError, match="WordPiece"):
+        vocabulary_of(llama)

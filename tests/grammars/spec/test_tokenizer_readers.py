@@ -9,7 +9,6 @@ import random
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,10 +148,11 @@ def test_tokens_of_sentencepiece_spell_what_it_decodes(kind: str) -> None:
 def test_a_tokenizer_of_transformers_over_sentencepiece_is_read() -> None:
     processor = trained_sentencepiece("bpe")
     ends = processor.eos_id()
-    added = {1500: SimpleNamespace(special=False, content="<call>")}
-    slow = _Slow(processor, {**added, ends: SimpleNamespace(special=True, content="</s>")})
+    added = {1500: tokenizers.AddedToken("<call>", special=False), ends: tokenizers.AddedToken("</s>", special=True)}
+    slow = _Slow(processor, added)
     vocabulary = Vocabulary.from_tokenizer(slow)
     assert vocabulary.eos_token_ids == {ends} == vocabulary.special_token_ids
+    assert vocabulary.token_bytes[1500] == b"<call>"
     assert vocabulary.token_bytes[:ends] == Vocabulary.from_tokenizer(processor).token_bytes[:ends]
 
 
@@ -175,6 +175,19 @@ def test_tokens_of_mistrals_tekken_spell_their_texts() -> None:
     assert len(vocabulary.token_bytes) == 131072
     for text in random_texts(3):
         assert spelled(vocabulary, tokenizer.encode(text, bos=False, eos=False)) == text.encode()
+
+
+def test_mistrals_tokenizers_are_read_through_their_wrappers() -> None:
+    mistral_common = pytest.importorskip("mistral_common")
+    sentencepiece = pytest.importorskip("sentencepiece")
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+    path = Path(mistral_common.__file__).parent / "data" / "mistral_instruct_tokenizer_240216.model.v2"
+    vocabulary = Vocabulary.from_tokenizer(MistralTokenizer.from_file(path))
+    plain = Vocabulary.from_tokenizer(sentencepiece.SentencePieceProcessor(model_file=str(path)))
+    assert vocabulary.eos_token_ids == plain.eos_token_ids
+    texts = zip(vocabulary.token_bytes, plain.token_bytes, strict=True)
+    assert [i for i, (own, other) in enumerate(texts) if own != other and i not in vocabulary.special_token_ids] == []
 
 
 def test_tokens_of_tiktoken_spell_their_texts() -> None:
