@@ -38,10 +38,10 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContent:
     Raises:
         UnsupportedTokenizerError: the kind of tokenizer is unknown, or its tokens do not spell texts byte for byte.
     """
-    within = getattr(
-        tokenizer, "instruct_tokenizer", tokenizer
-    )  # of mistral_common, and what vllm and transformers wrap around it
-    within = getattr(within, "tokenizer", within)
+    # mistral-common, and what vllm and transformers wrap around it; processors for several media
+    within = tokenizer
+    while (inner := getattr(within, "instruct_tokenizer", getattr(within, "tokenizer", None))) is not None:
+        within = inner
     for method, read in _READERS.items():
         if hasattr(within, method):
             return read(within)
