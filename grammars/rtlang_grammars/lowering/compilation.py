@@ -143,9 +143,11 @@ class _StoredReport(ReportBuilder):
         )
 
 
-def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Report | None:
     """Check that a constraint can be compiled, which needs no vocabulary.
 
+    Returns:
+        For a JSON Schema, the status of every keyword, those that must be checked after generation included; else None.
     Raises:
         GrammarError: it cannot be compiled for any vocabulary.
     """
@@ -153,8 +155,8 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
         LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
-        return
-    build(Compilation(constraint, None, limits or Limits(), True), budget)
+        return None
+    return build(Compilation(constraint, None, limits or Limits(), True), budget).report
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:
