@@ -56,7 +56,8 @@ class Built:
 
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
-        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        names = self.tables.has_distinct_names
+        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None, "distinct_names": names}
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
             plain["report"] = [self.report.dialect, entries]
@@ -107,6 +108,7 @@ class Compilation:
             KeyError, TypeError, ValueError: `plain` does not come from `to_plain`.
         """
         start, report = int(plain["start"]), plain.get("report")
+        tables.has_distinct_names = bool(plain["distinct_names"])
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))

@@ -10,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.repeated_names import find_repeats, follow, start_trail
+from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
@@ -47,6 +49,9 @@ class MachineGrammar:
         self.index, self.tables = index, tables
         published = tables.snapshot or tables.publish()
         self.start = start_configuration(start)
+        self._has_distinct_names = tables.has_distinct_names
+        if self._has_distinct_names:
+            self.start = np.concatenate((self.start, start_trail()))
         self.start_place = _place(self.start, published, index.workspace)
         self.masks = Masks(index, tables, max_mask_bytes)
 
@@ -75,6 +80,12 @@ class MachineGrammar:
             )
             if code == OK:
                 length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
+                if length >= 0 and self._has_distinct_names:
+                    size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
+                    if size < 0:
+                        return None
+                    after = np.concatenate((workspace.C[:length], workspace.trail[:size]))
+                    return _place(after, tables, workspace)
                 if length >= 0:
                     return _place(workspace.C[:length].copy(), tables, workspace)
                 code = NO_SPACE
@@ -117,7 +128,30 @@ class MachineGrammar:
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
-        return self.masks.mask(configuration)
+        mask = self.masks.mask(configuration)
+        return self._without_repeats(mask, configuration) if self._has_distinct_names else mask
+
+    def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
+        """The mask without the tokens that complete a name for the second time in its object."""
+        index = self.index
+        trail = configuration[configuration[LENGTH] :]
+        ids = mask.ids
+        if mask.owns_base:
+            bits = (mask.base[index.quoted >> 5] >> (index.quoted & 31).astype(np.uint32)) & 1
+            ids = np.concatenate((ids, index.quoted[bits != 0]))
+        workspace, trie = index.workspace, index.trie
+        found = workspace.found
+        count = int(
+            find_repeats(trail, ids, index.num_quotes, trie.data, trie.offsets, workspace.trail, workspace.first, found)
+        )
+        if count == 0:
+            return mask
+        base = mask.base
+        if mask.owns_base:
+            base = base.copy()
+            clear(found[:count], base)
+        kept = mask.ids[~np.isin(mask.ids, found[:count])]
+        return Mask(base, kept, mask.level, owns_base=mask.owns_base)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""

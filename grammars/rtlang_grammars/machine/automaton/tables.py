@@ -39,12 +39,13 @@ RowMaker = Callable[[int], None]
 class Closer(Protocol):
     """Completes a frame from one of its states."""
 
-    def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
+    def text(self, register: Register, shortest: Callable[[int], bytes | None], avoid: frozenset[str]) -> bytes | None:
         """A short text that ends the frame; None if none is known.
 
         Args:
             register: of the frame.
             shortest: maps a start state to a short text of its frame.
+            avoid: names that made up members must not have.
         """
 
 
@@ -94,6 +95,7 @@ class Tables:
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
+        has_distinct_names: all text is JSON, and a name must not come twice in one object (see `repeated_names`).
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -108,6 +110,7 @@ class Tables:
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
+        self.has_distinct_names = False
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)
