@@ -14,7 +14,16 @@ from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE,
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
-from rtlang_grammars.machine.repeated_names import find_repeats, follow, start_trail
+from rtlang_grammars.machine.repeated_names import (
+    IN_NAME,
+    MODE,
+    RISK,
+    WITH_NAME,
+    find_repeats,
+    follow,
+    remove,
+    start_trail,
+)
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
@@ -134,24 +143,28 @@ class MachineGrammar:
     def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
         """The mask without the tokens that complete a name for the second time in its object."""
         index = self.index
+        risky, workspace = index.risky, index.workspace
+        if mask.holds_names is None:
+            mask.holds_names = self._removed(mask, risky.within) is not mask
         trail = configuration[configuration[LENGTH] :]
-        ids = mask.ids
-        if mask.owns_base:
-            bits = (mask.base[index.quoted >> 5] >> (index.quoted & 31).astype(np.uint32)) & 1
-            ids = np.concatenate((ids, index.quoted[bits != 0]))
-        workspace, trie = index.workspace, index.trie
-        found = workspace.found
-        count = int(
-            find_repeats(trail, ids, index.num_quotes, trie.data, trie.offsets, workspace.trail, workspace.first, found)
-        )
-        if count == 0:
+        if trail[RISK] <= WITH_NAME and not mask.holds_names:
             return mask
+        trie, found = index.trie, workspace.found
+        named = risky.ending if trail[MODE] == IN_NAME else risky.whole
+        count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
+        return self._removed(mask, found[:count]) if count else mask
+
+    def _removed(self, mask: Mask, unwanted: NDArray[np.int32]) -> Mask:
+        """The mask without some tokens; the same mask if it has none of them."""
+        kept = self.index.workspace.ids
+        count = int(remove(mask.ids, unwanted, kept))
         base = mask.base
-        if mask.owns_base:
+        if mask.owns_base and ((base[unwanted >> 5] >> (unwanted & 31).astype(np.uint32)) & 1).any():
             base = base.copy()
-            clear(found[:count], base)
-        kept = mask.ids[~np.isin(mask.ids, found[:count])]
-        return Mask(base, kept, mask.level, owns_base=mask.owns_base)
+            clear(unwanted, base)
+        if count == len(mask.ids) and base is mask.base:
+            return mask
+        return Mask(base, kept[:count].copy(), mask.level, owns_base=mask.owns_base)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""

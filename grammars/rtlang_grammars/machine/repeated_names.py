@@ -12,6 +12,12 @@ object are kept, and MAX_WORDS words in all; names beyond that are not compared 
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,10 +27,15 @@ MAX_NAMES = 256
 MAX_WORDS = 1 << 14
 ROOM = MAX_WORDS + (1 << 12)
 """Words of the array in which a trail is made; the rest is for containers."""
-LENGTH, MODE, ESCAPE, UNIT, HIGH, TOP, NAME, TOTAL = range(8)
+LENGTH, MODE, ESCAPE, UNIT, HIGH, TOP, NAME, TOTAL, RISK = range(9)
 """Header: words; mode; progress of an escape; its digits so far; a high surrogate that waits for the low one; offsets of the innermost
-container and of the name that is read (0: none); number of names that are kept."""
-_HEADER = 8
+container and of the name that is read (0: none); number of names that are kept; which tokens may repeat a name."""
+_HEADER = 9
+NO_TOKENS, WITH_NAME, WITH_WHOLE_NAME, WITH_END = range(4)
+"""RISK: none; those with a whole name behind a comma or brace; also those that begin with a whole name; also those that end a name."""
+_NAME_WITHIN = re.compile(rb'[,{][ \t\r\n]*".*"', re.DOTALL)
+_ENDING = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
+_WHOLE = re.compile(rb'[ \t\r\n]*"((?:[^"\\]|\\.)*)"', re.DOTALL)
 IN_VALUE, IN_STRING, IN_NAME, BEFORE_NAME, LOST = range(5)
 """Modes. LOST: too many containers are open to go on."""
 _QUOTE, _BACKSLASH = 0x22, 0x5C
@@ -34,7 +45,67 @@ def start_trail() -> NDArray[np.int64]:
     """The trail at the start of a text."""
     trail = np.zeros(_HEADER, dtype=np.int64)
     trail[LENGTH] = _HEADER
+    trail[RISK] = WITH_NAME
     return trail
+
+
+class NamedTokens(NamedTuple):
+    """Tokens by the text that they add to a name, sorted by it.
+
+    Attributes:
+        tokens: int32 [n].
+        texts, starts: uint8 and int64 [n + 1]: tokens[i] adds texts[starts[i]:starts[i + 1]], with escapes decoded.
+    """
+
+    tokens: NDArray[np.int32]
+    texts: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: dict[int, bytes], pattern: re.Pattern[bytes]) -> NamedTokens:
+        """Those that begin with a match of `pattern`, whose group is the text."""
+        found = [(_decoded(match[1]), token) for token, text in texts.items() if (match := pattern.match(text))]
+        found.sort()
+        return cls(
+            np.array([token for _, token in found], dtype=np.int32),
+            np.frombuffer(b"".join(text for text, _ in found) + b"\0", dtype=np.uint8),
+            np.array([0, *accumulate(len(text) for text, _ in found)], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RiskyTokens:
+    """The tokens of a vocabulary that may complete a name.
+
+    Attributes:
+        ending: those that may end the name that is read.
+        whole: those that may begin with a whole name.
+        within: int32, those that may hold a whole name behind a comma or brace.
+    """
+
+    ending: NamedTokens
+    whole: NamedTokens
+    within: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int32]) -> RiskyTokens:
+        """Those of a trie; see `TokenTrie`."""
+        has_quote = np.zeros(len(offsets), dtype=np.bool_)
+        has_quote[np.searchsorted(offsets, np.flatnonzero(data == _QUOTE), side="right") - 1] = True
+        tokens = order[has_quote[order]].tolist()
+        texts = {token: data[offsets[token] : offsets[token + 1]].tobytes() for token in tokens}
+        within = [token for token, text in texts.items() if _NAME_WITHIN.search(text)]
+        return cls(NamedTokens.of(texts, _ENDING), NamedTokens.of(texts, _WHOLE), np.array(within, dtype=np.int32))
+
+
+def _decoded(text: bytes) -> bytes:
+    """What a token adds to a name; a token that is not valid text adds itself, but is allowed nowhere."""
+    if b"\\" not in text:
+        return text
+    try:
+        return str(json.loads(b'"' + text + b'"')).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return text
 
 
 def kept_names(trail: NDArray[np.int64]) -> frozenset[str]:
@@ -228,64 +299,126 @@ def follow(trail, data, start, end, t):  # pragma: no cover
     for at in range(start, end):
         if not _read(t, np.int64(data[at])):
             return np.int64(-1)
+    t[RISK] = _risk(t)
     return np.int64(t[LENGTH])
 
 
+@compiled(inner=True)
+def _risk(t):  # pragma: no cover
+    mode = t[MODE]
+    if mode == LOST:
+        return NO_TOKENS
+    if mode == IN_NAME and t[NAME] != 0:
+        if t[ESCAPE] != 0 or t[HIGH] != 0:
+            return WITH_END
+        at = t[TOP] + 3
+        for _ in range(t[t[TOP] + 2]):
+            if _begins(t, at):
+                return WITH_END
+            at += t[at] + 1
+    if mode == BEFORE_NAME and t[t[TOP] + 2] > 0:
+        return WITH_WHOLE_NAME
+    return WITH_NAME
+
+
+@compiled(inner=True)
+def _begins(t, at):  # pragma: no cover
+    """Whether the name that is read is the beginning of the one at t[at]."""
+    name = t[NAME]
+    size = t[LENGTH] - name - 1
+    differs = t[at] < size
+    i = 1
+    while i <= size and not differs:
+        differs = t[at + i] != t[name + i]
+        i += 1
+    return not differs
+
+
 @compiled(nogil=True)
-def find_repeats(trail, ids, num_quotes, data, offsets, t, first, found):  # pragma: no cover
-    """Write those of the tokens `ids` that complete a name for the second time into `found`; returns their number.
+def find_repeats(trail, tokens, texts, starts, within, data, offsets, t, found):  # pragma: no cover
+    """Write the tokens that complete a name for the second time into `found`; returns their number.
 
     Args:
-        num_quotes: uint8 by token, quotes in it.
+        tokens, texts, starts: see `NamedTokens`; those that end a name if one is read, else whole names.
+        within: see `RiskyTokens`.
         data, offsets: the bytes of all tokens, see `TokenTrie`.
-        t: int64 [ROOM], scratch. first: int64 [256], scratch.
+        t: int64 [ROOM], scratch.
     """
-    mode = trail[MODE]
-    if mode == LOST:
-        return 0
-    # Quotes that complete a name, the first one or, without names that were kept, a second one that equals it.
-    needed = 3 if mode == IN_STRING else 1 if mode == IN_NAME else 2
-    if trail[TOTAL] == 0:
-        needed += 2
-    elif mode == IN_NAME:
-        _mark_next(trail, first)
-    size = trail[LENGTH]
-    count = 0
+    risk = trail[RISK]
+    count = np.int64(0)
+    if risk == NO_TOKENS:
+        return count
+    count = _find(trail, within, data, offsets, t, found, count)
+    if risk == WITH_NAME:
+        return count
+    if trail[ESCAPE] != 0 or trail[HIGH] != 0:
+        return _find(trail, tokens, data, offsets, t, found, count)
+    is_begun = risk == WITH_END
+    done = trail[LENGTH] - trail[NAME] - 1 if is_begun else np.int64(0)
+    top = trail[TOP]
+    at = top + 3
+    for _ in range(trail[top + 2]):
+        if not is_begun or _begins(trail, at):
+            count = _find_named(trail, at + 1 + done, at + 1 + trail[at], tokens, texts, starts, found, count)
+        at += trail[at] + 1
+    return count
+
+
+@compiled(inner=True)
+def _find_named(trail, begin, end, tokens, texts, starts, found, count):  # pragma: no cover
+    """The tokens that add trail[begin:end] to a name."""
+    low, high = np.int64(0), np.int64(tokens.shape[0])
+    while low < high:
+        middle = (low + high) // 2
+        if _compare(trail, begin, end, texts, starts, middle) > 0:
+            low = middle + 1
+        else:
+            high = middle
+    while low < tokens.shape[0] and _compare(trail, begin, end, texts, starts, low) == 0:
+        found[count] = tokens[low]
+        count += 1
+        low += 1
+    return count
+
+
+@compiled(inner=True)
+def _compare(trail, begin, end, texts, starts, i):  # pragma: no cover
+    """1, 0 or -1, as trail[begin:end] comes after, equals or comes before text i."""
+    at, stop = starts[i], starts[i + 1]
+    while begin < end and at < stop:
+        one, other = trail[begin], np.int64(texts[at])
+        if one != other:
+            return 1 if one > other else -1
+        begin += 1
+        at += 1
+    return 1 if begin < end else -1 if at < stop else 0
+
+
+@compiled(nogil=True)
+def remove(ids, unwanted, kept):  # pragma: no cover
+    """Write `ids` without the tokens `unwanted` into `kept`; returns their number."""
+    count = np.int64(0)
     for i in range(ids.shape[0]):
-        token = ids[i]
-        quotes = num_quotes[token]
-        begin, end = offsets[token], offsets[token + 1]
-        if quotes < needed or (mode == IN_NAME and quotes < 3 and first[data[begin]] == 0):
-            continue
+        is_kept = True
+        for k in range(unwanted.shape[0]):
+            is_kept = is_kept and ids[i] != unwanted[k]
+        if is_kept:
+            kept[count] = ids[i]
+            count += 1
+    return count
+
+
+@compiled(inner=True)
+def _find(trail, tokens, data, offsets, t, found, count):  # pragma: no cover
+    """Try tokens byte by byte; see `find_repeats`."""
+    size = trail[LENGTH]
+    for i in range(tokens.shape[0]):
+        token = tokens[i]
         for k in range(size):
             t[k] = trail[k]
-        for at in range(begin, end):
+        for at in range(offsets[token], offsets[token + 1]):
             if not _read(t, np.int64(data[at])):
                 found[count] = token
                 count += 1
                 break
     return count
-
-
-@compiled(inner=True)
-def _mark_next(trail, first):  # pragma: no cover
-    """Mark in `first` the bytes that may lead from the name that is read to one that its object has."""
-    name = trail[NAME]
-    is_within = trail[ESCAPE] != 0 or trail[HIGH] != 0
-    for b in range(256):
-        first[b] = np.int64(is_within and name != 0)
-    if is_within or name == 0:
-        return
-    size = trail[LENGTH] - name - 1
-    top = trail[TOP]
-    at = top + 3
-    for _ in range(trail[top + 2]):
-        length = trail[at]
-        if length >= size:
-            differs = False
-            for i in range(size):
-                differs = differs or trail[at + 1 + i] != trail[name + 1 + i]
-            if not differs:
-                first[_QUOTE if length == size else trail[at + 1 + size]] = 1
-                first[_BACKSLASH] = 1
-        at += length + 1

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
-    QUOTE,
     STRING_SLICE,
     add_body,
     plain_body,
@@ -34,7 +33,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
-from rtlang_grammars.machine.repeated_names import ROOM
+from rtlang_grammars.machine.repeated_names import ROOM, RiskyTokens
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
@@ -58,10 +57,10 @@ class Workspace:
     Attributes:
         W, H, Q, D, P, R, ids, out: see `walks`.
         C: int64, where a new configuration is assembled.
-        trail, first, found: see `repeated_names`.
+        trail, found: see `repeated_names`.
     """
 
-    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "first", "found", "ids", "out", "trail")
+    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "found", "ids", "out", "trail")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
         # Large, so that they rarely grow: memory is not taken until it is first written.
@@ -74,7 +73,6 @@ class Workspace:
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.trail: NDArray[np.int64] = np.zeros(ROOM, dtype=np.int64)
-        self.first: NDArray[np.int64] = np.zeros(256, dtype=np.int64)
         self.found: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
@@ -117,7 +115,7 @@ class VocabularyIndex:
         long_tokens: trie of the long tokens.
         coarse_tries: the tokens grouped by coarse classes, one trie for each level.
         is_long: bool by token id.
-        num_quotes: uint8 by token id, quotes in it. quoted: int32, the tokens that have any.
+        risky: the tokens that may repeat a name.
         short_tokens: mask of all other tokens, uint32 [num_mask_words].
         counted_others: tries of the short and of the long tokens that are not in the counted slice.
         no_tokens: an empty mask, uint32 [num_mask_words].
@@ -139,7 +137,7 @@ class VocabularyIndex:
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
-        self.num_quotes, self.quoted = _quotes(self.trie)
+        self.risky = RiskyTokens.of(self.trie.data, self.trie.offsets, self.trie.order)
         self.is_long: NDArray[np.bool_] = np.zeros(32 * self.num_words, dtype=np.bool_)
         self.is_long[: len(self.trie.offsets) - 1] = np.diff(self.trie.offsets) > REACH
         self.short_tokens: NDArray[np.uint32] = np.packbits(~self.is_long, bitorder="little").view(np.uint32)
@@ -224,13 +222,6 @@ class VocabularyIndex:
         Mask(self.no_tokens, workspace.ids[: workspace.out[7]]).write(mask.view(np.int32))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
-
-
-def _quotes(trie: TokenTrie) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    sums = np.zeros(len(trie.data) + 1, dtype=np.int64)
-    np.cumsum(trie.data == QUOTE, out=sums[1:])
-    counts = np.minimum(sums[trie.offsets[1:]] - sums[trie.offsets[:-1]], 255).astype(np.uint8)
-    return counts, np.flatnonzero(counts).astype(np.int32)
 
 
 def start_configuration(state: int) -> NDArray[np.int64]:
