@@ -14,7 +14,7 @@ from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE,
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
-from rtlang_grammars.machine.repeated_names import (
+from rtlang_grammars.machine.native.repeated_names import (
     IN_NAME,
     MODE,
     RISK,

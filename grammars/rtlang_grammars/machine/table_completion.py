@@ -57,7 +57,7 @@ from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
 from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
-from rtlang_grammars.machine.repeated_names import kept_names
+from rtlang_grammars.machine.native.repeated_names import kept_names
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256

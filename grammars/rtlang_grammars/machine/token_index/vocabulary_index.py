@@ -7,6 +7,7 @@ tokens: a mask for such a state is a copy of the slice plus a short walk. Inside
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass
 
@@ -33,7 +34,8 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
-from rtlang_grammars.machine.repeated_names import ROOM, RiskyTokens
+from rtlang_grammars.machine.native.repeated_names import ROOM, RiskyTokens
+from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
@@ -155,6 +157,11 @@ class VocabularyIndex:
         if found is None:
             found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
         return found
+
+    @functools.cached_property
+    def byte_kinds(self) -> NDArray[np.int64]:
+        """The trie with what bytes stand below each record, see `byte_kinds`."""
+        return byte_kinds(self.trie)
 
     @property
     def max_depth(self) -> int:
