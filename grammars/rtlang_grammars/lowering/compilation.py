@@ -59,7 +59,8 @@ class Built:
 
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
-        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        names = self.tables.has_distinct_names
+        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None, "distinct_names": names}
         plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
@@ -118,6 +119,7 @@ class Compilation:
         """
         start, report = int(plain["start"]), plain.get("report")
         tables.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
+        tables.has_distinct_names = bool(plain["distinct_names"])
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
