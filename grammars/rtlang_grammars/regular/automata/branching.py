@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.regular.characters.byte_spellings import (
     UTF8_LEADS,
+    DecoderPhase,
     DecoderState,
     code_point_ranges,
     edges,
     lead_state,
     shape,
 )
-from rtlang_grammars.regular.characters.code_points import MAX_CODE_POINT, CodePoints
+from rtlang_grammars.regular.characters.code_points import FIRST_SURROGATE, LAST_SURROGATE, MAX_CODE_POINT, CodePoints
 from rtlang_grammars.regular.characters.partition import Partition
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
@@ -126,6 +127,8 @@ class CharacterDecoder:
 
     def _classes_of(self, state: DecoderState) -> tuple[int, ...]:
         partition = self.partition
+        if state.phase is DecoderPhase.CONTINUATION:
+            return partition.sorted_classes_within(state.first, state.last)
         ranges = code_point_ranges(state)
         if len(ranges) == 1:
             return partition.sorted_classes_within(*ranges[0])
@@ -138,9 +141,13 @@ class CharacterDecoder:
         index = np.zeros(256, np.uint8)
         numbers: dict[object, int] = {}
         targets: list[tuple[DecoderState | None, tuple[int, ...]]] = []
-        for low, high, following, first in edges(state):
+        partition, known = self.partition, edges(state)
+        at = 0
+        while at < len(known):
+            low, high, following, first = known[at]
+            at += 1
             if following is None:
-                for start, stop, number in self.partition.ranges_within(first, first + high - low):
+                for start, stop, number in partition.ranges_within(first, first + high - low):
                     target = numbers.get(number)
                     if target is None:
                         target = numbers[number] = len(numbers) + 1
@@ -154,6 +161,18 @@ class CharacterDecoder:
                 target = numbers[key] = len(numbers) + 1
                 targets.append((following, classes))
             index[low : high + 1] = target
+            if len(classes) == 1:  # most neighbours are blocks of the same class and size
+                last, size = partition.last_alike(following.first), following.last - following.first + 1
+                if following.phase is DecoderPhase.CONTINUATION and size == 64**following.level:
+                    num_blocks = min(
+                        (last + 1 - following.first) // size - 1, len(known) - at - 1
+                    )  # the last may be smaller
+                    if num_blocks > 0:
+                        index[high + 1 : high + 1 + num_blocks] = target
+                        at += num_blocks
+                while at < len(known) and _is_alike(known[at].state, following, size, last):
+                    index[known[at].low : known[at].high + 1] = target
+                    at += 1
         return ByteDispatch(index, tuple(targets))
 
     def _make_boundary(self, is_json_string: bool) -> BoundaryDispatch:
@@ -166,8 +185,9 @@ class CharacterDecoder:
         lead_classes: list[tuple[int, ...]] = []
         known: dict[object, int] = {}  # states of one class are merged by shape
         index[0x80:] = 0xFF
+        beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
         for high, run, states in _lead_runs():
-            in_run = self._classes_of(run)
+            in_run = beyond if len(beyond) == 1 else self._classes_of(run)
             is_one = len(in_run) == 1
             for byte, state in states[:1] if is_one else states:
                 in_place = in_run if is_one else self._classes_of(state)
@@ -196,9 +216,21 @@ class CharacterDecoder:
             lead_classes=tuple(lead_classes),
             shapes=tuple(by_shape.values()),
             by_byte_in_shapes=renumbered[index],
-            beyond=partition.sorted_classes_within(0x80, MAX_CODE_POINT),
+            beyond=beyond,
             all_classes=tuple(range(partition.num_classes)),
         )
+
+
+def _is_alike(state: DecoderState | None, other: DecoderState, size: int, last: int) -> bool:
+    """Whether all characters of `state` are of the class of `other`, up to `last`, and the two have one shape.
+
+    size: number of code points of `other`. Both states follow the same state.
+    """
+    if state is None or state.last > last or state.last - state.first + 1 != size:
+        return False
+    is_plain = state.phase is DecoderPhase.HEX and (state.last < FIRST_SURROGATE or other.first > LAST_SURROGATE)
+    is_block = state.phase is DecoderPhase.CONTINUATION and size == 64**state.level
+    return is_plain or is_block or state == other
 
 
 @cache
