@@ -18,6 +18,8 @@ class CountedEmbedding:
     every state allows as many characters as are left (any number of characters of one set).
     """
 
+    is_quoted = True
+
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, end: int, least: int, most: int, missing: dict[int, int]
     ) -> None:

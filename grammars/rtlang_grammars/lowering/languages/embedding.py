@@ -99,6 +99,8 @@ def continuation_state(
 class Embedding:
     """One automaton within the tables. A text and its frame end where something else follows."""
 
+    is_quoted = False
+
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
     ) -> None:
@@ -197,6 +199,8 @@ class QuotedEmbedding:
 
     The target of the closing quote depends on the language of the text.
     """
+
+    is_quoted = True
 
     def __init__(
         self,

@@ -49,7 +49,13 @@ class Closer(Protocol):
 
 
 class Embedded(Protocol):
-    """Answers what may follow in the states of strings with a pattern."""
+    """Answers what may follow in the states of strings with a pattern.
+
+    Attributes:
+        is_quoted: whether these are JSON strings, which no control character is part of.
+    """
+
+    is_quoted: bool
 
     def free_length(self, number: int) -> int | None:
         """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""
