@@ -128,7 +128,7 @@ class Masks:
             twin[HEADS], twin[HEADS + 1] = S.item(state, PARAM), 0
             simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
             return simple if room >= index.max_depth else self._shortened(simple, configuration)
-        is_quoted = self._tables.embedded[state].is_quoted
+        is_quoted = self._tables.embedded[state].is_quoted(state)
         base, nodes = self._slice(configuration, S, inside=is_quoted)
         if nodes is index.trie.nodes:
             coarse = self._coarse_trie(state)

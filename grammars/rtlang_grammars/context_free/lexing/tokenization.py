@@ -93,7 +93,7 @@ class Tokenizer:
         return found
 
     def _start(self, tops: list[_Node]) -> int:
-        terminals = self._ignored.union(*(self._rules.rows[node.state] for node in tops))
+        terminals = self._ignored.union(*(self._rules.rows[self._rules.contexts[node.state]] for node in tops))
         if terminals not in self._starts:
             self._starts[terminals] = self._automaton.start(terminals)
         return self._starts[terminals]

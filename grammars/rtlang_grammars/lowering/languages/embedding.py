@@ -99,8 +99,6 @@ def continuation_state(
 class Embedding:
     """One automaton within the tables. A text and its frame end where something else follows."""
 
-    is_quoted = False
-
     def __init__(
         self, tables: Tables, automaton: ByteAutomaton, *, is_deterministic: bool = True, is_everything: bool = False
     ) -> None:
@@ -130,6 +128,10 @@ class Embedding:
             if is_sliced:
                 self._tables.embedded[found] = self
         return found
+
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return False
 
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`."""
@@ -200,8 +202,6 @@ class QuotedEmbedding:
     The target of the closing quote depends on the language of the text.
     """
 
-    is_quoted = True
-
     def __init__(
         self,
         tables: Tables,
@@ -230,6 +230,10 @@ class QuotedEmbedding:
     def start(self) -> int:
         """The state after the opening quote."""
         return self.state(tuple(automaton.start for automaton in self._automata))
+
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return True
 
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`."""

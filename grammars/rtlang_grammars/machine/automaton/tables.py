@@ -49,13 +49,10 @@ class Closer(Protocol):
 
 
 class Embedded(Protocol):
-    """Answers what may follow in the states of strings with a pattern.
+    """Answers what may follow in the states of strings with a pattern."""
 
-    Attributes:
-        is_quoted: whether these are JSON strings, which no control character is part of.
-    """
-
-    is_quoted: bool
+    def is_quoted(self, number: int) -> bool:
+        """Whether a state is inside a JSON string, where no control character may follow."""
 
     def free_length(self, number: int) -> int | None:
         """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""

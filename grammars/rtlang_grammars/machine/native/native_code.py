@@ -33,6 +33,7 @@ _SOURCES = (
     "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
     "machine/token_index/coarse_token_trie.py",
+    "machine/token_index/byte_kinds.py",
     "machine/lexing/layout.py",
     "machine/lexing/native_walk.py",
     "machine/lexing/native_masks.py",
