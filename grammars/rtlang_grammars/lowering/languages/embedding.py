@@ -190,9 +190,8 @@ class _Crossing:
     @classmethod
     def of(cls, indices: list[NDArray[np.uint8]]) -> _Crossing:
         numbers: dict[tuple[int, ...], int] = {}
-        by_byte = [
-            numbers.setdefault(ways, len(numbers)) for ways in zip(*(index.tolist() for index in indices), strict=True)
-        ]
+        number = numbers.setdefault
+        by_byte = [number(ways, len(numbers)) for ways in zip(*[index.tolist() for index in indices], strict=True)]
         return cls(indices, list(numbers), np.array(by_byte, dtype=np.intp))
 
 

@@ -27,6 +27,7 @@ from rtlang_grammars.regular.characters.partition import Partition
 
 _QUOTE, _BACKSLASH = 0x22, 0x5C
 _PREFERRED = "a0bcdefghijklmnopqrstuvwxyz123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "".join(map(chr, range(0x20, 0x7F)))
+_NO_LEAD = 0xFF
 _MAX_CACHED = 4096
 """Cached dispatches per partition; a partition of all of Unicode needs a few hundred."""
 
@@ -181,24 +182,15 @@ class CharacterDecoder:
         index = np.empty(256, np.uint8)
         for first, stop, number in partition.ranges_within(0, 0x7F):
             index[first : stop + 1] = targets.setdefault(number, len(targets))
-        leads: list[DecoderState] = []
-        lead_classes: list[tuple[int, ...]] = []
-        known: dict[object, int] = {}  # states of one class are merged by shape
-        index[0x80:] = 0xFF
         beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
-        for high, run, states in _lead_runs():
-            in_run = beyond if len(beyond) == 1 else self._classes_of(run)
-            is_one = len(in_run) == 1
-            for byte, state in states[:1] if is_one else states:
-                in_place = in_run if is_one else self._classes_of(state)
-                key: object = (shape(state), in_place) if len(in_place) == 1 else state
-                if key not in known:
-                    known[key] = len(leads)
-                    leads.append(state)
-                    lead_classes.append(in_place)
-                index[byte : high + 1 if is_one else byte + 1] = len(targets) + known[key]
+        if len(beyond) == 1:
+            leads, by_lead = _leads_alike()
+            lead_classes = (beyond,) * len(leads)
+        else:
+            leads, lead_classes, by_lead = self._leads()
+        index[0x80:] = by_lead + len(targets)
         dead = len(targets) + len(leads) + 1
-        index[index == 0xFF] = dead
+        index[0x80:][by_lead == _NO_LEAD] = dead
         if is_json_string:
             index[:0x20] = index[_QUOTE] = dead
             index[_BACKSLASH] = dead - 1
@@ -212,13 +204,32 @@ class CharacterDecoder:
         return BoundaryDispatch(
             by_byte=index,
             classes=tuple(targets),
-            leads=tuple(leads),
-            lead_classes=tuple(lead_classes),
+            leads=leads,
+            lead_classes=lead_classes,
             shapes=tuple(by_shape.values()),
             by_byte_in_shapes=renumbered[index],
             beyond=beyond,
             all_classes=tuple(range(partition.num_classes)),
         )
+
+    def _leads(self) -> tuple[tuple[DecoderState, ...], tuple[tuple[int, ...], ...], NDArray[np.uint8]]:
+        """The states after UTF-8 lead bytes, their classes, and for each byte from 0x80 on the index of its state."""
+        leads: list[DecoderState] = []
+        lead_classes: list[tuple[int, ...]] = []
+        known: dict[object, int] = {}  # states of one class are merged by shape
+        by_lead = np.full(0x80, _NO_LEAD, np.uint8)
+        for high, run, states in _lead_runs():
+            in_run = self._classes_of(run)
+            is_one = len(in_run) == 1
+            for byte, state in states[:1] if is_one else states:
+                in_place = in_run if is_one else self._classes_of(state)
+                key: object = (shape(state), in_place) if len(in_place) == 1 else state
+                if key not in known:
+                    known[key] = len(leads)
+                    leads.append(state)
+                    lead_classes.append(in_place)
+                by_lead[byte - 0x80 : (high if is_one else byte) - 0x7F] = known[key]
+        return tuple(leads), tuple(lead_classes), by_lead
 
 
 def _is_alike(state: DecoderState | None, other: DecoderState, size: int, last: int) -> bool:
@@ -242,6 +253,21 @@ def _lead_runs() -> tuple[tuple[int, DecoderState, tuple[tuple[int, DecoderState
         assert len({shape(state) for _, state in states}) == 1
         found.append((high, run, states))
     return tuple(found)
+
+
+@cache
+def _leads_alike() -> tuple[tuple[DecoderState, ...], NDArray[np.uint8]]:
+    """As `CharacterDecoder._leads`, where all characters beyond ASCII are of one class."""
+    numbers: dict[tuple[int, ...], int] = {}
+    leads: list[DecoderState] = []
+    by_lead = np.full(0x80, _NO_LEAD, np.uint8)
+    for high, _, states in _lead_runs():
+        byte, state = states[0]
+        if shape(state) not in numbers:
+            numbers[shape(state)] = len(leads)
+            leads.append(state)
+        by_lead[byte - 0x80 : high - 0x7F] = numbers[shape(state)]
+    return tuple(leads), by_lead
 
 
 @lru_cache(maxsize=64)
