@@ -121,7 +121,7 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
     if grammar is None:
         return None
     try:
-        return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
+        return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))
     except _Refusal:
         return None
     except GrammarError:  # an open row exceeds the grammar's budget

@@ -39,15 +39,17 @@ class MachineGrammar:
 
     Attributes:
         index, tables: as given.
-        start: the configuration at the start of the text.
+        start_place: the place at the start of the text.
         masks: the masks computed so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
-        published = tables.snapshot or tables.publish()
-        self.start = start_configuration(start)
-        self.start_place = _place(self.start, published, index.workspace)
+        if tables.snapshot is None:
+            tables.publish()
+        start_place = self.advance(start_configuration(start), index.trie.data, 0, 0)
+        assert start_place is not None, "nothing was followed"
+        self.start_place = start_place
         self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
@@ -71,13 +73,12 @@ class MachineGrammar:
                 data,
                 start,
                 end,
+                workspace.C,
                 workspace.out,
             )
             if code == OK:
-                length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
-                if length >= 0:
-                    return _place(workspace.C[:length].copy(), tables, workspace)
-                code = NO_SPACE
+                item = workspace.out.item
+                return Place(workspace.C[: item(1)].copy(), item(5) != 0)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
@@ -130,11 +131,3 @@ class MachineGrammar:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()
         return tables
-
-
-def _place(configuration: Configuration, tables: Snapshot, workspace: Workspace) -> Place:
-    while True:
-        found = int(walks.completes(tables.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D))
-        if found >= 0:
-            return Place(configuration, bool(found))
-        workspace.grow()
