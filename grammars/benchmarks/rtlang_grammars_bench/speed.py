@@ -69,6 +69,9 @@ def byte_level_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vo
         except KeyError:
             raise ValueError(f"{path} is not byte-level: it has the token {token!r}") from None
     specials = frozenset(token_id for token, token_id in ids.items() if token not in plain)
+    for token, token_id in ids.items():
+        if token_id in specials:
+            texts[token_id] = token.encode()
     ends = frozenset(ids[name] for name in ("<|im_end|>", "<|endoftext|>", "</s>") if name in ids)
     return Vocabulary(tuple(texts), ends, specials | ends, max(vocab_size or 0, len(texts)), text), tokenizer
 
