@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
@@ -61,6 +61,7 @@ class MachineGrammar:
         self._has_distinct_names = tables.has_distinct_names
         if self._has_distinct_names:
             self.start = np.concatenate((self.start, start_trail()))
+            self.start[TOUCHED] = WITH_NAME
         self.start_place = _place(self.start, published, index.workspace)
         self.masks = Masks(index, tables, max_mask_bytes)
 
@@ -93,6 +94,7 @@ class MachineGrammar:
                     size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
                     if size < 0:
                         return None
+                    workspace.C[TOUCHED] = workspace.trail[RISK]
                     after = np.concatenate((workspace.C[:length], workspace.trail[:size]))
                     return _place(after, tables, workspace)
                 if length >= 0:
@@ -143,12 +145,12 @@ class MachineGrammar:
     def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
         """The mask without the tokens that complete a name for the second time in its object."""
         index = self.index
-        risky, workspace = index.risky, index.workspace
         if mask.holds_names is None:
-            mask.holds_names = self._removed(mask, risky.within) is not mask
-        trail = configuration[configuration[LENGTH] :]
-        if trail[RISK] <= WITH_NAME and not mask.holds_names:
+            mask.holds_names = self._removed(mask, index.risky.within) is not mask
+        if not mask.holds_names and configuration[TOUCHED] <= WITH_NAME:
             return mask
+        risky, workspace = index.risky, index.workspace
+        trail = configuration[configuration[LENGTH] :]
         trie, found = index.trie, workspace.found
         named = risky.ending if trail[MODE] == IN_NAME else risky.whole
         count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
