@@ -18,6 +18,7 @@ from rtlang_grammars.spec.constraint import (
     ConstraintKind as ConstraintKind,
 )
 from rtlang_grammars.spec.constraint import (
+    JsonLayout as JsonLayout,
     JsonStyle as JsonStyle,
 )
 from rtlang_grammars.spec.constraint import (
