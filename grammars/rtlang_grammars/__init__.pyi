@@ -19,6 +19,8 @@ from rtlang_grammars.spec.constraint import (
 )
 from rtlang_grammars.spec.constraint import (
     JsonLayout as JsonLayout,
+)
+from rtlang_grammars.spec.constraint import (
     JsonStyle as JsonStyle,
 )
 from rtlang_grammars.spec.constraint import (

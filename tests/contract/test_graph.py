@@ -61,7 +61,8 @@ def graphs(draw: st.DrawFn) -> RequestGraph:
                 JsonStyle,
                 st.sampled_from(Whitespace),
                 st.sampled_from(PropertyOrder),
-                st.none() | st.builds(JsonLayout, st.sampled_from((None, ",", ", ")), indent=st.none() | st.integers(0, 4)),
+                st.none()
+                | st.builds(JsonLayout, st.sampled_from((None, ",", ", ")), indent=st.none() | st.integers(0, 4)),
             ),
         )
         params = st.builds(

@@ -117,13 +117,14 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
 
     There is none if the grammar is not deterministic, too large, or has objects with undeclared names, which have to be distinct.
 
-    Builds all open rows. May take some hundred milliseconds.
+    Builds all open rows. May take some hundred milliseconds. Devices know no spellings of special tokens: grammars with such tokens stay on
+    the host.
     """
     grammar = owner_of(matcher)
-    if grammar is None or grammar.tables.has_distinct_names:
+    if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names:
         return None
     try:
-        return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
+        return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))
     except _Refusal:
         return None
     except GrammarError:  # an open row exceeds the grammar's budget

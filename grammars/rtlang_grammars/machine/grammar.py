@@ -50,19 +50,21 @@ class MachineGrammar:
 
     Attributes:
         index, tables: as given.
-        start: the configuration at the start of the text.
+        start_place: the place at the start of the text.
         masks: the masks computed so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
-        published = tables.snapshot or tables.publish()
-        self.start = start_configuration(start)
+        if tables.snapshot is None:
+            tables.publish()
+        configuration = start_configuration(start)
         self._has_distinct_names = tables.has_distinct_names
         if self._has_distinct_names:
-            self.start = np.concatenate((self.start, start_trail()))
-            self.start[TOUCHED] = WITH_NAME
-        self.start_place = _place(self.start, published, index.workspace)
+            configuration = np.concatenate((configuration, start_trail()))
+        start_place = self.advance(configuration, index.trie.data, 0, 0)
+        assert start_place is not None, "nothing was followed"
+        self.start_place = start_place
         self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
@@ -86,23 +88,30 @@ class MachineGrammar:
                 data,
                 start,
                 end,
+                workspace.C,
                 workspace.out,
             )
             if code == OK:
-                length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
-                if length >= 0 and self._has_distinct_names:
-                    size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
-                    if size < 0:
-                        return None
-                    workspace.C[TOUCHED] = workspace.trail[RISK]
-                    after = np.concatenate((workspace.C[:length], workspace.trail[:size]))
-                    return _place(after, tables, workspace)
-                if length >= 0:
-                    return _place(workspace.C[:length].copy(), tables, workspace)
-                code = NO_SPACE
+                item = workspace.out.item
+                after, is_complete = workspace.C[: item(1)], item(5) != 0
+                if not self._has_distinct_names:
+                    return Place(after.copy(), is_complete)
+                size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
+                if size < 0:
+                    return None
+                after[TOUCHED] = workspace.trail[RISK]
+                return Place(np.concatenate((after, workspace.trail[:size])), is_complete)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
+
+    def after(self, configuration: Configuration, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+        trie = self.index.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self.advance(configuration, trie.data, start, end)
 
     def complete_row(self, state: int) -> None:
         """Build a row that was left open."""
@@ -179,11 +188,3 @@ class MachineGrammar:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()
         return tables
-
-
-def _place(configuration: Configuration, tables: Snapshot, workspace: Workspace) -> Place:
-    while True:
-        found = int(walks.completes(tables.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D))
-        if found >= 0:
-            return Place(configuration, bool(found))
-        workspace.grow()
