@@ -17,7 +17,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench.rivals import create_engine
-from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars_bench.speed import read_vocabulary
 
 
 def num_forced(matcher: Any, text: bytes, token_ids: list[int], vocabulary: Vocabulary) -> int | None:
@@ -67,11 +67,11 @@ def shares(rows: list[dict[str, Any]], vocabulary: Vocabulary, tokenizer: Any, o
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of a byte-level tokenizer")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--schemas", type=Path, required=True, help="JSON lines (gzip) with schema and tests")
     parser.add_argument("--count", type=int, default=100, help="schemas, spread over the file")
     given = parser.parse_args(arguments)
-    vocabulary, tokenizer = byte_level_vocabulary(given.tokenizer)
+    vocabulary, tokenizer = read_vocabulary(given.tokenizer)
     with gzip.open(given.schemas) as file:
         rows = [json.loads(line) for line in file]
     rows = rows[:: max(1, len(rows) // given.count)][: given.count]
