@@ -31,6 +31,29 @@ class TokenBudget:
         """Tokens of the current path."""
         return self._path.cost(self._offset)
 
+    def next_token(self) -> int | None:
+        """The next token of the current path; None if the text is complete."""
+        return None if self._offset == len(self._path.data) else self._path.token_ids(self._offset)[0]
+
+    def after(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> TokenBudget | None:
+        """The budget after a token, to choose among several; changes neither this budget nor the matcher.
+
+        Args:
+            matcher: in the state before the token.
+            token_id, remaining: as in `advance`.
+        Returns:
+            None if no completion would fit after the token.
+        Raises:
+            GrammarError: `token_id` is not allowed.
+        """
+        budget = TokenBudget(self._search, self._path)
+        budget._offset = self._offset
+        if not matcher.accept_token(token_id):
+            raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
+        fits = budget._fits_after(matcher, token_id, remaining - 1)
+        matcher.rollback(1)
+        return budget if fits else None
+
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
         """Accept a token, or replace it if no completion would fit after it.
 

@@ -20,6 +20,7 @@ from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Grammar
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.lowering.structure_tables import StructureTables
 from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -58,7 +59,8 @@ class Built:
 
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
-        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        names = self.tables.has_distinct_names
+        plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None, "distinct_names": names}
         plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
@@ -117,6 +119,7 @@ class Compilation:
         """
         start, report = int(plain["start"]), plain.get("report")
         tables.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
+        tables.has_distinct_names = bool(plain["distinct_names"])
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
@@ -142,20 +145,20 @@ class _StoredReport(ReportBuilder):
         )
 
 
-def check_constraint(constraint: Constraint, limits: Limits | None = None) -> None:
+def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Report | None:
     """Check that a constraint can be compiled, which needs no vocabulary.
 
+    Returns:
+        For a JSON Schema, the status of every keyword, those that must be checked after generation included; else None.
     Raises:
         GrammarError: it cannot be compiled for any vocabulary.
     """
     budget = Budget(limits)
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-        from rtlang_grammars.lowering.lexed_tables import LexedTables
-
         LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
-        return
-    build(Compilation(constraint, None, limits or Limits(), True), budget)
+        return None
+    return build(Compilation(constraint, None, limits or Limits(), True), budget).report
 
 
 def build(compilation: Compilation, budget: Budget) -> Built:

@@ -44,10 +44,3 @@ def test_the_slowest_schemas_are_named() -> None:
     line = speed.report("rtlang", figures, {0, 1, 2}, ["a", "b", "c"]).splitlines()[-1]
     assert line.strip() == "3 masks above 1 ms: c (2, max 9.0 ms), a (1, max 2.5 ms)"
     assert speed.report("rtlang", figures, {1}, ["a", "b", "c"]).endswith(" 0 masks above 1 ms")
-
-
-def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"▁日": 0}, merges=[]))
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match="byte-level"):
-        speed.byte_level_vocabulary(tmp_path / "tokenizer.json")

@@ -116,7 +116,7 @@ class TextCloser:
 
     end: bytes
 
-    def text(self, register: Register, shortest: object) -> bytes:
+    def text(self, register: Register, shortest: object, avoid: object) -> bytes:
         """The rest of the frame."""
         return self.end
 

@@ -11,6 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexing.tables import Automaton
 
 _MAX_EXPANSIONS = 3000
 _MAX_CACHED = 1 << 14
@@ -37,13 +38,16 @@ class LexedCompletion:
 
     def __init__(self, grammar: LexedGrammar) -> None:
         self._grammar = grammar
-        self._automaton = grammar.tables.automaton
         self._stack_costs: dict[int, int] = {}
         self._node_costs: dict[int, int] = {}
         self._costs: dict[tuple[int, int], int] = {}
         self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
         self._kernels: list[list[tuple[int, int, int]]] = []  # see `_set_costs`
+
+    @property
+    def _automaton(self) -> Automaton:
+        return self._grammar.tables.automaton  # another one once stored tables are compiled after all
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
         """A short text that completes the text so far, None where none was found; False, since none is ever too long."""

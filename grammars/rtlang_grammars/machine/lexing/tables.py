@@ -53,7 +53,7 @@ class LexedTables(Protocol):
 
     @property
     def automaton(self) -> Automaton:
-        """The lexer's automaton."""
+        """The lexer's automaton; another object after a join, or not."""
 
     @property
     def rules(self) -> Rules:
