@@ -37,7 +37,7 @@ def test_a_subtree_without_broken_bytes_holds_whole_characters_of_the_kinds_name
     ordered = sorted(tokens)
     vocabulary = Vocabulary((*ordered, b""), frozenset([len(ordered)]), frozenset([len(ordered)]), len(ordered) + 1)
     trie = token_trie(vocabulary)
-    found = byte_kinds(trie).tolist()
+    found = list(zip(*(each.tolist() for each in byte_kinds(trie)), strict=True))
     ranks = [record >> RANK_SHIFT & 0xFFFFF for record, _ in found]
     path: list[int] = []
     num_whole = 0
