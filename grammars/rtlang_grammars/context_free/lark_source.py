@@ -182,7 +182,8 @@ def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
 def _terminal(found: TerminalDef, text: str) -> Terminal:
     pattern = found.pattern
     try:
-        re.compile(pattern.to_regexp())
+        if not isinstance(pattern, PatternStr) or set(pattern.flags) - {"i"}:
+            re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
         location = location_of(found.name, text, pattern.value)
