@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
+from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
 from rtlang_grammars.machine.lexing.layout import (
     HOME,
     IS_SURE,
@@ -29,6 +30,7 @@ from rtlang_grammars.machine.lexing.layout import (
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 _MAX_CONTEXTS = 4096
 
@@ -53,17 +55,28 @@ class LexedTables:
     Attributes:
         terminals: by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, parser, lexer: see `machine.lexing.tables.LexedTables`.
+        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
 
-    def __init__(self, source: str, budget: Budget, *, is_lark: bool = False, start: str = "start") -> None:
+    def __init__(
+        self,
+        source: str,
+        budget: Budget,
+        *,
+        is_lark: bool = False,
+        start: str = "start",
+        tokens: SpecialTokens | None = None,
+    ) -> None:
         """Compile a Lark grammar.
 
+        Args:
+            tokens: of the vocabulary; None: every token is taken for known.
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget)
+        found = with_disjoint_tokens(read_source(source, start=start, budget=budget, tokens=tokens))
         self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
         self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
         self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
         self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)

@@ -29,6 +29,7 @@ _SOURCES = (
     "machine/native/registers.py",
     "machine/native/step_functions.py",
     "machine/native/walks.py",
+    "machine/native/repeated_names.py",
     "machine/string_masks.py",
     "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
