@@ -162,7 +162,7 @@ class VocabularyIndex:
         return found
 
     @functools.cached_property
-    def byte_kinds(self) -> NDArray[np.int64]:
+    def byte_kinds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The trie with what bytes stand below each record, see `byte_kinds`."""
         return byte_kinds(self.trie)
 
