@@ -10,6 +10,7 @@ import numpy as np
 from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar, Place
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.limits import Budget, Limits
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
@@ -34,9 +35,10 @@ def small_index() -> VocabularyIndex:
     )
 
 
-def lexed_grammar(source: str, *, is_lark: bool = False) -> LexedGrammar:
+def lexed_grammar(source: str, *, is_lark: bool = False, indentation: Indentation | None = None) -> LexedGrammar:
     """Compile a grammar; compiling native code meanwhile may take longer than a grammar may."""
-    return LexedGrammar(small_index(), LexedTables(source, Budget(Limits(max_seconds=60.0)), is_lark=is_lark))
+    budget = Budget(Limits(max_seconds=60.0))
+    return LexedGrammar(small_index(), LexedTables(source, budget, is_lark=is_lark, indentation=indentation))
 
 
 def place_after(grammar: LexedGrammar, data: bytes, before: Configuration | None = None) -> Place | None:

@@ -7,7 +7,7 @@ alternatives gets helper rules for them, which lark inlines in parse trees.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
@@ -63,7 +64,7 @@ class Source:
     """A grammar in terms of terminals and plain rules.
 
     Attributes:
-        terminals: those that rules use or the grammar ignores, and no other.
+        terminals: those that rules use, the grammar ignores or `indentation` names, and no other; those that lark would declare have no place.
         ignored: names of terminals that may stand between all others.
         rules: as lark compiled them, for start rule `start`.
     """
@@ -72,11 +73,16 @@ class Source:
     ignored: frozenset[str]
     rules: tuple[Rule, ...]
     start: str
+    indentation: Indentation | None = None
 
 
-def read_source(text: str, *, start: str = "start", budget: Budget | None = None) -> Source:
+def read_source(
+    text: str, *, start: str = "start", budget: Budget | None = None, indentation: Indentation | None = None
+) -> Source:
     """Read a Lark grammar.
 
+    Args:
+        indentation: what makes the terminals that the grammar declares.
     Raises:
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
             library; the grammar is too large.
@@ -86,10 +92,15 @@ def read_source(text: str, *, start: str = "start", budget: Budget | None = None
     if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
     with _errors():
-        terminals, rules, ignored = grammar.compile([start], ())
+        terminals, rules, ignored = grammar.compile([start], () if indentation is None else {indentation.newline})
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
+    made: set[str] = set()
+    if indentation is not None:
+        _check_indentation(indentation, defined, ignored)
+        made = {indentation.indent, indentation.dedent}
+        used = (used - made) | {indentation.newline}
     if undeclared := sorted((used | set(ignored)) - set(defined)):
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
@@ -102,7 +113,23 @@ def read_source(text: str, *, start: str = "start", budget: Budget | None = None
         frozenset(ignored),
         tuple(rules),
         start,
+        indentation,
     )
+
+
+def _check_indentation(indentation: Indentation, defined: Container[str], ignored: Container[str]) -> None:
+    for field in ("newline", "indent", "dedent", "open", "close"):
+        value = getattr(indentation, field)
+        for name in (value,) if isinstance(value, str) else value:
+            if field in ("indent", "dedent"):
+                if name in defined:
+                    raise GrammarError(f"{field} = {name!r}: expected a terminal without a pattern", "indentation")
+            elif name not in defined:
+                raise GrammarError(f"{field} = {name!r}: the grammar has no such terminal", "indentation")
+            elif name in ignored or (name == indentation.newline) != (field == "newline"):
+                raise GrammarError(
+                    f"{field} = {name!r}: the terminal is ignored or has another use", "indentation"
+                )
 
 
 def load(text: str, budget: Budget) -> Grammar:

@@ -143,7 +143,8 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
         from rtlang_grammars.lowering.lexed_tables import LexedTables
 
-        LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
+        is_lark = constraint.lexer is Lexer.LARK
+        LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return
     build(Compilation(constraint, None, limits or Limits(), True), budget)
 

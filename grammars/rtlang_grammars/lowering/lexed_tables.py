@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from rtlang_grammars.context_free.lark_source import read_source
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.lexing.layout import Lexer, Parser
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint
+from rtlang_grammars.spec.constraint import Constraint, Indentation
 from rtlang_grammars.spec.constraint import Lexer as Lexing
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -27,22 +28,35 @@ class LexedTables:
     """The tables of one grammar. They grow as texts are followed; the owner must serialize access.
 
     Attributes:
-        terminals: by number.
+        names: of the terminals, by number.
         source: the grammar as lark reads it.
         automaton, rules, ignored, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
 
-    def __init__(self, source: str, budget: Budget, *, is_lark: bool = False, start: str = "start") -> None:
+    def __init__(
+        self,
+        source: str,
+        budget: Budget,
+        *,
+        is_lark: bool = False,
+        start: str = "start",
+        indentation: Indentation | None = None,
+    ) -> None:
         """Compile a Lark grammar.
 
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget)
-        self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
-        self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
-        self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
-        self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)
+        found = read_source(source, start=start, budget=budget, indentation=indentation)
+        terminals = in_order(found.terminals, is_lark=is_lark)
+        self.names, self.columns = numbered(terminals, found)
+        self.source = found
+        self.rules = ParserTables(found.rules, start, self.names, budget)
+        self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
+        self.automaton = LexerAutomaton(
+            terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns
+        )
+        self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
         self._refused: dict[frozenset[int], GrammarError] = {}
         self._order = np.array([is_lark], dtype=np.int32)
         self._budget = budget
@@ -54,14 +68,15 @@ class LexedTables:
         self._pairs: dict[tuple[int, int], int] = {}
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
-        contexts = [self._context(row | self.ignored) for row in self.rules.rows]
+        everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
+        contexts = [self._context(row - self._declared | everywhere) for row in self.rules.rows]
         self.parser = self._parser(contexts)
         self.lexer = self._lexer()
 
     @property
     def num_terminals(self) -> int:
         """Number of terminals."""
-        return len(self.terminals)
+        return len(self.names)
 
     @property
     def num_bytes(self) -> int:
@@ -118,7 +133,7 @@ class LexedTables:
         tables = self.rules
         while len(self._joins) < len(self._members):
             self._joins = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
-        is_ignored = np.zeros(len(self.terminals) + 1, dtype=np.uint8)
+        is_ignored = np.zeros(self.num_terminals + 1, dtype=np.uint8)
         is_ignored[sorted(self.ignored)] = 1
         row_at = np.zeros(tables.num_states + 1, dtype=np.int32)
         np.cumsum([len(row) for row in tables.rows], out=row_at[1:])
@@ -137,12 +152,22 @@ class LexedTables:
             self._joins,
             np.array(self._starts, dtype=np.int32),
             np.array([tables.start, tables.final], dtype=np.int32),
+            self._line_columns(),
+        )
+
+    def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """See `machine.lexing.layout.Parser`."""
+        if self.columns is None:
+            return np.full(1, -1, dtype=np.int32)
+        brackets = [self.columns.brackets.get(number, 0) for number in range(self.num_terminals + 1)]
+        return np.array(
+            [self.columns.newline, NUM_COLUMNS, self.columns.indent, self.columns.dedent, *brackets], dtype=np.int32
         )
 
     def _lexer(self) -> Lexer:
         """Arrays of the automaton as it is now; numbers given before stay."""
         automaton, num_classes = self.automaton, self.automaton.num_classes
-        firsts = np.zeros((len(self.terminals) + 1, num_classes), dtype=np.uint8)
+        firsts = np.zeros((self.num_terminals + 1, num_classes), dtype=np.uint8)
         for terminal, classes in enumerate(automaton.firsts):
             firsts[terminal] = _bits(classes, num_classes)
         for win in automaton.wins[len(self._win_of) :]:
@@ -181,6 +206,8 @@ class LexedTables:
             enders,
             firsts,
             self._order,
+            np.stack([_bits(columns, NUM_COLUMNS + 1) for columns in automaton.column_sets]),
+            np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
 
 
@@ -197,7 +224,9 @@ def compile_lexed(
     Raises:
         GrammarError: it cannot be read, held or made within the limits, or no text begins what it asks for.
     """
-    tables = LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK)
+    tables = LexedTables(
+        constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK, indentation=constraint.indentation
+    )
     grammar = LexedGrammar(index, tables)
     budget.check()
     return grammar, LexedCompletion(grammar)

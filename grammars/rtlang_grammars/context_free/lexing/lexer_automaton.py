@@ -18,14 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import Terminal
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, Columns
 from rtlang_grammars.context_free.lexing.terminal_threads import END, Ahead, Behind, Match, Program, Read, Split
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _ALL_TERMINALS = -1
 
-_State = tuple[tuple[int, ...], tuple[tuple[int, int, tuple[int, ...]], ...], int]
-"""Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start."""
+_Sides = tuple[tuple[int, int, tuple[int, ...]], ...]
+
+_State = tuple[tuple[int, ...], _Sides, int, int]
+"""Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start; the
+column of the newline terminal, NUM_COLUMNS where it does not matter."""
+
+_Row = tuple[list[tuple[tuple[int, ...], _Sides, int] | None], list[int], list[int]]
 
 
 def in_order(terminals: Iterable[Terminal], *, is_lark: bool) -> tuple[Terminal, ...]:
@@ -53,13 +59,29 @@ class LexerAutomaton:
         is_sure: for each state, whether a match ends there whatever follows.
         pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
         firsts: for each terminal, the classes with which it can begin, as bits.
+        is_counted: for each state, whether it is at a column of the newline terminal.
+        column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
+        num_numbers: numbers of terminals, those of columns and of declared terminals included.
     """
 
     def __init__(
-        self, terminals: Sequence[Terminal], budget: Budget, *, is_lark: bool, ignored: frozenset[int] = frozenset()
+        self,
+        terminals: Sequence[Terminal],
+        budget: Budget,
+        *,
+        is_lark: bool,
+        ignored: frozenset[int] = frozenset(),
+        columns: Columns | None = None,
     ) -> None:
-        """Compile terminals, given by who wins."""
-        self._ignored = ignored
+        """Compile terminals, given by who wins.
+
+        Args:
+            ignored: numbers of terminals, which are those of `indentation.numbered`.
+            columns: the indentation; None: terminals are numbered as given.
+        """
+        self._columns, self._num_skipped = columns, 0 if columns is None else NUM_COLUMNS
+        self.num_numbers = len(terminals) if columns is None else columns.dedent + 1
+        self._ignored = frozenset(self._place(number) for number in ignored)
         self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
         self._program = Program(terminals, budget, keeps_order=is_lark)
         self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -70,15 +92,20 @@ class LexerAutomaton:
         self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
         self.winners = self.num_behind = self.following
         self.wins: list[frozenset[tuple[int, int]]] = []
+        self.is_counted: list[bool] = []
+        self.column_sets: list[int] = [(1 << NUM_COLUMNS) - 1]
+        self._raw_rows: dict[tuple[tuple[int, ...], _Sides, int], _Row] = {}
+        self._counts = self._counting() if columns is not None else set()
         self.is_start: list[bool] = []
         self.is_sure: list[bool] = []
         self.pending: list[frozenset[tuple[int, int]]] = []
-        self.firsts = [self._first_classes(entry) for entry in self._program.entries]
+        firsts = [self._first_classes(entry) for entry in self._program.entries]
+        self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
 
     def start(self, terminals: Iterable[int]) -> int:
         """The state before the first byte of a lexeme, for the terminals that may come; makes all states behind it."""
         main, sides = [], []
-        present = sorted(set(terminals))
+        present = sorted({place for number in terminals if (place := self._place(number)) >= 0})
         for number in present:
             homes = [each for each in self._homes.get(number, ()) if each[0] in present]
             own = self._closure(self._program.entries[number], -1)
@@ -87,20 +114,71 @@ class LexerAutomaton:
                 main.append(number)
         threads = dict.fromkeys(at for number in main for at in self._closure(self._program.entries[number], -1))
         num_before = len(self.is_start)
-        found = self._number((tuple(threads), tuple(sides), -2))
+        found = self._number((tuple(threads), tuple(sides), -2, NUM_COLUMNS))
         try:
             self._grow()
         except (GrammarError, RecursionError) as error:  # as if nothing had been asked for
             for state in self._states[num_before:]:
                 del self._numbers[state]
             del self._states[num_before:], self.is_start[num_before:], self.is_sure[num_before:]
-            del self.pending[num_before:], self.wins[num_before:]
+            del self.pending[num_before:], self.wins[num_before:], self.is_counted[num_before:]
             self.following, self.winners = self.following[:num_before], self.winners[:num_before]
             self.num_behind = self.num_behind[:num_before]
             if isinstance(error, RecursionError):
                 raise GrammarError("too complex: look-ahead is nested too deeply") from None
             raise
         return found
+
+    def _place(self, number: int) -> int:
+        """Where a terminal stands among the given ones; -1 for those that have no pattern."""
+        if self._columns is None or number <= self._columns.newline:
+            return number
+        if number >= self._columns.indent:
+            return -1
+        return self._columns.newline if self._columns.is_newline(number) else number - self._num_skipped
+
+    def _numbers_at(self, places: list[int], column: int) -> list[int]:
+        """The numbers of terminals that end at a column."""
+        if self._columns is None:
+            return places
+        newline = self._columns.newline
+        return [
+            each if each < newline else newline + column if each == newline else each + self._num_skipped
+            for each in places
+        ]
+
+    def _counting(self) -> set[int]:
+        """The instructions of the newline terminal from which it can match before a line break."""
+        assert self._columns is not None
+        code = self._program.code
+        found = {
+            at
+            for at, instruction in enumerate(code)
+            if isinstance(instruction, Match) and instruction.terminal == self._columns.newline
+        }
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for at, instruction in enumerate(code):
+                if at in found or self._program.owners[at] != self._columns.newline:
+                    continue
+                if isinstance(instruction, Split):
+                    is_found = not found.isdisjoint(instruction.targets)
+                else:
+                    is_line_break = isinstance(instruction, Read) and instruction.symbols == 1 << 10
+                    is_found = not isinstance(instruction, Match) and not is_line_break and instruction.to in found
+                if is_found:
+                    found.add(at)
+                    has_changed = True
+        return found
+
+    def _column_after(self, column: int, symbol: int, threads: tuple[int, ...], sides: _Sides) -> int:
+        """The column after a symbol, NUM_COLUMNS where none of the threads needs it."""
+        if self._columns is None:
+            return NUM_COLUMNS
+        if self._counts.isdisjoint(threads) and all(self._counts.isdisjoint(own) for _, _, own in sides):
+            return NUM_COLUMNS
+        return self._columns.after(column, symbol)
 
     def _first_classes(self, entry: int) -> int:
         found = 0
@@ -151,7 +229,7 @@ class LexerAutomaton:
         return homes
 
     def _set_classes(self) -> None:
-        sets = {1 << END}
+        sets = {1 << END} | ({1 << 9, 1 << 10, 1 << 32} if self._columns is not None else set())
         for instruction in self._program.code:
             if isinstance(instruction, Read | Ahead | Behind):
                 sets.add(instruction.symbols)
@@ -220,11 +298,20 @@ class LexerAutomaton:
         done = first
         while done < len(self._states):
             self.budget.spend(states=1, num_bytes=12 * self.num_classes)
-            threads, sides, last = self._states[done]
-            row, winner_row, behind_row = self._row(threads, sides, last)
-            rows.append(row)
-            winners.append(winner_row)
+            threads, sides, last, column = self._states[done]
+            raw = self._raw_rows.get((threads, sides, last)) or self._row(threads, sides, last)
+            if column < NUM_COLUMNS:
+                self._raw_rows[threads, sides, last] = raw
+            targets, winner_row, behind_row = raw
+            rows.append(
+                [
+                    -1 if each is None else self._number((*each, self._column_after(column, symbol, each[0], each[1])))
+                    for each, symbol in zip(targets, self._symbols, strict=True)
+                ]
+            )
+            winners.append(self._numbers_at(winner_row, column))
             behind.append(behind_row)
+            self.is_counted.append(column < NUM_COLUMNS)
             self.is_start.append(last == -2)
             self.is_sure.append(min(winner_row) >= 0 and not any(behind_row))
             done += 1
@@ -254,12 +341,18 @@ class LexerAutomaton:
                 for terminal, num_bytes in self.pending[target] if target >= 0 else ():
                     if num_bytes == 1:
                         own[terminal] = own.get(terminal, 0) | 1 << symbol_class
+            if self._columns is not None:  # from here on, -1 - classes: columns at which the newline ends before these classes
+                for terminal in [each for each in own if self._columns.is_newline(each)]:
+                    key = -1 - own.pop(terminal)
+                    own[key] = own.get(key, 0) | 1 << terminal - self._columns.newline
             enders.append(own)
             for target in set(self.following[first + index].tolist()) - {-1}:
                 if target >= first:
                     before[target - first].append(index)
                 else:
                     for terminal, classes in self.wins[target]:
+                        if terminal > self.num_numbers:
+                            terminal, classes = -1 - classes, self.column_sets[terminal - self.num_numbers - 1]
                         own[terminal] = own.get(terminal, 0) | classes
         todo = list(range(count))
         while todo:
@@ -273,7 +366,14 @@ class LexerAutomaton:
                         has_changed = True
                 if has_changed:
                     todo.append(source)
-        self.wins += [frozenset(each.items()) for each in enders]
+        self.wins += [frozenset(self._win(*pair) for pair in each.items()) for each in enders]
+
+    def _win(self, terminal: int, classes: int) -> tuple[int, int]:
+        if terminal >= 0:
+            return terminal, classes
+        if classes not in self.column_sets:
+            self.column_sets.append(classes)
+        return self.num_numbers + 1 + self.column_sets.index(classes), -1 - terminal
 
     def _add_pending(self, first: int) -> None:
         """Which terminals may have ended before each new state: a fixed point, as far back as the longest look-ahead."""
@@ -293,10 +393,8 @@ class LexerAutomaton:
                 if len(found) > len(self.pending[state]):
                     self.pending[state], has_changed = frozenset(found), True
 
-    def _row(
-        self, threads: tuple[int, ...], sides: tuple[tuple[int, int, tuple[int, ...]], ...], last: int
-    ) -> tuple[list[int], list[int], list[int]]:
-        """For each class the next state, the terminal that ends before it, and how many bytes ago it ended."""
+    def _row(self, threads: tuple[int, ...], sides: _Sides, last: int) -> _Row:
+        """For each class the next state without its column, the terminal that ends before it, and how many bytes ago it ended."""
         count, end_class = self.num_classes, self.end_class
         reached: list[dict[int, None]] = [{} for _ in range(count)]
         winners, behind = [-1] * count, [0] * count
@@ -305,7 +403,7 @@ class LexerAutomaton:
         self._follow(threads, range(count), last, reached, winners, behind, cuts, seen)
         if self._is_lark and sides:
             winners = [each if each < 0 else self._renamed(each, sides) for each in winners]
-        row = [-1] * count
+        row: list[tuple[tuple[int, ...], _Sides, int] | None] = [None] * count
         for symbol_class, found in enumerate(reached):
             if found and symbol_class != end_class:
                 symbol = self._symbols[symbol_class]
@@ -322,7 +420,7 @@ class LexerAutomaton:
                     )
                     if following:
                         left.append((literal, home, following))
-                row[symbol_class] = self._number((tuple(found), tuple(left), symbol if self._has_behind else -1))
+                row[symbol_class] = tuple(found), tuple(left), symbol if self._has_behind else -1
         return row, winners, behind
 
     def _follow(
@@ -388,7 +486,7 @@ class LexerAutomaton:
             return [0] if isinstance(instruction, Read | Ahead) and instruction.symbols >> symbol & 1 else []
         return [each for each in self._classes_of[at] if each in before]
 
-    def _renamed(self, terminal: int, sides: tuple[tuple[int, int, tuple[int, ...]], ...]) -> int:
+    def _renamed(self, terminal: int, sides: _Sides) -> int:
         """The literal that has the text of an expression, or the expression."""
         for literal, home, own in sides:
             if home == terminal and any(isinstance(self._program.code[each], Match) for each in own):

@@ -8,38 +8,43 @@ from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
+from lark.indenter import Indenter
 from lark.lexer import Lexer as LarkLexer
 
 from rtlang_grammars.context_free.lark_source import load, read_source
 from rtlang_grammars.context_free.lexing.tokenization import Lexeme, Tokenizer
-from rtlang_grammars.spec.constraint import Lexer
+from rtlang_grammars.spec.constraint import Indentation, Lexer
 from rtlang_grammars.spec.limits import Budget
 
 
-def parse_tree(grammar: str, text: str, lexer: Lexer = Lexer.LONGEST) -> Tree[Any]:
+def parse_tree(
+    grammar: str, text: str, lexer: Lexer = Lexer.LONGEST, indentation: Indentation | None = None
+) -> Tree[Any]:
     """The parse tree of a text. Of an ambiguous text, the tree that lark's Earley parser prefers.
 
     Args:
         grammar: a Lark grammar with start rule `start`.
         lexer: how the text is divided into terminals; see `Lexer`.
+        indentation: how the indentation of lines becomes terminals.
     Returns:
         A `lark.Tree` with aliases, `?`, `!` and `_` names applied; its tokens know their places in the text.
     Raises:
         GrammarError: the grammar cannot be read.
         ValueError: the text does not match the grammar.
     """
-    return _parser(grammar, lexer).tree(text)
+    return _parser(grammar, lexer, indentation).tree(text)
 
 
 class _Parser:
     """The parsers of one grammar."""
 
-    def __init__(self, grammar: str, lexer: Lexer) -> None:
+    def __init__(self, grammar: str, lexer: Lexer, indentation: Indentation | None) -> None:
         budget = Budget()
         self._tokenizer: Tokenizer | None = None
         if lexer is not Lexer.ANYWHERE:
-            self._tokenizer = Tokenizer(read_source(grammar, budget=budget), budget, is_lark=lexer is Lexer.LARK)
-        self._grammar = grammar
+            source = read_source(grammar, budget=budget, indentation=indentation)
+            self._tokenizer = Tokenizer(source, budget, is_lark=lexer is Lexer.LARK)
+        self._grammar, self._indentation = grammar, indentation
         self._parsers: dict[str, Lark] = {}
 
     def tree(self, text: str) -> Tree[Any]:
@@ -57,11 +62,27 @@ class _Parser:
                     load(self._grammar, Budget()),  # type: ignore[arg-type, unused-ignore]
                     parser="lalr" if way == "lalr" else "earley",
                     lexer="dynamic_complete" if way == "dynamic_complete" else _Lexemes,
+                    postlex=None if self._indentation is None else _Indenter(self._indentation),
                 )
             found: Tree[Any] = self._parsers[way].parse(data)
         except LarkError as error:
             raise ValueError(f"the text does not match the grammar: {error}") from None
         return found
+
+
+class _Indenter(Indenter):  # type: ignore[misc, unused-ignore]
+    """lark's own, as data says."""
+
+    NL_type = INDENT_type = DEDENT_type = ""
+    OPEN_PAREN_types: list[str] = []  # noqa: RUF012
+    CLOSE_PAREN_types: list[str] = []  # noqa: RUF012
+    tab_len = 8
+
+    def __init__(self, given: Indentation) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        self.NL_type, self.INDENT_type, self.DEDENT_type = given.newline, given.indent, given.dedent
+        self.OPEN_PAREN_types, self.CLOSE_PAREN_types = [*given.open], [*given.close]
+        self.tab_len = given.tab_len
 
 
 class _Lexed(str):
@@ -115,5 +136,5 @@ class _Lexemes(LarkLexer):  # type: ignore[misc, unused-ignore]
 
 
 @functools.lru_cache(maxsize=32)
-def _parser(grammar: str, lexer: Lexer) -> _Parser:
-    return _Parser(grammar, lexer)
+def _parser(grammar: str, lexer: Lexer, indentation: Indentation | None) -> _Parser:
+    return _Parser(grammar, lexer, indentation)

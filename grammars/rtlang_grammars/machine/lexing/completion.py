@@ -43,6 +43,9 @@ class LexedCompletion:
         self._costs: dict[tuple[int, int], int] = {}
         self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
+        columns = grammar.tables.parser.columns.tolist()
+        self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
+        self._declared = columns[2:4]
         self._set_costs()
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
@@ -92,10 +95,14 @@ class LexedCompletion:
                 continue
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
+            deeper, is_deeper = range(self._newlines.start + grammar.column(stacks) + 1, self._newlines.stop), False
             for terminal, endings in self._ends(state, first).items():
+                if is_deeper and terminal in deeper:
+                    continue  # one indent is as good as another
                 after = grammar.shift(stacks, terminal)
                 if after < 0:
                     continue
+                is_deeper |= terminal in deeper
                 for ending in endings:
                     if not ending.ahead:
                         push(text + ending.text, after, grammar.fresh(after).state, ending.enders, num_looked)
@@ -250,4 +257,8 @@ class LexedCompletion:
             if is_start:
                 for terminal, endings in self._ends(state, (1 << automaton.num_classes) - 1).items():
                     shortest[terminal] = min(shortest[terminal], min(len(each.text) for each in endings))
+        if self._newlines:
+            shortest[self._newlines.start] = min(shortest[terminal] for terminal in self._newlines)
+            for terminal in self._declared:
+                shortest[terminal] = 0
         return shortest

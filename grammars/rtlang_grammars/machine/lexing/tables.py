@@ -19,6 +19,7 @@ class Automaton(Protocol):
     num_behind: Ints
     is_start: list[bool]
     pending: list[frozenset[tuple[int, int]]]
+    is_counted: list[bool]
 
 
 class Rules(Protocol):
