@@ -99,6 +99,8 @@ class Indentation:
         try:
             fields = json.loads(text) if isinstance(text, str) else None
             return cls(**fields | {key: tuple(fields.get(key, ())) for key in ("open", "close")})
+        except GrammarError:
+            raise
         except (ValueError, TypeError, RecursionError):
             raise GrammarError("expected the JSON text of newline, indent, dedent, open, close, tab_len", "indentation") from None
 
