@@ -17,6 +17,7 @@ _MODULES = {
     "GrammarError": f"{_SPEC}.errors",
     "GrammarMatcher": f"{_SPEC}.protocols",
     "GrammarStore": "rtlang_grammars.storage.grammar_store",
+    "Indentation": f"{_SPEC}.constraint",
     "JsonStyle": f"{_SPEC}.constraint",
     "Lexer": f"{_SPEC}.constraint",
     "KeywordStatus": "rtlang_grammars.schema.reading.report",

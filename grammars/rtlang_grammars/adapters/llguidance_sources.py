@@ -62,6 +62,8 @@ def library_source(constraint: Constraint, matcher_class: Any) -> str:
         case ConstraintKind.LARK:
             if len(source) > MAX_LARK_CHARS:
                 raise GrammarError(f"the grammar has {len(source)} characters; at most {MAX_LARK_CHARS} are allowed")
+            if constraint.indentation is not None:
+                raise GrammarError("the backend llguidance does not support indentation; the backend rtlang does")
             _check_lark(source)
             return str(matcher_class.grammar_from_lark(source))
     raise GrammarError(

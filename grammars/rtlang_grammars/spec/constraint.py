@@ -81,13 +81,13 @@ class Indentation:
         """Check the fields.
 
         Raises:
-            GrammarError: a name is not text, or tab_len is not a number from 1 to 100.
+            GrammarError: a name is not text, or tab_len is not a number from 1 to 1000.
         """
         names = (self.newline, self.indent, self.dedent)
         if not all(isinstance(each, str) for each in (*names, *self.open, *self.close)) or len({*names}) < len(names):
             raise GrammarError("newline, indent and dedent: expected three different names of terminals", "indentation")
-        if not isinstance(self.tab_len, int) or not 1 <= self.tab_len <= 100:
-            raise GrammarError(f"tab_len = {self.tab_len}: expected a number from 1 to 100", "indentation")
+        if not isinstance(self.tab_len, int) or not 1 <= self.tab_len <= 1000:
+            raise GrammarError(f"tab_len = {self.tab_len}: expected a number from 1 to 1000", "indentation")
 
     @classmethod
     def from_json(cls, text: object) -> Indentation:

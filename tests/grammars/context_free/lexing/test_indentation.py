@@ -142,5 +142,5 @@ def test_a_wrong_indentation_is_refused(changes: dict[str, str], message: str) -
 
 
 def test_bad_fields_are_refused() -> None:
-    with pytest.raises(GrammarError, match="tab_len = 101"):
-        Indentation("A", "B", "C", tab_len=101)
+    with pytest.raises(GrammarError, match="tab_len = 1001"):
+        Indentation("A", "B", "C", tab_len=1001)
