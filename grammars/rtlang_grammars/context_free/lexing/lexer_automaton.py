@@ -334,9 +334,7 @@ class LexerAutomaton:
                 *(each[first + index].tolist() for each in (self.winners, self.num_behind, self.following)), strict=True
             )
             for symbol_class, (winner, behind, target) in enumerate(row):
-                if (
-                    winner >= 0 and not behind and (target < 0 or not self.is_sure[target])
-                ):  # else a longer match is sure
+                if winner >= 0 and not behind and not self._goes_on(self._symbols[symbol_class], target):
                     own[winner] = own.get(winner, 0) | 1 << symbol_class
                 for terminal, num_bytes in self.pending[target] if target >= 0 else ():
                     if num_bytes == 1:
@@ -367,6 +365,20 @@ class LexerAutomaton:
                 if has_changed:
                     todo.append(source)
         self.wins += [frozenset(self._win(*pair) for pair in each.items()) for each in enders]
+
+    def _goes_on(self, symbol: int, target: int) -> bool:
+        """Whether a longer match is sure behind a symbol, which may begin a character."""
+        if target < 0 or self.is_sure[target] or symbol < 0xC2:
+            return target >= 0 and self.is_sure[target]
+        states, bytes_left = {target}, 1 if symbol < 0xE0 else 2 if symbol < 0xF0 else 3
+        low, high = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}.get(
+            symbol, (0x80, 0xBF)
+        )
+        while bytes_left and -1 not in states:
+            classes = sorted(set(self.classes[low : high + 1].tolist()))
+            states = set(self.following[sorted(states)][:, classes].ravel().tolist())
+            low, high, bytes_left = 0x80, 0xBF, bytes_left - 1
+        return -1 not in states and all(self.is_sure[state] for state in states)
 
     def _win(self, terminal: int, classes: int) -> tuple[int, int]:
         if terminal >= 0:

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 
-_MAX_EXPANSIONS = 3000
+_MAX_EXPANSIONS = (400, 3000)
+"""Of a search for a shortest text, and of one that counts what is left several times, which finds longer texts sooner."""
+_GREED = 4
 _MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
 _FAR = 1 << 40
@@ -53,13 +55,15 @@ class LexedCompletion:
         if configuration in self._found:
             return self._found[configuration], False
         with self._grammar.lock:
-            found = b"" if self._grammar.is_complete(configuration) else self._search(configuration)
+            found = b"" if self._grammar.is_complete(configuration) else self._search(configuration, 1)
+            if found is None:
+                found = self._search(configuration, _GREED)
         if len(self._found) > _MAX_CACHED:
             self._found.clear()
         self._found[configuration] = found
         return found, False
 
-    def _search(self, start: Configuration) -> bytes | None:
+    def _search(self, start: Configuration, greed: int) -> bytes | None:
         grammar, automaton = self._grammar, self._automaton
         everything = (1 << automaton.num_classes) - 1
         end = 1 << automaton.end_class
@@ -71,7 +75,7 @@ class LexedCompletion:
             key = (stacks, state, first, num_looked)  # a text may be as short and break its look-ahead
             if best.get(key, _FAR) > len(text):
                 best[key] = len(text)
-                estimate = len(text) + self._rest(stacks)
+                estimate = len(text) + greed * self._rest(stacks)
                 heapq.heappush(queue, (estimate, next(order), text, *key))
 
         push(b"", start.stacks, start.state, everything)
@@ -87,7 +91,7 @@ class LexedCompletion:
                 reached = grammar.run(grammar.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
-        for _ in range(_MAX_EXPANSIONS):
+        for _ in range(_MAX_EXPANSIONS[greed > 1]):
             if not queue:
                 return None
             _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
