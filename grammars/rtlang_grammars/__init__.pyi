@@ -1,7 +1,6 @@
 """Types of the exported names; `__init__.py` loads them when first used."""
 
-from rtlang_grammars.api.backends import BACKENDS as BACKENDS
-from rtlang_grammars.api.backends import create_backend as create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend as RtlangBackend
 from rtlang_grammars.completion.completion_path import CompletionPath as CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch as CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget as TokenBudget
@@ -32,9 +31,6 @@ from rtlang_grammars.spec.errors import GrammarError as GrammarError
 from rtlang_grammars.spec.limits import Limits as Limits
 from rtlang_grammars.spec.protocols import (
     CompiledGrammar as CompiledGrammar,
-)
-from rtlang_grammars.spec.protocols import (
-    GrammarBackend as GrammarBackend,
 )
 from rtlang_grammars.spec.protocols import (
     GrammarMatcher as GrammarMatcher,

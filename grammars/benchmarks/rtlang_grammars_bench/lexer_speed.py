@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import CompiledGrammar, GrammarBackend
 from rtlang_grammars.spec.vocabulary import Vocabulary
+from rtlang_grammars_bench.rivals import GrammarEngine, create_engine
 from rtlang_grammars_bench.speed import byte_level_vocabulary
 
 LANGUAGES = ("sql", "c", "python")
@@ -77,7 +76,7 @@ def _varied(text: str, keywords: set[str], rng: random.Random) -> str:
     return re.sub(r"(?<![\w.'\"\\%])[A-Za-z_]\w*|(?<![\w.])\d+(?![\w.])", other, text)
 
 
-def measure(backend: GrammarBackend, constraint: Constraint, vocabulary: Vocabulary, encoded: list[list[int]]) -> Run:
+def measure(backend: GrammarEngine, constraint: Constraint, vocabulary: Vocabulary, encoded: list[list[int]]) -> Run:
     """Compile and follow programs.
 
     Raises:
@@ -85,7 +84,7 @@ def measure(backend: GrammarBackend, constraint: Constraint, vocabulary: Vocabul
     """
     row = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     started = time.thread_time_ns()
-    grammar: CompiledGrammar = backend.compile(constraint)
+    grammar = backend.compile(constraint)
     compiled = time.thread_time_ns()
     grammar.matcher().fill_bitmask(row)
     run = Run((compiled - started) / 1e3, (time.thread_time_ns() - compiled) / 1e3, [], 0)
@@ -112,7 +111,7 @@ def table(vocabulary: Vocabulary, tokenizer: Any, num_programs: int = NUM_PROGRA
     engines = [("longest", "rtlang", Lexer.LONGEST), ("anywhere", "rtlang", Lexer.ANYWHERE)]
     if find_spec("llguidance") is not None:
         engines.append(("llguidance", "llguidance", Lexer.LONGEST))
-    backends = {name: create_backend(name, vocabulary) for name in {each[1] for each in engines}}
+    backends = {name: create_engine(name, vocabulary) for name in {each[1] for each in engines}}
     warm_up = Constraint(ConstraintKind.LARK, 'start: A "b"\nA: /a+/')
     for backend in backends.values():
         measure(backend, warm_up, vocabulary, [tokenizer.encode("aab").ids])

@@ -22,14 +22,13 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.errors import GrammarError
-from rtlang_grammars.spec.protocols import GrammarBackend
 from rtlang_grammars.spec.vocabulary import Vocabulary
 from rtlang_grammars_bench import pathological
 from rtlang_grammars_bench.memory import peak_megabytes
 from rtlang_grammars_bench.process_settings import serving
+from rtlang_grammars_bench.rivals import ENGINES, GrammarEngine, create_engine
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ def byte_level_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vo
 
 
 def measure(
-    backend: GrammarBackend, index: int, row: dict[str, Any], tokenizer: Any, words: NDArray[np.int32], to: Figures
+    backend: GrammarEngine, index: int, row: dict[str, Any], tokenizer: Any, words: NDArray[np.int32], to: Figures
 ) -> None:
     """Compile one schema and follow its instances."""
     started = time.process_time_ns()
@@ -118,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--schemas", type=Path, help="JSON lines (gzip) with schema and tests")
     parser.add_argument("--pathological", action="store_true", help="a table of hostile inputs instead")
     parser.add_argument("--count", type=int, default=100, help="schemas, spread over the file")
-    parser.add_argument("--backends", nargs="+", default=["rtlang", "llguidance"])
+    parser.add_argument("--backends", nargs="+", choices=ENGINES, default=["rtlang", "llguidance"])
     given = parser.parse_args(arguments)
     if given.schemas is None and not given.pathological:
         parser.error("--schemas or --pathological is needed")
@@ -129,11 +128,11 @@ def main(arguments: list[str] | None = None) -> None:
     with gzip.open(given.schemas) as file:
         rows = [json.loads(line) for line in file]
     rows = rows[:: max(1, len(rows) // given.count)][: given.count]
-    backends: dict[str, GrammarBackend] = {}
+    backends: dict[str, GrammarEngine] = {}
     lines = [f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {len(rows)} schemas"]
     for name in given.backends:
         started = time.process_time()
-        backends[name] = create_backend(name, vocabulary)
+        backends[name] = create_engine(name, vocabulary)
         lines.append(f"{name}: ready in {time.process_time() - started:.2f} s")
     words = np.zeros(vocabulary.num_mask_words, dtype=np.int32)
     warm_up = {

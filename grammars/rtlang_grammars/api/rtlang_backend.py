@@ -90,7 +90,13 @@ class RtlangBackend:
         return cls(index, limits, allow_checked=allow_checked, store=store, table=table)
 
     def compile(self, constraint: Constraint, is_unwanted: Event | None = None) -> RtlangGrammar:
-        """See `GrammarBackend.compile`."""
+        """Compile a constraint.
+
+        Args:
+            is_unwanted: may be set from any thread to stop the compile.
+        Raises:
+            GrammarError: the constraint is malformed, too large or not supported; or the compile was stopped.
+        """
         budget = Budget(self._limits, is_unwanted)
         budget.check()
         budget.check_source(constraint.source)

@@ -12,9 +12,6 @@ from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
 
-_STEP_STATES = 1200
-"""States that a search within a step may visit; about 40 us each. The bound is reached when a token begins something long."""
-
 
 class TokenBudget:
     """Keeps a completion path of one generation that fits in its remaining tokens. Owned by one generation.
@@ -76,7 +73,7 @@ class TokenBudget:
             spaced = _end_with_blanks(path.data, offset, text)
             is_known = False
             for at in dict.fromkeys((spaced, offset, common, min(offset + len(text), len(path.data)))):
-                if self._search.completes_with(matcher, path, at):
+                if matcher.completes_bytes(path.data[at:]):
                     if path.fits(left, at):
                         self._offset = at
                         return True
@@ -85,7 +82,7 @@ class TokenBudget:
                 return matcher.is_accepting and self._hold_nothing()
         if matcher.is_accepting:
             return self._hold_nothing()
-        found = self._search.find(matcher, left, (path, offset), min(_STEP_STATES, 16 + 8 * left)) if left else None
+        found = self._search.find(matcher, left, path) if left else None
         if found is None:
             return False
         self._path, self._offset = found, 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
+from rtlang_grammars.context_free.lark_errors import first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
@@ -33,7 +33,7 @@ MAX_PATTERN_CHARS = 1 << 16
 _MAX_ALTERNATIVES = 64
 """A rule is expanded to at most this many alternatives; the optional parts of larger ones become rules."""
 
-_MAX_REPEAT = 1000
+_MAX_REPEAT = 10_000
 _UNROLLED = 50
 """lark multiplies out repeats below this number."""
 
@@ -48,6 +48,7 @@ class Terminal:
         flags: letters of `imslux`.
         max_width: of the pattern, by lark's measure.
         num_chars: characters of the pattern as written.
+        location: `line:column` of its definition or first use; None for imported ones.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Terminal:
     priority: int
     max_width: int
     num_chars: int
+    location: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,10 @@ def read_source(
     """
     budget = budget or Budget()
     grammar = load(text, budget)
-    if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
+    templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
+    if start in templates or start not in {name for name, *_ in grammar.rule_defs}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
-    with _errors():
+    with lark_errors(text):
         terminals, rules, ignored = grammar.compile([start], () if indentation is None else {indentation.newline})
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
@@ -106,7 +109,9 @@ def read_source(
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
     if missing:
-        raise GrammarError(f"Lark grammar: rule {min(missing)} has no alternatives")
+        name = min(missing)
+        what = f"template {name} requires arguments" if name in templates else f"rule {name} has no alternatives"
+        raise GrammarError(f"Lark grammar: {what}", location_of(name, text))
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
     return Source(
         tuple(_terminal(defined[name], text) for name in sorted(used | set(ignored))),
@@ -144,8 +149,8 @@ def load(text: str, budget: Budget) -> Grammar:
         )
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
-    with _errors():
-        builder = _Builder(budget)
+    with lark_errors(text):
+        builder = _Builder(text, budget)
         builder.load_grammar(text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
@@ -153,28 +158,22 @@ def load(text: str, budget: Budget) -> Grammar:
     return grammar
 
 
-@contextmanager
-def _errors() -> Iterator[None]:
-    """lark's errors as ours."""
-    try:
-        yield
-    except GrammarError:
-        raise
-    except RecursionError:
-        raise GrammarError("Lark grammar: nested too deeply") from None
-    except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
-        raise _located(error) from None
-
-
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
     """lark's builder without the file system, which bounds the terminals before it puts their parts in."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, text: str, budget: Budget) -> None:
         super().__init__(import_paths=[_from_library])
+        self._text = text
         self._definitions = _Definitions(budget)
 
     def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
         super().do_import(dotted_path, None, aliases, base_mangle)
+        for name, alias in aliases.items():
+            if base_mangle is None and alias not in self._definitions:
+                raise GrammarError(
+                    f"Lark grammar: the grammar {'.'.join(dotted_path)} does not define {name}",
+                    location_of(name, self._text),
+                )
 
 
 class _Definitions(dict[str, Any]):
@@ -192,28 +191,19 @@ class _Definitions(dict[str, Any]):
 
 
 _lark_grammars = FromPackageLoader("lark", IMPORT_PATHS)
+_LARK_GRAMMARS = ("common", "lark", "python", "unicode")
 
 
 def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
     name = str(grammar_path).removesuffix(".lark")
     if base_path is None and name in LIBRARY:
         return grammar_path, library_grammar(name)
-    found: tuple[Any, str] = _lark_grammars(base_path, grammar_path)
+    try:
+        found: tuple[Any, str] = _lark_grammars(base_path, grammar_path)
+    except OSError:
+        reason = f"unknown grammar {name.replace('/', '.')}: expected one of {', '.join([*_LARK_GRAMMARS, *LIBRARY])}"
+        raise LarkError(reason) from None
     return found
-
-
-def _located(error: BaseException) -> GrammarError:
-    """lark's error with its place apart."""
-    reason = _first_line(error)
-    found = re.search(r",? at line (\d+),? col(?:umn)? (\d+)(?: in <grammar>)?:?", reason)
-    if found is None:
-        return GrammarError(f"Lark grammar: {reason}")
-    return GrammarError(f"Lark grammar: {reason.replace(found.group(), '')}", f"{found.group(1)}:{found.group(2)}")
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__
 
 
 def _terminal(found: TerminalDef, text: str) -> Terminal:
@@ -222,11 +212,8 @@ def _terminal(found: TerminalDef, text: str) -> Terminal:
         re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
-        at = max(text.find(f"/{pattern.value}/"), 0) if found.name.startswith("__") else -1
-        if found_at := re.search(rf"^{re.escape(found.name)}\b", text, re.MULTILINE):
-            at = found_at.start()
-        location = f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}" if at >= 0 else None
-        raise GrammarError(f"Lark grammar: terminal {found.name}: {_first_line(error)}", location) from None
+        location = location_of(found.name, text, pattern.value)
+        raise GrammarError(f"Lark grammar: terminal {found.name}: {first_line(error)}", location) from None
     return Terminal(
         found.name,
         pattern.to_regexp(),
@@ -235,6 +222,7 @@ def _terminal(found: TerminalDef, text: str) -> Terminal:
         found.priority,
         width,
         len(pattern.value),
+        location_of(found.name, text, pattern.value),
     )
 
 

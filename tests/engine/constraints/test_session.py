@@ -10,7 +10,7 @@ import pytest
 
 from rtlang.contract.errors import ConstraintError
 from rtlang.engine.constraints.session import ConstraintSession, MaskTimes, as_constraint_error
-from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, TokenBudget, create_backend
+from rtlang_grammars import CompletionSearch, Constraint, ConstraintKind, GrammarError, RtlangBackend, TokenBudget
 from tests.support.vocabularies import allowed_ids, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
@@ -21,7 +21,7 @@ def session_of(
 ) -> ConstraintSession:
     vocabulary = small_vocabulary(has_end=has_end)
     search = CompletionSearch(vocabulary)
-    matcher = create_backend("rtlang", vocabulary, search).compile(constraint).matcher()
+    matcher = RtlangBackend.create(vocabulary).compile(constraint).matcher()
     path = search.find(matcher, max_tokens)
     assert path is not None
     return ConstraintSession(

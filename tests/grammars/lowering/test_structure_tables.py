@@ -13,7 +13,6 @@ import jsonschema
 import numpy as np
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.matcher import MachineMatcher
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
@@ -71,7 +70,7 @@ STRUCTURES = {
 
 @functools.cache
 def backend() -> RtlangBackend:
-    made = create_backend("rtlang", VOCABULARY)
+    made = RtlangBackend.create(VOCABULARY)
     assert isinstance(made, RtlangBackend)
     return made
 

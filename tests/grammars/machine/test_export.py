@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rtlang_grammars.api.backends import create_backend
+from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
@@ -33,7 +33,7 @@ PATTERNS = ["[ab]{2,4}c", "(abc|abd)*é?", r"-?\d{1,3}(\.\d+)?"]
 
 
 def matcher_of(kind: ConstraintKind, source: str) -> GrammarMatcher:
-    return create_backend("rtlang", VOCABULARY).compile(Constraint(kind, source, lexer=Lexer.ANYWHERE)).matcher()
+    return RtlangBackend.create(VOCABULARY).compile(Constraint(kind, source, lexer=Lexer.ANYWHERE)).matcher()
 
 
 def follow(matcher: GrammarMatcher, seed: int) -> int:
@@ -94,6 +94,6 @@ def test_what_is_ambiguous_or_large_stays_on_the_host() -> None:
     assert export(matcher_of(ConstraintKind.REGEX, "[ab]{2,400}"), max_states=50) is None
 
 
-def test_matchers_of_other_libraries_have_none() -> None:
-    other = create_backend("llguidance", VOCABULARY).compile(Constraint(ConstraintKind.REGEX, "ab"))
+def test_grammars_with_a_lexer_stay_on_the_host() -> None:
+    other = RtlangBackend.create(VOCABULARY).compile(Constraint(ConstraintKind.LARK, 'start: "ab"'))
     assert export(other.matcher()) is None
