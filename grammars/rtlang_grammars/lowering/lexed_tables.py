@@ -14,7 +14,7 @@ from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, 
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
-from rtlang_grammars.machine.lexing.layout import Lexer, Parser
+from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, Indentation
 from rtlang_grammars.spec.constraint import Lexer as Lexing
@@ -69,8 +69,8 @@ class LexedTables:
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
-        contexts = [self._context(row - self._declared | everywhere) for row in self.rules.rows]
-        self.parser = self._parser(contexts)
+        numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
+        self.parser = self._parser(np.array(numbers, dtype=np.int32)[self.rules.contexts])
         self.lexer = self._lexer()
 
     @property
@@ -104,7 +104,7 @@ class LexedTables:
             raise self._refused[members]
         self.automaton.budget = self._budget.renewed()
         try:
-            joined = self._context(members)
+            (joined,) = self._contexts([members])
         except GrammarError as error:
             self._refused[members] = error
             raise
@@ -116,28 +116,27 @@ class LexedTables:
         self.parser = self.parser._replace(joins=self._joins, starts=np.array(self._starts, dtype=np.int32))
         self.lexer = self._lexer()
 
-    def _context(self, terminals: frozenset[int]) -> int:
-        found = self._numbers.get(terminals)
-        if found is None:
-            if len(self._members) >= _MAX_CONTEXTS:
-                raise GrammarError(
-                    f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected"
-                )
-            start = self.automaton.start(terminals)
-            found = self._numbers[terminals] = len(self._members)
-            self._members.append(terminals)
-            self._starts.append(start)
-        return found
+    def _contexts(self, sets: list[frozenset[int]]) -> list[int]:
+        """The numbers of contexts; makes those that are new."""
+        new = [each for each in dict.fromkeys(sets) if each not in self._numbers]
+        if len(self._members) + len(new) > _MAX_CONTEXTS:
+            raise GrammarError(f"too ambiguous: more than {_MAX_CONTEXTS} different sets of terminals may be expected")
+        self._starts += self.automaton.starts(new)
+        for each in new:
+            self._numbers[each] = len(self._members)
+            self._members.append(each)
+        return [self._numbers[each] for each in sets]
 
-    def _parser(self, contexts: list[int]) -> Parser:
+    def _parser(self, contexts: Ints) -> Parser:
         tables = self.rules
         while len(self._joins) < len(self._members):
             self._joins = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
         is_ignored = np.zeros(self.num_terminals + 1, dtype=np.uint8)
         is_ignored[sorted(self.ignored)] = 1
+        rows = [tables.rows[number] for number in tables.contexts.tolist()]
         row_at = np.zeros(tables.num_states + 1, dtype=np.int32)
-        np.cumsum([len(row) for row in tables.rows], out=row_at[1:])
-        row_terminals = [terminal for row in tables.rows for terminal in sorted(row)]
+        np.cumsum([len(row) for row in rows], out=row_at[1:])
+        row_terminals = [terminal for row in rows for terminal in sorted(row)]
         return Parser(
             tables.shifts,
             tables.reductions,
@@ -148,7 +147,7 @@ class LexedTables:
             row_at,
             np.array(row_terminals or [0], dtype=np.int32),
             is_ignored,
-            np.array(contexts, dtype=np.int32),
+            contexts,
             self._joins,
             np.array(self._starts, dtype=np.int32),
             np.array([tables.start, tables.final], dtype=np.int32),

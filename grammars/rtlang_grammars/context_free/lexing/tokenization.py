@@ -120,7 +120,7 @@ class Tokenizer:
         return tops if column == indents[-1] else []
 
     def _start(self, tops: list[_Node]) -> int:
-        terminals = self._ignored.union(*(self._rules.rows[node.state] for node in tops))
+        terminals = self._ignored.union(*(self._rules.rows[self._rules.contexts[node.state]] for node in tops))
         if self._columns is not None:
             terminals |= {self._columns.newline}
         if terminals not in self._starts:

@@ -48,7 +48,7 @@ class LexedCompletion:
         columns = grammar.tables.parser.columns.tolist()
         self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
         self._declared = columns[2:4]
-        self._set_costs()
+        self._kernels: list[list[tuple[int, int, int]]] = []  # see `_set_costs`
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
         """A short text that completes the text so far, None where none was found; False, since none is ever too long."""
@@ -64,6 +64,8 @@ class LexedCompletion:
         return found, False
 
     def _search(self, start: Configuration, greed: int) -> bytes | None:
+        if not self._kernels:
+            self._set_costs()
         grammar, automaton = self._grammar, self._automaton
         everything = (1 << automaton.num_classes) - 1
         end = 1 << automaton.end_class
@@ -236,7 +238,7 @@ class LexedCompletion:
     def _set_costs(self) -> None:
         """The fewest bytes of each symbol, and for each state what its rules in progress still need."""
         rules = self._grammar.tables.rules
-        lengths = self._terminal_lengths()
+        lengths, heads = self._terminal_lengths(), rules.heads.tolist()
         costs: dict[int, int] = {}
 
         def cost_of(symbols: tuple[int, ...]) -> int:
@@ -245,13 +247,15 @@ class LexedCompletion:
         has_changed = True
         while has_changed:
             has_changed = False
-            for head, symbols in rules.productions:
+            for head, symbols in zip(heads, rules.rule_symbols, strict=True):
                 cost = cost_of(symbols)
                 if cost < costs.get(head, _FAR):
                     costs[head], has_changed = cost, True
-        self._kernels: list[list[tuple[int, int, int]]] = [
-            [(cost_of(rest), length, head) for rest, length, head in kernel] for kernel in rules.kernels
-        ]
+        start = -1 - int(rules.start_head)
+        self._kernels = [[] for _ in rules.gotos]
+        for state, rule, num_read in rules.kernels.tolist():
+            symbols = (start,) if rule < 0 else rules.rule_symbols[rule]
+            self._kernels[state].append((cost_of(symbols[num_read:]), num_read, -1 if rule < 0 else heads[rule]))
 
     def _terminal_lengths(self) -> list[int]:
         """The fewest bytes of each terminal, from any state before a lexeme."""
