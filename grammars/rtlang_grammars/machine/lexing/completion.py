@@ -10,6 +10,8 @@ import heapq
 from itertools import count
 from typing import NamedTuple
 
+import numpy as np
+
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 
 _MAX_EXPANSIONS = (400, 3000)
@@ -215,25 +217,41 @@ class LexedCompletion:
 
     def _cost(self, state: int, below: int) -> int:
         """The cheapest way to finish from a state on a node."""
-        key = (state, below)
-        if key in self._costs:
-            return self._costs[key]
-        self._costs[key] = _FAR  # no way through itself is the cheapest
+        if (state, below) in self._costs:
+            return self._costs[state, below]
         gotos = self._grammar.tables.rules.gotos
-        cheapest = _FAR
-        for rest, length, head in self._kernels[state]:
-            if head < 0:
-                cheapest = min(cheapest, rest)
+        on_node = -1 if below < 0 else self._grammar.stack_node(below)[0]
+        costs: dict[int, int] = {}  # of the states that follow one another on this node
+        steps: list[tuple[int, int, int]] = []
+        todo = [state]
+        while todo:
+            at = todo.pop()
+            if at in costs:
                 continue
-            under = {below} if below >= 0 else set()
-            for _ in range(length - 1):
-                under = {each for node in under for each in self._grammar.stack_node(node)[1]}
-            for node in under:
-                goto = int(gotos[self._grammar.stack_node(node)[0], head])
-                if goto >= 0:
-                    cheapest = min(cheapest, rest + self._cost(goto, node))
-        self._costs[key] = min(cheapest, _FAR)
-        return self._costs[key]
+            costs[at] = self._costs.get((at, below), _FAR)
+            for rest, length, head in self._kernels[at] if costs[at] == _FAR else ():
+                if head < 0:
+                    costs[at] = min(costs[at], rest)
+                elif length == 1 and below >= 0:
+                    if (goto := int(gotos[on_node, head])) >= 0:
+                        steps.append((at, goto, rest))
+                        todo.append(goto)
+                else:
+                    under = {below} if below >= 0 else set()
+                    for _ in range(length - 1):
+                        under = {each for node in under for each in self._grammar.stack_node(node)[1]}
+                    for node in under:
+                        if (goto := int(gotos[self._grammar.stack_node(node)[0], head])) >= 0:
+                            costs[at] = min(costs[at], rest + self._cost(goto, node))
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for at, goto, rest in reversed(steps):
+                if rest + costs[goto] < costs[at]:
+                    costs[at], has_changed = rest + costs[goto], True
+        for at, cost in costs.items():
+            self._costs[at, below] = cost
+        return costs[state]
 
     def _set_costs(self) -> None:
         """The fewest bytes of each symbol, and for each state what its rules in progress still need."""
@@ -261,10 +279,21 @@ class LexedCompletion:
         """The fewest bytes of each terminal, from any state before a lexeme."""
         automaton = self._automaton
         shortest = [_FAR] * self._grammar.tables.num_terminals + [0]
-        for state, is_start in enumerate(automaton.is_start):
-            if is_start:
-                for terminal, endings in self._ends(state, (1 << automaton.num_classes) - 1).items():
-                    shortest[terminal] = min(shortest[terminal], min(len(each.text) for each in endings))
+        layer = np.flatnonzero(automaton.is_start)
+        is_seen = np.array(automaton.is_start)
+        num_bytes = 0
+        while len(layer):
+            winners, behind = automaton.winners[layer], automaton.num_behind[layer]
+            for winner, ago in np.unique(np.stack([winners.ravel(), behind.ravel()], axis=1), axis=0).tolist():
+                if winner >= 0:
+                    shortest[winner] = min(shortest[winner], max(num_bytes - ago, 0))
+            for state in layer.tolist():
+                for terminal, ago in automaton.pending[state]:
+                    shortest[terminal] = min(shortest[terminal], max(num_bytes - ago, 0))
+            following = np.unique(automaton.following[layer])
+            layer = following[(following >= 0) & ~is_seen[following]]
+            is_seen[layer] = True
+            num_bytes += 1
         if self._newlines:
             shortest[self._newlines.start] = min(shortest[terminal] for terminal in self._newlines)
             for terminal in self._declared:
