@@ -15,8 +15,13 @@ LIBRARY = (
     "ini",
     "json",
     "markdown_table",
+    "python",
     "python_subset",
+    "sql_core",
     "sql_select",
+    "sql_select_mysql",
+    "sql_select_postgres",
+    "sql_select_sqlite",
     "url",
     "xml_subset",
 )
