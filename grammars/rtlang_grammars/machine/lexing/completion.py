@@ -14,9 +14,9 @@ import numpy as np
 
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
 
-_MAX_EXPANSIONS = (400, 3000)
-"""Of a search for a shortest text, and of one that counts what is left several times, which finds longer texts sooner."""
-_GREED = 4
+_SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
+"""One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals
+may end where they could go on, which is true if what follows does not fit."""
 _MAX_CACHED = 1 << 14
 _MAX_ENDINGS = 3
 _FAR = 1 << 40
@@ -29,11 +29,13 @@ class _Ending(NamedTuple):
         text: the bytes to its end.
         enders: the classes before which it surely ends there, as bits.
         ahead: bytes behind the end that its look-ahead asks for; with them, `enders` says nothing.
+        is_unsure: the terminal may go on there.
     """
 
     text: bytes
     enders: int
     ahead: bytes
+    is_unsure: bool = False
 
 
 class LexedCompletion:
@@ -45,7 +47,7 @@ class LexedCompletion:
         self._stack_costs: dict[int, int] = {}
         self._node_costs: dict[int, int] = {}
         self._costs: dict[tuple[int, int], int] = {}
-        self._endings: dict[tuple[int, int], dict[int, list[_Ending]]] = {}
+        self._endings: dict[tuple[int, int, bool], dict[int, list[_Ending]]] = {}
         self._found: dict[Configuration, bytes | None] = {}
         columns = grammar.tables.parser.columns.tolist()
         self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
@@ -57,15 +59,15 @@ class LexedCompletion:
         if configuration in self._found:
             return self._found[configuration], False
         with self._grammar.lock:
-            found = b"" if self._grammar.is_complete(configuration) else self._search(configuration, 1)
-            if found is None:
-                found = self._search(configuration, _GREED)
+            found = b"" if self._grammar.is_complete(configuration) else None
+            for search in _SEARCHES:
+                found = self._search(configuration, *search) if found is None else found
         if len(self._found) > _MAX_CACHED:
             self._found.clear()
         self._found[configuration] = found
         return found, False
 
-    def _search(self, start: Configuration, greed: int) -> bytes | None:
+    def _search(self, start: Configuration, num_tries: int, greed: int, may_go_on: bool) -> bytes | None:
         if not self._kernels:
             self._set_costs()
         grammar, automaton = self._grammar, self._automaton
@@ -95,7 +97,7 @@ class LexedCompletion:
                 reached = grammar.run(grammar.fresh(stacks), start.tail[len(start.tail) - num_bytes :])
                 if reached is not None:
                     push(b"", reached.stacks, reached.state, everything)
-        for _ in range(_MAX_EXPANSIONS[greed > 1]):
+        for _ in range(num_tries):
             if not queue:
                 return None
             _, _, text, stacks, state, first, num_looked = heapq.heappop(queue)
@@ -104,7 +106,7 @@ class LexedCompletion:
             if automaton.is_start[state] and first & end and grammar.can_end(stacks) and self._completes(start, text):
                 return text
             deeper, is_deeper = range(self._newlines.start + grammar.column(stacks) + 1, self._newlines.stop), False
-            for terminal, endings in self._ends(state, first).items():
+            for terminal, endings in self._ends(state, first, may_go_on).items():
                 if is_deeper and terminal in deeper:
                     continue  # one indent is as good as another
                 after = grammar.shift(stacks, terminal)
@@ -113,7 +115,8 @@ class LexedCompletion:
                 is_deeper |= terminal in deeper
                 for ending in endings:
                     if not ending.ahead:
-                        push(text + ending.text, after, grammar.fresh(after).state, ending.enders, num_looked)
+                        state_after = grammar.fresh(after).state
+                        push(text + ending.text, after, state_after, ending.enders, num_looked + ending.is_unsure)
                     elif (reached := grammar.run(grammar.fresh(after), ending.ahead)) is not None:
                         push(
                             text + ending.text + ending.ahead, reached.stacks, reached.state, everything, num_looked + 1
@@ -124,12 +127,12 @@ class LexedCompletion:
         reached = self._grammar.run(start, text)
         return reached is not None and self._grammar.is_complete(reached)
 
-    def _ends(self, state: int, first: int) -> dict[int, list[_Ending]]:
+    def _ends(self, state: int, first: int, may_go_on: bool = False) -> dict[int, list[_Ending]]:
         """For each terminal, the shortest texts from a state to its end, one for each set of classes it ends before.
 
         first: the classes that the next byte may have, as bits.
         """
-        found = self._endings.get((state, first))
+        found = self._endings.get((state, first, may_go_on))
         if found is not None:
             return found
         automaton = self._automaton
@@ -140,6 +143,7 @@ class LexedCompletion:
             following: list[tuple[int, bytes, int]] = []
             for at, text, allowed in layer:
                 ends: dict[int, int] = {}
+                unsure: dict[int, int] = {}
                 winners = automaton.winners[at].tolist()
                 self._add_looked_ahead(found, at, text, allowed)
                 for symbol_class, target in enumerate(automaton.following[at].tolist()):
@@ -150,6 +154,8 @@ class LexedCompletion:
                         if winner >= 0 and not automaton.num_behind[at, symbol_class]:
                             ends[winner] = ends.get(winner, 0) | 1 << symbol_class
                         continue
+                    if may_go_on and winner >= 0 and not automaton.num_behind[at, symbol_class]:
+                        unsure[winner] = unsure.get(winner, 0) | 1 << symbol_class
                     for terminal, num_bytes in automaton.pending[target]:
                         if num_bytes == 1:  # a look-ahead begins; whether it holds is checked at the end
                             ends[terminal] = ends.get(terminal, 0) | 1 << symbol_class
@@ -158,6 +164,10 @@ class LexedCompletion:
                         following.append(
                             (target, text + automaton.first_bytes[symbol_class], (1 << automaton.num_classes) - 1)
                         )
+                for terminal, enders in unsure.items():
+                    known = found.setdefault(terminal, [])
+                    if not any(each.is_unsure for each in known):
+                        known.append(_Ending(text, enders, b"", True))
                 for terminal, enders in ends.items():
                     known = found.setdefault(terminal, [])
                     if len(known) < _MAX_ENDINGS and all(enders & ~each.enders for each in known):
@@ -165,7 +175,7 @@ class LexedCompletion:
             layer = following
         if len(self._endings) > _MAX_CACHED:
             self._endings.clear()
-        self._endings[state, first] = found
+        self._endings[state, first, may_go_on] = found
         return found
 
     def _add_looked_ahead(self, found: dict[int, list[_Ending]], at: int, text: bytes, allowed: int) -> None:
