@@ -16,6 +16,7 @@ _MODULES = {
     "GrammarMatcher": f"{_SPEC}.protocols",
     "GrammarStore": "rtlang_grammars.storage.grammar_store",
     "Indentation": f"{_SPEC}.constraint",
+    "JsonLayout": f"{_SPEC}.constraint",
     "JsonStyle": f"{_SPEC}.constraint",
     "Lexer": f"{_SPEC}.constraint",
     "KeywordStatus": "rtlang_grammars.schema.reading.report",
@@ -28,6 +29,8 @@ _MODULES = {
     "Vocabulary": f"{_SPEC}.vocabulary",
     "Whitespace": f"{_SPEC}.constraint",
     "check_constraint": "rtlang_grammars.lowering.compilation",
+    "fill_batch": "rtlang_grammars.machine.batch",
+    "fill_tree": "rtlang_grammars.machine.batch",
     "library_constraint": "rtlang_grammars.context_free.lark_library",
 }
 __all__ = sorted(_MODULES)

@@ -6,6 +6,8 @@ from rtlang_grammars.completion.search import CompletionSearch as CompletionSear
 from rtlang_grammars.completion.token_budget import TokenBudget as TokenBudget
 from rtlang_grammars.context_free.lark_library import library_constraint as library_constraint
 from rtlang_grammars.lowering.compilation import check_constraint as check_constraint
+from rtlang_grammars.machine.batch import fill_batch as fill_batch
+from rtlang_grammars.machine.batch import fill_tree as fill_tree
 from rtlang_grammars.schema.reading.report import KeywordStatus as KeywordStatus
 from rtlang_grammars.schema.reading.report import Report as Report
 from rtlang_grammars.schema.value_checks import ValueCheck as ValueCheck

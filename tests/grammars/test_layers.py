@@ -56,6 +56,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "grammar": 4,
         "table_completion": 5,
         "matcher": 6,
+        "batch": 7,
         "export": 7,
     },
     "lowering": {

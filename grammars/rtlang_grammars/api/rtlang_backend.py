@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from threading import Event
@@ -15,11 +16,11 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.matcher import Completion, MachineMatcher
-from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
@@ -80,9 +81,10 @@ class RtlangBackend:
         allow_checked: bool = False,
         store: GrammarStore | None = None,
     ) -> RtlangBackend:
-        """Index the vocabulary, or read the index from the cache on disk, and load all native code.
+        """Index the vocabulary, or read the index from the cache on disk, and load the native code that JSON schemas need.
 
-        Native code that is not cached is compiled, which takes up to a minute, unless it is interpreted (`machine.native.native_code`).
+        Native code that is not cached is compiled, which takes ten seconds or more, unless it is interpreted
+        (`machine.native.native_code`). The code of lexers is loaded or compiled with the first grammar that has one (`load_lexer`).
         """
         index, table = VocabularyIndex(vocabulary, ArrayFiles(cache_dir)), TokenTable(vocabulary)
         # Compiling native code takes longer than any grammar is allowed to take.
@@ -101,8 +103,9 @@ class RtlangBackend:
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
-        if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-            return self._compile_lexed(constraint, budget)
+        if has_lexer(constraint):
+            self.load_lexer()
+            return self._compile_lexed(constraint, Budget(self._limits, is_unwanted))
         compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
@@ -137,8 +140,33 @@ class RtlangBackend:
             matcher.forced_bytes()
             matcher.accept_token(token_id)
             matcher.completes(())
-        if native_code.is_any_missing_on_disk():
-            self.compile(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP)).matcher().fill_bitmask(row)
+        fill_batch([matcher], row.reshape(1, -1))
+
+    def load_lexer(self) -> None:
+        """Load or compile the native code of lexers, which takes half a minute if it is not cached; once per process."""
+        _load_lexer(self._index)
+
+
+def has_lexer(constraint: Constraint) -> bool:
+    """Whether a constraint is a grammar with a lexer."""
+    return constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE
+
+
+_loading = threading.Lock()
+_has_loaded_lexer = False
+
+
+def _load_lexer(index: VocabularyIndex) -> None:
+    global _has_loaded_lexer
+    if _has_loaded_lexer:
+        return
+    with _loading:
+        if not _has_loaded_lexer:
+            # Compiling native code takes longer than any grammar is allowed to take.
+            backend = RtlangBackend(index, Limits(max_seconds=600.0))
+            grammar = backend._compile_lexed(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), Budget(backend._limits))
+            grammar.matcher().fill_bitmask(np.empty(index.num_words, dtype=np.int32))
+            _has_loaded_lexer = True
 
 
 class RtlangGrammar:

@@ -29,7 +29,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, Report, ReportBuilder, ReportEntry
 from rtlang_grammars.schema.value_checks import ValueCheck, value_check
 from rtlang_grammars.spec.canonical_json import canonical
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
@@ -94,7 +94,7 @@ class Compilation:
     def base_tables(self) -> Tables:
         """The base with which the tables of the constraint begin; shared, so do not modify it."""
         has_style = self.constraint.kind in (ConstraintKind.JSON_SCHEMA, ConstraintKind.STRUCTURE)
-        return json_base_states(self.constraint.style.whitespace if has_style else Whitespace.FREE).tables
+        return json_base_states(free_blanks=not has_style or self.constraint.style.free_blanks).tables
 
     def new_tables(self) -> Tables:
         """Fresh tables that begin with the base and have a budget of their own."""

@@ -7,6 +7,7 @@ stacks are alive their contexts join; such contexts are made when a text first n
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
@@ -14,7 +15,19 @@ from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, 
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar
-from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
+from rtlang_grammars.machine.lexing.layout import (
+    HOME,
+    IS_SURE,
+    KEEP,
+    MANY,
+    STEP_BITS,
+    WIN,
+    WINNER_BITS,
+    Ints,
+    Lexer,
+    Parser,
+)
+from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, HIGH
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 from rtlang_grammars.spec.constraint import Constraint, Indentation
 from rtlang_grammars.spec.constraint import Lexer as Lexing
@@ -22,6 +35,18 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_CONTEXTS = 4096
+
+_LEADS = (
+    (0xC2, 0xDF, (0x80, 0xBF), 0),
+    (0xE0, 0xE0, (0xA0, 0xBF), 1),
+    (0xE1, 0xEC, (0x80, 0xBF), 1),
+    (0xED, 0xED, (0x80, 0x9F), 1),
+    (0xEE, 0xEF, (0x80, 0xBF), 1),
+    (0xF0, 0xF0, (0x90, 0xBF), 2),
+    (0xF1, 0xF3, (0x80, 0xBF), 2),
+    (0xF4, 0xF4, (0x80, 0x8F), 2),
+)
+"""UTF-8: the first bytes of characters beyond ASCII, the second, and how many more come."""
 
 
 class LexedTables:
@@ -138,11 +163,8 @@ class LexedTables:
         np.cumsum([len(row) for row in rows], out=row_at[1:])
         row_terminals = [terminal for row in rows for terminal in sorted(row)]
         return Parser(
-            tables.shifts,
-            tables.reductions,
-            tables.rules,
-            tables.sizes,
-            tables.heads,
+            *_actions(tables),
+            np.stack([tables.sizes, tables.heads], axis=1),
             tables.gotos,
             row_at,
             np.array(row_terminals or [0], dtype=np.int32),
@@ -179,35 +201,85 @@ class LexedTables:
         ignorable = 0
         for terminal in self.ignored:
             ignorable |= automaton.firsts[terminal]
-        enders = np.zeros((len(self._enders) + 1, num_classes + 1), dtype=np.uint8)
+        enders = np.zeros((len(self._enders) + 1, num_classes), dtype=np.uint8)
+        is_easy = []
         for classes, number in self._enders.items():
-            enders[number, :num_classes] = _bits(classes, num_classes)
-            enders[number, num_classes] = bool(classes & ignorable) or classes == (1 << num_classes) - 1
+            enders[number] = _bits(classes, num_classes)
+            is_easy.append(bool(classes & ignorable) or classes == (1 << num_classes) - 1)
         win_pairs = [
             [self._pairs[terminal, self._enders[classes]] for terminal, classes in sorted(win)] for win in self._wins
         ]
         sizes = np.array([len(each) for each in win_pairs], dtype=np.int32)
-        states = np.zeros((len(automaton.wins), 3), dtype=np.int32)
-        states[:, 0], states[:, 1], states[:, 2] = (
-            self._win_of,
-            automaton.is_sure,
-            [max((num_bytes for _, num_bytes in each), default=0) for each in automaton.pending],
-        )
+        homes, loops = _loops(automaton)
+        states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
+        states[:, WIN], states[:, IS_SURE], states[:, HOME] = self._win_of, automaton.is_sure, homes
+        states[:, KEEP] = [max((num_bytes for _, num_bytes in each), default=0) for each in automaton.pending]
+        steps = (automaton.num_behind.astype(np.int64) << WINNER_BITS | automaton.winners + 1) << STEP_BITS
         return Lexer(
             automaton.classes,
-            automaton.following,
-            automaton.winners,
-            automaton.num_behind,
+            steps | automaton.following + 1,
             states,
+            loops,
             np.stack([np.cumsum(sizes) - sizes, sizes], axis=1).astype(np.int32),
             np.array([pair for each in win_pairs for pair in each] or [0], dtype=np.int32),
-            np.array(list(self._pairs) or [(0, 0)], dtype=np.int32),
+            np.array([(*pair, is_easy[pair[1]]) for pair in self._pairs] or [(0, 0, 0)], dtype=np.int32),
             enders,
             firsts,
             self._order,
             np.stack([_bits(columns, NUM_COLUMNS + 1) for columns in automaton.column_sets]),
             np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
+
+
+def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
+    """See `layout.Parser.actions` and `.lists`."""
+    counts = tables.reductions[:, :, 1]
+    is_shift = tables.shifts >= 0
+    rules = tables.rules[np.minimum(tables.reductions[:, :, 0], len(tables.rules) - 1)]
+    actions = np.where(is_shift, tables.shifts + 1, np.where(counts > 0, -1 - rules, 0)).astype(np.int32)
+    lists: list[int] = []
+    for state, terminal in zip(*np.nonzero(counts + is_shift > 1), strict=True):
+        at, count = tables.reductions[state, terminal].tolist()
+        found = [int(actions[state, terminal])] if is_shift[state, terminal] else []
+        found += [-1 - rule for rule in tables.rules[at : at + count].tolist()]
+        actions[state, terminal] = MANY + len(lists)
+        lists += [len(found), *found]
+    actions[tables.final, -1] = 1  # the final state has no other action before the end of the text
+    return actions, np.array(lists or [0], dtype=np.int32)
+
+
+def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
+    """For each state HOME (see `layout.Lexer.states`), and the kinds of bytes that it reads without leaving it."""
+    count = len(automaton.following)
+    own = np.arange(count)
+    is_plain = np.array([not each for each in automaton.pending])
+    following = np.where(is_plain[:, None], automaton.following, -1)[:, automaton.classes[:256]]
+    quiet = (automaton.winners < 0)[:, automaton.classes[:256]]
+    stays = quiet | np.array(automaton.is_sure)[:, None]
+    order = [byte for members in ASCII_KINDS for byte in members]
+    begins = np.cumsum([0, *(len(members) for members in ASCII_KINDS[:-1])])
+    is_loop = np.logical_and.reduceat(((following == own[:, None]) & stays)[:, order], begins, axis=1)
+    loops = is_loop @ (np.int64(1) << np.arange(len(ASCII_KINDS), dtype=np.int64))
+
+    def shared(first: int, last: int) -> Ints:
+        """The state behind all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
+        columns = following[:, first : last + 1]
+        is_one = (columns == columns[:, :1]).all(axis=1) & quiet[:, first : last + 1].all(axis=1)
+        return np.append(np.where(is_one, columns[:, 0], -1), -1).astype(np.int32)
+
+    rest = shared(0x80, 0xBF)
+    is_high = np.ones(count, dtype=np.bool_)
+    for first, last, second, num_rests in _LEADS:
+        reached = shared(*second)[following[:, first : last + 1]]
+        for _ in range(num_rests):
+            reached = rest[reached]
+        is_high &= ((reached == own[:, None]) & stays[:, first : last + 1]).all(axis=1)
+    loops |= is_high.astype(np.int64) << HIGH
+    begun = (following[:, 0x80:0xC0] >= 0).any(axis=1)
+    homes = np.where(is_plain & ~begun, own, -1)
+    for _ in range(3):
+        homes = np.where(begun, np.append(homes, -1)[rest[:count]], homes)
+    return homes.astype(np.int32), loops
 
 
 def _bits(classes: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

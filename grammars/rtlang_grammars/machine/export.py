@@ -31,6 +31,7 @@ from rtlang_grammars.machine.automaton.layout import (
     OPEN,
     PARAM,
     ROW,
+    SPELL,
     TARGET,
     UNKNOWN,
     UNKNOWN_ROW,
@@ -209,7 +210,7 @@ class _Export:
         X = self._snapshot.X
         at = FIRST_ACTION - value
         kind = int(X[at])
-        if kind == ALTERNATIVES:
+        if kind in (ALTERNATIVES, SPELL):
             raise _Refusal
         if kind > CALL_TO:
             target, after, top = act_alone(X, self._arena, at, register, 8)

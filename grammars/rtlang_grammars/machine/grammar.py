@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
-from rtlang_grammars.machine.masks import Mask, Masks
+from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
 Configuration = NDArray[np.int64]
@@ -117,10 +118,6 @@ class MachineGrammar:
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
         return self.masks.mask(configuration)
-
-    def write_mask(self, configuration: Configuration, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow, end tokens among them, uint32 [num_mask_words]."""
-        self.masks.mask(configuration).write(row)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""

@@ -10,7 +10,6 @@ decides all tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,39 +34,12 @@ from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
 from rtlang_grammars.machine.string_masks import MAX_FORBIDDEN, clear, walk_forbidden
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import REACH, VocabularyIndex
 
 Configuration = NDArray[np.int64]
 
 _MAX_SLICED_HEADS = 8
-_ENTRY_BYTES = 400
-"""Memory of a cached mask besides its tokens."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mask:
-    """Allowed tokens, end tokens among them.
-
-    Attributes:
-        base: uint32 [num_mask_words]; do not modify.
-        ids: int32, the other allowed tokens.
-        level: number of levels of frames that it depends on.
-        owns_base: the base is not shared.
-    """
-
-    base: NDArray[np.uint32]
-    ids: NDArray[np.int32]
-    level: int
-    owns_base: bool = False
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory not shared with other masks."""
-        return self.ids.nbytes + self.owns_base * self.base.nbytes + _ENTRY_BYTES
-
-    def write(self, row: NDArray[np.uint32]) -> None:
-        """Write the mask into a row, uint32 [num_mask_words]."""
-        walks.write_mask(self.base, self.ids, row)
 
 
 class Masks:
@@ -92,7 +64,9 @@ class Masks:
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow."""
-        return self._found(self._heads(configuration), configuration, lambda: self._make(configuration))
+        heads = self._heads(configuration)
+        found = self._cached.get((0, heads))  # nearly half of all masks read no frame
+        return found or self._found(heads, configuration, lambda: self._make(configuration))
 
     def _found(self, heads: bytes, configuration: Configuration, make: Callable[[], Mask]) -> Mask:
         """Look up a mask or compute it."""
@@ -124,14 +98,14 @@ class Masks:
 
     def _heads(self, configuration: Configuration) -> bytes:
         """The heads as a key. Counts far from their bounds share one key."""
-        if configuration[NUM_HEADS] == 1:
-            state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            counted = self._tables.counted.get(state)
+        item = configuration.item
+        if item(NUM_HEADS) == 1:
+            counted = self._tables.counted.get(item(HEADS))
             if counted is not None:
-                far = self._index.max_depth + 1
+                state, count, far = item(HEADS), item(HEADS + 1), self._index.max_depth + 1
                 lack, room = min(max(counted[0] - count, 0), far), min(counted[1] - count, far)
                 return np.array([state, lack, room], dtype=np.int64).tobytes()
-        return configuration[NUM_HEADS : configuration[BOUNDS]].tobytes()
+        return configuration[NUM_HEADS : item(BOUNDS)].tobytes()
 
     def _make(self, configuration: Configuration) -> Mask:
         index, S = self._index, self._tables.published.S
@@ -177,7 +151,7 @@ class Masks:
         level = max(simple.level, long.level)
         if simple.base is index.no_tokens:
             return Mask(simple.base, ids, level)
-        return Mask(simple.base & index.short_tokens, ids, level, True)
+        return Mask(simple.base & index.short_tokens, ids, level, owns_base=True)
 
     def _bounded(self, configuration: Configuration, room: int) -> Mask:
         """A mask inside a counted string where every short token fits: the short part is cached once, only the long tokens are walked."""
@@ -190,7 +164,7 @@ class Masks:
         base = index.counted(room)
         if short.base is index.no_tokens:
             return Mask(base, ids, level)
-        return Mask(short.base | base, ids, level, True)
+        return Mask(short.base | base, ids, level, owns_base=True)
 
     def _slice(
         self, configuration: Configuration, S: NDArray[np.int32]
@@ -224,8 +198,8 @@ class Masks:
             ids = np.concatenate((ids, index.end_ids))
         if len(ids) > index.num_words:
             dense = np.empty(index.num_words, dtype=np.uint32)
-            walks.write_mask(base, ids, dense)
-            return Mask(dense, index.no_ids, level, True)
+            Mask(base, ids).write(dense.view(np.int32))
+            return Mask(dense, index.no_ids, level, owns_base=True)
         return Mask(base, ids if is_complete else ids.copy(), level)
 
     def _forbidden(self, state: int) -> NDArray[np.int32] | None:
@@ -249,7 +223,7 @@ class Masks:
             base = base.copy()
             clear(forbidden, base)
         mask = self._walk(configuration, base, plain.others)
-        return Mask(mask.base, mask.ids, mask.level, mask.owns_base or base is not plain.mask)
+        return Mask(mask.base, mask.ids, mask.level, owns_base=mask.owns_base or base is not plain.mask)
 
     def _walk_coarse(self, configuration: Configuration, trie: CoarseTokenTrie) -> Mask:
         """A mask of the tokens of all groups that may follow, and end tokens."""
@@ -257,7 +231,7 @@ class Masks:
         level, is_complete, groups = self._followed(configuration, trie.nodes)
         end_ids = index.end_ids if is_complete else index.no_ids
         if trie.count(groups) > index.num_words:
-            return Mask(trie.mask(groups), end_ids, level, True)
+            return Mask(trie.mask(groups), end_ids, level, owns_base=True)
         ids = trie.tokens(groups)
         return Mask(index.no_tokens, np.concatenate((ids, end_ids)) if is_complete else ids, level)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
 
 
@@ -42,8 +43,8 @@ class Grammar(Protocol):
     def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
 
-    def write_mask(self, configuration: Any, row: NDArray[np.uint32]) -> None:
-        """Write the tokens that may follow, end tokens among them, into a row of the vocabulary's mask words."""
+    def mask(self, configuration: Any) -> Mask:
+        """The tokens that may follow, end tokens among them."""
 
     def only_ends(self, configuration: Any) -> bool:
         """Whether nothing but an end token may follow."""
@@ -133,13 +134,23 @@ class MachineMatcher:
         Raises:
             ValueError: `row` has another shape, type or layout.
         """
-        num_words = self._grammar.index.num_words
-        if row.shape != (num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
-            raise ValueError(f"row must be contiguous int32 of shape ({num_words},)")
-        if self._has_ended:
-            row.fill(0)
-        else:
-            self._grammar.write_mask(self._path[-1].configuration, row.view(np.uint32))
+        mask = self.find_mask(row)
+        if mask is not None:
+            mask.write(row)
+
+    def find_mask(self, row: NDArray[np.int32]) -> Mask | None:
+        """The mask that `fill_bitmask` writes into `row`; None: no token is allowed, and `row` was cleared.
+
+        Raises:
+            ValueError: as `fill_bitmask`.
+        """
+        grammar = self._grammar
+        if row.shape != (grammar.index.num_words,) or row.dtype != np.int32 or not row.flags.c_contiguous:
+            raise ValueError(f"row must be contiguous int32 of shape ({grammar.index.num_words},)")
+        if not self._has_ended:
+            return grammar.mask(self._path[-1].configuration)
+        row.fill(0)
+        return None
 
     def forced_tokens(self) -> list[int]:
         """Tokens that must come next, spelled as the model's tokenizer does; empty if there is a choice."""
@@ -197,16 +208,16 @@ class MachineMatcher:
         """For each of `token_ids`, none of them special, whether it may come next."""
         if self._has_ended:
             return [False] * len(token_ids)
-        mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
-        self._grammar.write_mask(self._place.configuration, mask)
-        return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
+        row = np.empty(self._grammar.index.num_words, dtype=np.int32)
+        self.fill_bitmask(row)
+        return [bool(row[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> Place | None:
         trie = self._grammar.index.trie
         if not 0 <= token_id < len(trie.offsets) - 1:
             return None
         start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self._grammar.advance(self._place.configuration, trie.data, start, end)
+        return None if start == end else self._grammar.advance(self._path[-1].configuration, trie.data, start, end)
 
     def _follow(self, token_ids: Sequence[int]) -> Place | None:
         """The place after some tokens, none of them an end token."""

@@ -35,6 +35,7 @@ from rtlang_grammars.machine.automaton.layout import (
     KEY_BRANCH,
     KEY_END,
     KEY_OTHER,
+    KEY_PHASE,
     NEW_OBJECT,
     NODE_EDGE,
     NONE,
@@ -46,6 +47,7 @@ from rtlang_grammars.machine.automaton.layout import (
     PARAM,
     ROOT,
     ROW,
+    SPELL,
     TARGET,
     UNKNOWN,
 )
@@ -238,6 +240,13 @@ class TableCompletion:
                         reach((target, new_register, node), cost + len(begin) + len(text), place, begin + text)
                 continue
             for byte, value in self._row(state):
+                if value <= FIRST_ACTION and self._tables.words[FIRST_ACTION - value] == SPELL:
+                    if node != ROOT:
+                        char = self._tables.words[FIRST_ACTION - value + 1]
+                        for at, outer, above in self._returns(configuration, node):
+                            for target, new_register, _ in self._follow(at, outer, char, self._value(at, char)):
+                                reach((target, new_register, above), cost + 1, place, bytes((byte,)))
+                    continue
                 for target, new_register, text in self._follow(state, register, byte, value):
                     reach((target, new_register, node), cost + len(text), place, text)
         return None
@@ -324,6 +333,8 @@ class TableCompletion:
                 for reached in self._follow(state, register, byte, X[a + 2 + i])
             ]
         if kind <= CALL_TO:
+            if kind == CALL and self._tables.state(state, PARAM) == state:
+                return []  # an escape in a name, whose characters are also spelled without one
             text = self._text_of(X[a + 1])
             if text is None:
                 return []
@@ -358,7 +369,9 @@ class TableCompletion:
                 return None
             return X[leaves + 2 * leaf + 1], members.with_property(X[leaves + 2 * leaf])
         if kind == KEY_OTHER:
-            return (X[a + 2], members.with_property(None)) if members.slack > 0 else None
+            return (X[a + 2], members.with_property(None)) if members.may_have_other else None
+        if kind == KEY_PHASE:
+            return (X[a + 2 if members.missing else a + 3], register)
         if kind == CLOSE:
             return (X[a + 2], 0) if members.may_close else None
         assert kind == COMMA

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TypeVar
 
 from rtlang_grammars.spec.errors import GrammarError
+
+MAX_INDENT = 80
+"""Maximum number of blanks in one place."""
 
 
 class ConstraintKind(StrEnum):
@@ -33,8 +37,11 @@ class PropertyOrder(StrEnum):
     """The order in which the properties of an object may appear."""
 
     ANY = "any"
-    DECLARED = (
-        "declared"  # declared properties in the order of the schema, optional ones may be left out; others anywhere
+    # Declared properties in the order of the schema, of which optional ones may be left out; others anywhere.
+    DECLARED = "declared"
+    DECLARED_THEN_OTHERS = "declared_then_others"  # the same, but others only behind them
+    REQUIRED_FIRST = (
+        "required_first"  # the required ones in the order of the schema, then the optional ones, then others
     )
 
 
@@ -48,12 +55,67 @@ class Lexer(StrEnum):
     ANYWHERE = "anywhere"  # no lexer: a terminal may end wherever it matches
 
 
+_BLANKS = re.compile(r"[ \t\n\r]*")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLayout:
+    """One exact way to set JSON text, as `json.dumps` does with the same arguments.
+
+    Attributes:
+        item_separator: a comma, with blanks around it; None: "," with an indent, else ", ".
+        key_separator: a colon, with blanks around it.
+        indent: blanks, or a number of spaces, by which the elements of arrays and objects are indented, each on a line of its
+            own; None: all in one line.
+    Raises:
+        GrammarError: a field is not allowed; the location is its name.
+    """
+
+    item_separator: str | None = None
+    key_separator: str = ": "
+    indent: str | int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.indent, int) and not isinstance(self.indent, bool):
+            if not 0 <= self.indent <= MAX_INDENT:
+                raise GrammarError(f"{self.indent}: expected 0 to {MAX_INDENT} spaces", "indent")
+            object.__setattr__(self, "indent", " " * self.indent)
+        elif self.indent is not None:
+            self._check("indent", self.indent, "")
+        if self.item_separator is None:
+            object.__setattr__(self, "item_separator", ", " if self.indent is None else ",")
+        self._check("item_separator", self.item_separator, ",")
+        self._check("key_separator", self.key_separator, ":")
+        if self.indent is not None and not str(self.item_separator).startswith(","):
+            raise GrammarError(
+                f"{self.item_separator!r}: with an indent, expected no blanks before the comma", "item_separator"
+            )
+
+    def _check(self, field: str, value: object, sign: str) -> None:
+        if isinstance(value, str) and len(value) <= MAX_INDENT:
+            before, found, behind = value.partition(sign) if sign else (value, sign, "")
+            if found == sign and _BLANKS.fullmatch(before) and _BLANKS.fullmatch(behind):
+                return
+        expected = f"{sign!r} with blanks around it" if sign else "blanks"
+        raise GrammarError(f"{value!r}: expected {expected}, at most {MAX_INDENT} characters", field)
+
+
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How the values of a schema are written. It does not affect which values are valid."""
+    """How the values of a schema are written. It does not affect which values are valid.
+
+    Attributes:
+        layout: the exact places of blanks; None: as `whitespace` says.
+    """
 
     whitespace: Whitespace = Whitespace.FREE
     order: PropertyOrder = PropertyOrder.ANY
+    layout: JsonLayout | None = None
+
+    @property
+    def free_blanks(self) -> bool:
+        """Whether blanks may be chosen."""
+        return self.layout is None and self.whitespace is Whitespace.FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +192,8 @@ class Constraint:
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
+        if self.style.layout is not None:
+            plain |= {name: text for name in _LAYOUT if (text := getattr(self.style.layout, name)) is not None}
         if self.lexer is not Lexer.LONGEST:
             plain["lexer"] = str(self.lexer)
         if self.indentation is not None:
@@ -148,6 +212,7 @@ class Constraint:
         style = JsonStyle(
             _member(Whitespace, plain.get("whitespace", Whitespace.FREE), "whitespace"),
             _member(PropertyOrder, plain.get("order", PropertyOrder.ANY), "order"),
+            JsonLayout(**{name: plain[name] for name in _LAYOUT if name in plain}) if plain.keys() & _LAYOUT else None,
         )
         kind = _member(ConstraintKind, plain.get("kind"), "kind")
         lexer = _member(Lexer, plain.get("lexer", Lexer.LONGEST), "lexer")
@@ -159,6 +224,8 @@ class Constraint:
         return cls(kind, plain["source"], style, lexer, None if found is None else Indentation.from_json(found))
 
 
+_LAYOUT = {"item_separator": None, "key_separator": None, "indent": None}.keys()
+"""The fields of a layout."""
 _Member = TypeVar("_Member", bound=StrEnum)
 
 

@@ -1,6 +1,6 @@
 """A model's vocabulary: the bytes of every token, and the tokens that are not text.
 
-Plain data without a tokenizer library, so that one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
+Plain data that needs no tokenizer library: one description serves every backend and every kind of tokenizer (byte-level, SentencePiece
 with byte fallback, unigram). Ids from `len(token_bytes)` up to `vocab_size` are padding of the model's output layer and never allowed.
 """
 
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+from rtlang_grammars.spec.tokenizer_readers import read_tokenizer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,31 @@ class Vocabulary:
                 if not 0 <= token_id < self.vocab_size:
                     raise ValueError(f"{name} = {token_id}: expected ids from 0 to {self.vocab_size - 1}")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
+
+    @classmethod
+    def from_tokenizer(
+        cls, tokenizer: Any, *, eos_token_ids: Iterable[int] | None = None, vocab_size: int | None = None
+    ) -> Vocabulary:
+        """The vocabulary of a tokenizer of `tokenizers`, `transformers`, `tiktoken`, `sentencepiece` or `mistral-common`.
+
+        Args:
+            eos_token_ids: tokens that end a text; None: those that the tokenizer names. `tokenizers` names none.
+            vocab_size: width of the model's logits; None: the size of the tokenizer.
+        Raises:
+            UnsupportedTokenizerError: the kind of tokenizer is unknown, or its tokens do not spell texts byte for byte, as with WordPiece.
+            ValueError: the tokenizer does not name its end tokens, or an id lies outside the vocabulary.
+        """
+        content = read_tokenizer(tokenizer)
+        ends = content.end_ids if eos_token_ids is None else frozenset(eos_token_ids)
+        if ends is None:
+            raise ValueError(
+                "eos_token_ids = None: the tokenizer does not name its end tokens, so their ids are needed"
+            )
+        width = max(1, len(content.token_bytes)) if vocab_size is None else vocab_size
+        if eos_token_ids is None:  # logits may be narrower than the tokenizer
+            ends = frozenset(token_id for token_id in ends if token_id < width)
+        special = ends | frozenset(token_id for token_id in content.special_ids if token_id < width)
+        return cls(content.token_bytes[:width], ends, special, width, content.json)
 
     @property
     def num_mask_words(self) -> int:

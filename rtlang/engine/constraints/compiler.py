@@ -33,6 +33,7 @@ from rtlang_grammars import (
     Vocabulary,
 )
 from rtlang_grammars.api import precompile
+from rtlang_grammars.machine.token_index.mask import write_rows
 from rtlang_grammars.spec.canonical_json import canonical
 
 _SEARCH_LIMIT = 4096
@@ -151,8 +152,14 @@ class ConstraintCompiler:
         started = perf_counter()
 
         def fill_part(part: int) -> None:
-            for index in range(part, len(sessions), num_parts):
-                sessions[index].fill(bitmask[index])
+            rows = slice(len(sessions) * part // num_parts, len(sessions) * (part + 1) // num_parts)
+            part_mask = bitmask[rows]
+            masks = [session.find_mask(row) for session, row in zip(sessions[rows], part_mask, strict=True)]
+            try:
+                write_rows(masks, part_mask)
+            except BaseException as error:  # the step waits for `done`, whatever happens
+                for session in sessions[rows]:
+                    session.fail(error)
             with self._lock:
                 left[0] -= 1
                 is_last = left[0] == 0

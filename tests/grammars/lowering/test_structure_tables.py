@@ -52,7 +52,7 @@ AS_PATTERNS: list[tuple[Constraint, str, str]] = [
     (repeat(CHOICE), "(ab|a)*", "ab"),
     (repeat(sequence(DIGITS, "."), 1), r"([0-9]+\.)+", "01."),
     (sequence(GBNF, EBNF), "-*[a-c]a*b", "-abc"),
-    (sequence(NUMBER, DIGITS), r"[ \t]{0,2}(-?(0|[1-9][0-9]*)(\.0)?|null)[0-9]+", "01-.nul "),
+    (sequence(NUMBER, DIGITS), r"[ \t]{0,2}(-?(0|[1-9][0-9]*)(\.0{1,3})?([eE](\+?[0-9]{1,2}|-00?))?|null)[0-9]+", "01-.nul "),
     (sequence(LISTED, "2"), r'[ \t]{0,2}(1(\.0)?|12(\.0)?|"(é|\\u00[eE]9)"|false|\[1,\{"a":2\}\])2', '12.0"é[]'),
     (any_of(regex("a*"), LARK), r"a*|x|\(x?\)|\(\(x?\)\)", "ax()"),
 ]  # fmt: skip

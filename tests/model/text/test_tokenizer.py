@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rtlang.contract.errors import ModelLoadError
-from rtlang.model.text.token_bytes import byte_level_alphabet
 from rtlang.model.text.tokenizer import Tokenizer
+from rtlang_grammars.spec.token_bytes import byte_level_alphabet
 from tests.support.tokenizer_kinds import KINDS, tokenizer_json, write_tokenizer_kind
 
 

@@ -98,6 +98,7 @@ class LexerAutomaton:
         self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
         self._program = Program(terminals, budget, keeps_order=is_lark)
         self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._sets: dict[int, list[int]] = {}
         self._reached: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
         self._set_classes()
         self._homes = self._literal_homes() if is_lark else {}
@@ -302,6 +303,13 @@ class LexerAutomaton:
             found = self._closures[at, last] = tuple(out)
         return found
 
+    def _members(self, classes: int) -> list[int]:
+        """The classes of a set."""
+        found = self._sets.get(classes)
+        if found is None:
+            found = self._sets[classes] = [each for each in range(self.num_classes) if classes >> each & 1]
+        return found
+
     def _number(self, state: _State) -> int:
         found = self._numbers.get(state)
         if found is None:
@@ -324,14 +332,12 @@ class LexerAutomaton:
             self.is_sure.append(is_won == self._all_classes)
         if not parts:
             return
-        columns: dict[int, list[int]] = {}
-        tables = np.full((3, len(parts), self.num_classes), -1, dtype=np.int32)
-        tables[2] = 0
-        for index, row in enumerate(parts):
-            for part in row:
-                if part.classes not in columns:
-                    columns[part.classes] = _bits(part.classes)
-                tables[:, index, columns[part.classes]] = [[part.target], [part.winner], [part.num_behind]]
+        cells = [(index, *part) for index, row in enumerate(parts) for part in row]
+        columns = [self._members(part[1]) for part in cells]
+        places = np.repeat([part[0] for part in cells], [len(each) for each in columns]), np.concatenate(columns)
+        tables = np.empty((3, len(parts), self.num_classes), dtype=np.int32)
+        for table, column in zip(tables, (2, 3, 4), strict=True):
+            table[places] = np.repeat([part[column] for part in cells], [len(each) for each in columns])
         self._add_pending(first, parts)
         self._add_wins(first, parts)
         self.following = np.vstack([self.following, tables[0]])
@@ -446,7 +452,7 @@ class LexerAutomaton:
                 for part, after in self._counted(classes, reached, (), column):
                     found.append(_Part(part, self._number((reached, (), -1, after)), winner, behind))
                 continue
-            for symbol_class in _bits(classes):
+            for symbol_class in self._members(classes):
                 symbol = self._symbols[symbol_class]
                 left = [(literal, home, self._read(own, symbol_class, -1)) for literal, home, own in sides]
                 kept = tuple(each for each in left if each[2])
@@ -466,7 +472,7 @@ class LexerAutomaton:
                 if not self._has_behind:
                     yield part, self._targets(chosen, -1), winner, behind
                     continue
-                for symbol_class in _bits(part):
+                for symbol_class in self._members(part):
                     yield 1 << symbol_class, self._targets(chosen, self._symbols[symbol_class]), winner, behind
 
     def _resolved(
@@ -523,9 +529,9 @@ class LexerAutomaton:
                         if part & ~inside:
                             found[part & ~inside] = chosen
             return found
-        readers: dict[int, list[int]] = {each: [] for each in _bits(classes)}
+        readers: dict[int, list[int]] = {each: [] for each in self._members(classes)}
         for at in threads:
-            for each in _bits(bits[at] & classes):
+            for each in self._members(bits[at] & classes):
                 readers[each].append(at)
         joined: dict[tuple[int, ...], int] = {}
         for each, ats in readers.items():
@@ -559,14 +565,4 @@ def _union(sets: Iterable[int]) -> int:
     found = 0
     for each in sets:
         found |= each
-    return found
-
-
-def _bits(number: int) -> list[int]:
-    """The places of the bits that are set, ascending."""
-    found = []
-    while number:
-        low = number & -number
-        found.append(low.bit_length() - 1)
-        number ^= low
     return found

@@ -226,16 +226,6 @@ def walk(S, T, X, C, W, H, Q, D, P, R, trie, p, ids, out):  # pragma: no cover
 
 
 @compiled(nogil=True)
-def write_mask(base, ids, row):  # pragma: no cover
-    """Write a mask into `row`: a copy of `base` with the bits for `ids` also set."""
-    for i in range(row.shape[0]):
-        row[i] = base[i]
-    for i in range(ids.shape[0]):
-        u = np.uint64(ids[i])
-        row[u >> np.uint64(5)] |= np.uint32(1) << np.uint32(u & np.uint64(31))
-
-
-@compiled(nogil=True)
 def advance(S, T, X, C, W, H, Q, D, data, start, end, out):  # pragma: no cover
     """Follow data[start:end] from the configuration C.
 

@@ -7,6 +7,7 @@ tokens: a mask for such a state is a copy of the slice plus a short walk. Inside
 
 from __future__ import annotations
 
+import functools
 import threading
 from dataclasses import dataclass
 
@@ -16,8 +17,6 @@ from numpy.typing import NDArray
 from rtlang_grammars.machine.automaton.json_base_states import (
     COUNTED_SLICE,
     EMBEDDED_SLICE,
-    NAME_SLICE,
-    SHORT_NAME_SLICE,
     STRING_SLICE,
     add_body,
     plain_body,
@@ -35,7 +34,9 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
+from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, token_trie
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
@@ -130,8 +131,6 @@ class VocabularyIndex:
         self.end_ids: NDArray[np.int32] = np.array(sorted(vocabulary.eos_token_ids), dtype=np.int32)
         self.slices: dict[int, Slice] = {
             STRING_SLICE: self._body_slice(string_body()),
-            NAME_SLICE: self._body_slice(string_body("name")),
-            SHORT_NAME_SLICE: self._body_slice(string_body("short")),
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
@@ -152,6 +151,11 @@ class VocabularyIndex:
         if found is None:
             found = self._local.workspace = Workspace(self.trie.max_depth, len(self.trie.order))
         return found
+
+    @functools.cached_property
+    def byte_kinds(self) -> NDArray[np.int64]:
+        """The trie with what bytes stand below each record, see `byte_kinds`."""
+        return byte_kinds(self.trie)
 
     @property
     def max_depth(self) -> int:
@@ -216,7 +220,7 @@ class VocabularyIndex:
         )
         assert code == OK
         mask = np.empty(self.num_words, dtype=np.uint32)
-        walks.write_mask(self.no_tokens, workspace.ids[: workspace.out[7]], mask)
+        Mask(self.no_tokens, workspace.ids[: workspace.out[7]]).write(mask.view(np.int32))
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         return Slice(mask, self.trie.part(self.trie.order[bits[self.trie.order] == 0]))
 

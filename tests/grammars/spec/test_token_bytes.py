@@ -9,7 +9,8 @@ import pytest
 import tokenizers
 from tokenizers import pre_tokenizers
 
-from rtlang.model.text.token_bytes import UnsupportedDecoderError, byte_level_alphabet, token_bytes_of
+from rtlang_grammars.spec.errors import UnsupportedTokenizerError
+from rtlang_grammars.spec.token_bytes import byte_level_alphabet, token_bytes_of
 from tests.support.tokenizer_kinds import KINDS, SPECIAL, tokenizer_json
 
 
@@ -66,5 +67,5 @@ def test_other_decoders_are_read(decoder: dict[str, Any] | None, pieces: dict[st
 
 @pytest.mark.parametrize("kind", ["WordPiece", "CTC"])
 def test_decoders_over_whole_texts_are_refused(kind: str) -> None:
-    with pytest.raises(UnsupportedDecoderError, match=kind):
+    with pytest.raises(UnsupportedTokenizerError, match=kind):
         token_bytes_of({"model": {"type": "BPE", "vocab": {}}, "decoder": {"type": kind}}, 0)
