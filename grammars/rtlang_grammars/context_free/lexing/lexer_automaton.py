@@ -399,7 +399,7 @@ class LexerAutomaton:
             reached: set[int] = set()
             for state in states:
                 if state < first:
-                    reached |= set(self.following[state, _bits(wanted)].tolist())
+                    reached |= set(self.following[state, self._members(wanted)].tolist())
                     continue
                 rows = [part for part in parts[state - first] if part.classes & wanted]
                 reached |= {part.target for part in rows}
