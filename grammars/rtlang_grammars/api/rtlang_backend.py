@@ -16,6 +16,7 @@ from rtlang_grammars.completion.completion_path import TokenTable
 from rtlang_grammars.completion.forced_text import ForcedText
 from rtlang_grammars.lowering.compilation import Compilation, build
 from rtlang_grammars.lowering.languages.usual_formats import explore_usual_formats
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.machine.batch import fill_batch
 from rtlang_grammars.machine.grammar import MachineGrammar
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
@@ -37,7 +38,7 @@ _WARM_UP = """{"type": "object", "required": ["a", "b", "c", "d"], "properties":
     "b": {"type": "array", "items": {"type": "string", "maxLength": 9}, "minItems": 1},
     "c": {"type": "string", "pattern": "^[^0-9](b.*)?$"}, "d": {"type": "string", "pattern": "^(?!lucene[.]).*$"}}}"""
 
-_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"\n'
+_LEXED_WARM_UP = 'start: A B\nA: /a+/\nB: "b"i\n'
 
 
 class RtlangBackend:
@@ -103,10 +104,10 @@ class RtlangBackend:
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
         if has_lexer(constraint):
             self.load_lexer()
-            return self._compile_lexed(constraint, Budget(self._limits, is_unwanted))
-        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+            return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:
@@ -118,13 +119,28 @@ class RtlangBackend:
         machine = MachineGrammar(self._index, built.tables, built.start)
         return RtlangGrammar(machine, TableCompletion(machine), self._forcing, self._table, built.report, built.check)
 
-    def _compile_lexed(self, constraint: Constraint, budget: Budget) -> RtlangGrammar:
+    def _compile_lexed(self, compilation: Compilation, budget: Budget) -> RtlangGrammar:
         """A Lark grammar with a lexer."""
-        from rtlang_grammars.lowering.lexed_tables import compile_lexed
 
-        grammar, completion = compile_lexed(constraint, budget, self._index)
+        def compiled(budget: Budget | None = None) -> LexedTables:
+            constraint = compilation.constraint
+            is_lark = constraint.lexer is Lexer.LARK
+            return LexedTables(
+                constraint.source,
+                budget or Budget(self._limits),
+                is_lark=is_lark,
+                indentation=constraint.indentation,
+            )
+
+        tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
+        if tables is None:
+            tables = compiled(budget)
+            if self.store is not None:
+                self.store.put_lexed(compilation, tables)
+        grammar = LexedGrammar(self._index, tables)
+        budget.check()
         budget.detach()
-        return RtlangGrammar(grammar, completion, self._forcing, self._table)
+        return RtlangGrammar(grammar, LexedCompletion(grammar), self._forcing, self._table)
 
     def _warm_up(self) -> None:
         """Run every compiled function once, and explore usual formats: about 100 ms."""
@@ -164,7 +180,8 @@ def _load_lexer(index: VocabularyIndex) -> None:
         if not _has_loaded_lexer:
             # Compiling native code takes longer than any grammar is allowed to take.
             backend = RtlangBackend(index, Limits(max_seconds=600.0))
-            grammar = backend._compile_lexed(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), Budget(backend._limits))
+            warm_up = Compilation(Constraint(ConstraintKind.LARK, _LEXED_WARM_UP), None, backend._limits, False)
+            grammar = backend._compile_lexed(warm_up, Budget(backend._limits))
             grammar.matcher().fill_bitmask(np.empty(index.num_words, dtype=np.int32))
             _has_loaded_lexer = True
 

@@ -20,6 +20,7 @@ from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
 from rtlang_grammars.lowering.grammars.rules import Grammar
 from rtlang_grammars.lowering.json_shapes.json_values import ShapeTables
 from rtlang_grammars.lowering.languages.embedding import Embedding
+from rtlang_grammars.lowering.lexed_tables import LexedTables
 from rtlang_grammars.lowering.structure_tables import StructureTables
 from rtlang_grammars.machine.automaton.json_base_states import json_base_states
 from rtlang_grammars.machine.automaton.tables import Tables
@@ -141,8 +142,6 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> No
     budget = Budget(limits)
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-        from rtlang_grammars.lowering.lexed_tables import LexedTables
-
         is_lark = constraint.lexer is Lexer.LARK
         LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return

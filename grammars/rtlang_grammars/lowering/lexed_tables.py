@@ -6,6 +6,8 @@ stacks are alive their contexts join; such contexts are made when a text first n
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +15,6 @@ from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
-from rtlang_grammars.machine.lexing.completion import LexedCompletion
-from rtlang_grammars.machine.lexing.grammar import LexedGrammar
 from rtlang_grammars.machine.lexing.layout import (
     HOME,
     IS_SURE,
@@ -27,14 +27,14 @@ from rtlang_grammars.machine.lexing.layout import (
     Lexer,
     Parser,
 )
-from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, HIGH
-from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
-from rtlang_grammars.spec.constraint import Constraint, Indentation
-from rtlang_grammars.spec.constraint import Lexer as Lexing
+from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _MAX_CONTEXTS = 4096
+
+_ALL_KINDS = np.int64((1 << COUNT_SHIFT) - 1)
 
 _LEADS = (
     (0xC2, 0xDF, (0x80, 0xBF), 0),
@@ -90,9 +90,14 @@ class LexedTables:
         self._joins = np.full((8, 8), -1, dtype=np.int32)
         self._starts: list[int] = []
         self._wins: dict[frozenset[tuple[int, int]], int] = {}
-        self._pairs: dict[tuple[int, int], int] = {}
+        self._pairs: dict[tuple[int, int, bool], int] = {}
         self._enders: dict[int, int] = {}
         self._win_of: list[int] = []
+        self._win_pairs: list[int] = []
+        self._win_sizes: list[int] = []
+        self._ignorable = 0  # the classes with which ignored terminals begin, as bits
+        for terminal in self.ignored:
+            self._ignorable |= self.automaton.firsts[terminal]
         everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
         numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
         self.parser = self._parser(np.array(numbers, dtype=np.int32)[self.rules.contexts])
@@ -139,7 +144,8 @@ class LexedTables:
             self._joins = grown
         self._joins[one, other] = self._joins[other, one] = joined
         self.parser = self.parser._replace(joins=self._joins, starts=np.array(self._starts, dtype=np.int32))
-        self.lexer = self._lexer()
+        if len(self._win_of) < len(self.automaton.wins):
+            self.lexer = self._lexer()
 
     def _contexts(self, sets: list[frozenset[int]]) -> list[int]:
         """The numbers of contexts; makes those that are new."""
@@ -188,45 +194,38 @@ class LexedTables:
     def _lexer(self) -> Lexer:
         """Arrays of the automaton as it is now; numbers given before stay."""
         automaton, num_classes = self.automaton, self.automaton.num_classes
-        firsts = np.zeros((self.num_terminals + 1, num_classes), dtype=np.uint8)
-        for terminal, classes in enumerate(automaton.firsts):
-            firsts[terminal] = _bits(classes, num_classes)
         for win in automaton.wins[len(self._win_of) :]:
             if win not in self._wins:
+                found = []
                 for terminal, classes in sorted(win):
-                    self._enders.setdefault(classes, len(self._enders))
-                    self._pairs.setdefault((terminal, self._enders[classes]), len(self._pairs))
+                    enders = self._enders.setdefault(classes, len(self._enders))
+                    is_easy = bool(classes & self._ignorable) or classes == (1 << num_classes) - 1
+                    self._pairs.setdefault((terminal, enders, is_easy), len(self._pairs))
+                    found.append(self._pairs[terminal, enders, is_easy])
+                self._win_pairs += found
+                self._win_sizes.append(len(found))
                 self._wins[win] = len(self._wins)
             self._win_of.append(self._wins[win])
-        ignorable = 0
-        for terminal in self.ignored:
-            ignorable |= automaton.firsts[terminal]
-        enders = np.zeros((len(self._enders) + 1, num_classes), dtype=np.uint8)
-        is_easy = []
-        for classes, number in self._enders.items():
-            enders[number] = _bits(classes, num_classes)
-            is_easy.append(bool(classes & ignorable) or classes == (1 << num_classes) - 1)
-        win_pairs = [
-            [self._pairs[terminal, self._enders[classes]] for terminal, classes in sorted(win)] for win in self._wins
-        ]
-        sizes = np.array([len(each) for each in win_pairs], dtype=np.int32)
-        homes, loops = _loops(automaton)
+        sizes = np.array(self._win_sizes, dtype=np.int32)
         states = np.zeros((len(automaton.wins), 4), dtype=np.int32)
-        states[:, WIN], states[:, IS_SURE], states[:, HOME] = self._win_of, automaton.is_sure, homes
-        states[:, KEEP] = [max((num_bytes for _, num_bytes in each), default=0) for each in automaton.pending]
+        states[:, WIN], states[:, IS_SURE] = self._win_of, automaton.is_sure
+        states[:, HOME], exits = _loops(automaton)
+        for state, pending in enumerate(automaton.pending):
+            if pending:
+                states[state, KEEP] = max(num_bytes for _, num_bytes in pending)
         steps = (automaton.num_behind.astype(np.int64) << WINNER_BITS | automaton.winners + 1) << STEP_BITS
         return Lexer(
             automaton.classes,
             steps | automaton.following + 1,
             states,
-            loops,
-            np.stack([np.cumsum(sizes) - sizes, sizes], axis=1).astype(np.int32),
-            np.array([pair for each in win_pairs for pair in each] or [0], dtype=np.int32),
-            np.array([(*pair, is_easy[pair[1]]) for pair in self._pairs] or [(0, 0, 0)], dtype=np.int32),
-            enders,
-            firsts,
+            exits,
+            np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes], axis=1),
+            np.array(self._win_pairs or [0], dtype=np.int32),
+            np.array(list(self._pairs) or [(0, 0, 0)], dtype=np.int32),
+            _rows(self._enders, num_classes),
+            _rows(automaton.firsts, num_classes),
             self._order,
-            np.stack([_bits(columns, NUM_COLUMNS + 1) for columns in automaton.column_sets]),
+            _rows(automaton.column_sets, NUM_COLUMNS + 1),
             np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
 
@@ -249,55 +248,55 @@ def _actions(tables: ParserTables) -> tuple[Ints, Ints]:
 
 
 def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
-    """For each state HOME (see `layout.Lexer.states`), and the kinds of bytes that it reads without leaving it."""
+    """For each state its home, and `layout.Lexer.exits`."""
     count = len(automaton.following)
     own = np.arange(count)
     is_plain = np.array([not each for each in automaton.pending])
-    following = np.where(is_plain[:, None], automaton.following, -1)[:, automaton.classes[:256]]
-    quiet = (automaton.winners < 0)[:, automaton.classes[:256]]
-    stays = quiet | np.array(automaton.is_sure)[:, None]
-    order = [byte for members in ASCII_KINDS for byte in members]
-    begins = np.cumsum([0, *(len(members) for members in ASCII_KINDS[:-1])])
-    is_loop = np.logical_and.reduceat(((following == own[:, None]) & stays)[:, order], begins, axis=1)
-    loops = is_loop @ (np.int64(1) << np.arange(len(ASCII_KINDS), dtype=np.int64))
+    has_begun = (automaton.following[:, np.unique(automaton.classes[0x80:0xC0])] >= 0).any(axis=1)
+    is_sure = np.array(automaton.is_sure)
+
+    def rows(states: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Of some states the state behind each byte, and whether the states stay where they are, as far as matches go."""
+        following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
+        return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]
+
+    middle = np.flatnonzero(has_begun)
+    after, is_quiet = rows(middle)
 
     def shared(first: int, last: int) -> Ints:
         """The state behind all of a range of bytes, -1 where there is no such state or a terminal ends; one more for state -1."""
-        columns = following[:, first : last + 1]
-        is_one = (columns == columns[:, :1]).all(axis=1) & quiet[:, first : last + 1].all(axis=1)
-        return np.append(np.where(is_one, columns[:, 0], -1), -1).astype(np.int32)
+        columns = after[:, first : last + 1]
+        is_one = (columns == columns[:, :1]).all(axis=1) & is_quiet[:, first : last + 1].all(axis=1)
+        found = np.full(count + 1, -1, dtype=np.int32)
+        found[middle] = np.where(is_one, columns[:, 0], -1)
+        return found
 
     rest = shared(0x80, 0xBF)
-    is_high = np.ones(count, dtype=np.bool_)
+    looping = np.flatnonzero((automaton.following == own[:, None]).any(axis=1) & is_plain)
+    following, stays = rows(looping)
+    stays |= is_sure[looping, None]
+    order = [byte for members in ASCII_KINDS for byte in members]
+    begins = np.cumsum([0, *(len(members) for members in ASCII_KINDS[:-1])])
+    is_loop = np.logical_and.reduceat(((following == looping[:, None]) & stays)[:, order], begins, axis=1)
+    is_high = np.ones(len(looping), dtype=np.bool_)
     for first, last, second, num_rests in _LEADS:
         reached = shared(*second)[following[:, first : last + 1]]
         for _ in range(num_rests):
             reached = rest[reached]
-        is_high &= ((reached == own[:, None]) & stays[:, first : last + 1]).all(axis=1)
-    loops |= is_high.astype(np.int64) << HIGH
-    begun = (following[:, 0x80:0xC0] >= 0).any(axis=1)
-    homes = np.where(is_plain & ~begun, own, -1)
+        is_high &= ((reached == looping[:, None]) & stays[:, first : last + 1]).all(axis=1)
+    kinds = is_loop @ (np.int64(1) << np.arange(len(ASCII_KINDS), dtype=np.int64))
+    exits = np.full(count + 1, _ALL_KINDS)
+    exits[looping] &= ~(kinds | is_high.astype(np.int64) << HIGH)
+    homes = np.append(np.where(is_plain & ~has_begun, own, -1), -1)
     for _ in range(3):
-        homes = np.where(begun, np.append(homes, -1)[rest[:count]], homes)
-    return homes.astype(np.int32), loops
+        homes[middle] = homes[rest[middle]]
+    homes = homes[:count]
+    return homes.astype(np.int32), exits[homes]
 
 
-def _bits(classes: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    data = np.frombuffer(classes.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
-    return np.unpackbits(data, bitorder="little")[:count]
-
-
-def compile_lexed(
-    constraint: Constraint, budget: Budget, index: VocabularyIndex
-) -> tuple[LexedGrammar, LexedCompletion]:
-    """Compile a Lark grammar with a lexer for a vocabulary.
-
-    Raises:
-        GrammarError: it cannot be read, held or made within the limits, or no text begins what it asks for.
-    """
-    tables = LexedTables(
-        constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK, indentation=constraint.indentation
-    )
-    grammar = LexedGrammar(index, tables)
-    budget.check()
-    return grammar, LexedCompletion(grammar)
+def _rows(sets: Collection[int], num_classes: int) -> NDArray[np.uint8]:
+    """Sets of classes as rows of 0 and 1, and a last row of 0."""
+    width = (num_classes + 7) // 8
+    data = b"".join(each.to_bytes(width, "little") for each in sets) + bytes(width)
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8).reshape(-1, width), axis=1, bitorder="little")
+    return np.ascontiguousarray(bits[:, :num_classes])

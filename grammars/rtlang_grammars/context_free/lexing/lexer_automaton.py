@@ -72,7 +72,6 @@ class LexerAutomaton:
         is_sure: for each state, whether a match ends there whatever follows.
         pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
         firsts: for each terminal, the classes with which it can begin, as bits.
-        is_counted: for each state, whether it is at a column of the newline terminal.
         column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
         num_numbers: numbers of terminals, those of columns and of declared terminals included.
     """
@@ -107,7 +106,6 @@ class LexerAutomaton:
         self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
         self.winners = self.num_behind = self.following
         self.wins: list[frozenset[tuple[int, int]]] = []
-        self.is_counted: list[bool] = []
         self.column_sets: list[int] = [(1 << NUM_COLUMNS) - 1]
         self._known_parts: dict[tuple[tuple[int, ...], int], list[tuple[int, tuple[int, ...], int, int]]] = {}
         self._counts = self._counting() if columns is not None else set()
@@ -131,7 +129,7 @@ class LexerAutomaton:
             for state in self._states[num_before:]:
                 del self._numbers[state]
             del self._states[num_before:], self.is_start[num_before:], self.is_sure[num_before:]
-            del self.pending[num_before:], self.wins[num_before:], self.is_counted[num_before:]
+            del self.pending[num_before:], self.wins[num_before:]
             if isinstance(error, RecursionError):
                 raise GrammarError("too complex: look-ahead is nested too deeply") from None
             raise
@@ -327,7 +325,6 @@ class LexerAutomaton:
             row = self._parts(*state)
             parts.append(row)
             self.is_start.append(state[2] == -2)
-            self.is_counted.append(state[3] < NUM_COLUMNS)
             is_won = _union(part.classes for part in row if part.winner >= 0 and not part.num_behind)
             self.is_sure.append(is_won == self._all_classes)
         if not parts:

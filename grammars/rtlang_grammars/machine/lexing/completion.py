@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rtlang_grammars.machine.lexing.grammar import Configuration, LexedGrammar
+from rtlang_grammars.machine.lexing.tables import Automaton
 
 _SEARCHES = ((400, 1, False), (3000, 4, False), (1000, 4, True))
 """One after the other: how many texts are tried; how many times what is left counts, which finds longer texts sooner; and whether terminals
@@ -43,7 +44,6 @@ class LexedCompletion:
 
     def __init__(self, grammar: LexedGrammar) -> None:
         self._grammar = grammar
-        self._automaton = grammar.tables.automaton
         self._stack_costs: dict[int, int] = {}
         self._node_costs: dict[int, int] = {}
         self._costs: dict[tuple[int, int], int] = {}
@@ -53,6 +53,10 @@ class LexedCompletion:
         self._newlines = range(columns[0], columns[0] + columns[1] + 1) if columns[0] >= 0 else range(0)
         self._declared = columns[2:4]
         self._kernels: list[list[tuple[int, int, int]]] = []  # see `_set_costs`
+
+    @property
+    def _automaton(self) -> Automaton:
+        return self._grammar.tables.automaton  # another one once stored tables are compiled after all
 
     def find(self, configuration: Configuration) -> tuple[bytes | None, bool]:
         """A short text that completes the text so far, None where none was found; False, since none is ever too long."""

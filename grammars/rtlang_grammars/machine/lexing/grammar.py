@@ -446,7 +446,7 @@ class LexedGrammar:
     def _begin(self, configuration: Configuration) -> Begin:
         """What all tokens are read after."""
         tail = configuration.tail
-        items = np.array([[0, len(self._tokens.records) - 1, 0, len(tail)]], dtype=np.int32)
+        items = np.array([[0, len(self._tokens.records), 0, len(tail)]], dtype=np.int32)
         data = np.frombuffer(tail or b"\0", dtype=np.uint8).copy()
         place = np.array([configuration.state, configuration.last, configuration.last_at], dtype=np.int64)
         return Begin(items, data, place)

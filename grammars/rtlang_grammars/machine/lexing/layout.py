@@ -44,9 +44,9 @@ class Lexer(NamedTuple):
     Attributes:
         classes: [257].
         steps: int64 [num_states, num_classes], what a state does before a class, see STEP_BITS.
-        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and the state
-            in which every rest of a character ends, or the state itself where no character was begun, -1.
-        loops: int64 [num_states], the kinds of bytes (`ByteKinds`) that a state reads without leaving it.
+        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and home: the
+            state itself, or within a character the state behind every rest of it, -1.
+        exits: int64 [num_states], the kinds of bytes (`byte_kinds`) that may lead away from the home of a state, all without a home.
         wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
         win_pairs: numbers of pairs.
         pairs: [num_pairs, 3], a terminal, the set of classes before which it ends, and whether an ignored terminal can follow.
@@ -61,7 +61,7 @@ class Lexer(NamedTuple):
     classes: Ints
     steps: NDArray[np.int64]
     states: Ints
-    loops: NDArray[np.int64]
+    exits: NDArray[np.int64]
     wins: Ints
     win_pairs: Ints
     pairs: Ints

@@ -288,7 +288,7 @@ def feed_newline(parser, stacks, first, size, column_set, from_column, into, fre
     return 0, into, free, link, column_set.size
 
 
-@compiled()
+@compiled(is_fixed=True)
 def shift_once(parser, stacks, first, size, terminal, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """`feed` for Python: writes behind what is kept; out[0]: how many nodes, out[1]: where they are in `members`."""
     counts = stacks.counts
@@ -416,7 +416,7 @@ def can_win(parser, lexer, stacks, first, size, win, verdicts, taken, stamp, int
     return 0
 
 
-@compiled()
+@compiled(is_fixed=True)
 def is_viable(parser, lexer, stacks, first, size, win, verdicts, taken, out):  # type: ignore[no-untyped-def] # pragma: no cover
     """`can_win` for Python, without what is known; out[0]: the answer."""
     for pair in range(verdicts.size):
@@ -505,7 +505,7 @@ def _new_kid(tree, crossing, state, lexer, tokens, scratch):  # type: ignore[no-
     return node
 
 
-@compiled()
+@compiled(is_fixed=True, nogil=True)
 def visit(tree, root, begin, parser, lexer, stacks, first, size, tokens, scratch, found, mask):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write the tokens that may follow from a root node for a set of stacks, except those whose way back is to be asked about.
 

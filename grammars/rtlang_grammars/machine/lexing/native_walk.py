@@ -48,7 +48,10 @@ from rtlang_grammars.machine.lexing.layout import (
     WINNER_BITS,
 )
 from rtlang_grammars.machine.native.native_code import compiled
-from rtlang_grammars.machine.token_index.byte_kinds import DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
+from rtlang_grammars.machine.token_index.byte_kinds import COUNT_SHIFT, DEPTH_SHIFT, RANK_SHIFT, SKIP_SHIFT, TOKEN_SHIFT
+
+AHEAD = 6
+"""Items whose records are fetched before they are walked."""
 
 LARGE = 1200
 """Ends with more tokens than this are kept as rows of bits."""
@@ -63,11 +66,13 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
     ends, crossings, path, text, out = scratch.ends, scratch.crossings, scratch.path, scratch.text, scratch.data
     records = tokens.records
     rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
-    steps, states, loops, classes = lexer.steps, lexer.states, lexer.loops, lexer.classes
+    steps, states, exits, classes = lexer.steps, lexer.states, lexer.exits, lexer.classes
     step_mask, winner_mask = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
     num_ends = num_crossings = num_bytes = 0
+    soon = np.int64(0)
     for item in range(num_items):
         at, stop = items[item, BEGIN], items[item, STOP]
+        soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN], 0]  # the items lie apart in memory
         num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
         for index in range(num_before):
             text[index] = data[byte_at + index]
@@ -85,15 +90,14 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
             else:
                 depth = base + ((record >> DEPTH_SHIFT) & 0x3FF)
                 now, match, match_at = path[depth, 0], path[depth, 1], path[depth, 2]
-                home = states[now, HOME]
+                below_it = records[at, 1]
                 if (
-                    home >= 0
-                    and records[at, 1] & ~loops[home] == 0
-                    and (match < 0 or states[home, IS_SURE] > 0)
-                    and (now == home or record & 0xC0 == 0x80)
+                    below_it & exits[now] == 0
+                    and (match < 0 or states[states[now, HOME], IS_SURE] > 0)
+                    and (states[now, HOME] == now or record & 0xC0 == 0x80)
                 ):
                     # Every token of the subtree ends in the state `home`.
-                    rank_below = (records[below, 0] >> RANK_SHIFT) & rank_mask
+                    home, rank_below = states[now, HOME], rank + ((below_it >> COUNT_SHIFT) & rank_mask)
                     if (
                         num_ends > 0
                         and ends[num_ends - 1, 5] == rank
@@ -150,6 +154,7 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
             if is_pending:
                 break
             at = below
+    path[0, 0] = soon & 1  # so that what was read ahead is used
     return num_ends, num_crossings, num_bytes
 
 

@@ -19,7 +19,6 @@ class Automaton(Protocol):
     num_behind: Ints
     is_start: list[bool]
     pending: list[frozenset[tuple[int, int]]]
-    is_counted: list[bool]
 
 
 class Rules(Protocol):
@@ -51,7 +50,7 @@ class LexedTables(Protocol):
 
     @property
     def automaton(self) -> Automaton:
-        """The lexer's automaton."""
+        """The lexer's automaton; another object after a join, or not."""
 
     @property
     def rules(self) -> Rules:

@@ -17,9 +17,9 @@ from rtlang_grammars.machine.token_index.token_trie import TokenTrie
 
 def _groups() -> list[bytes]:
     """The kinds of ASCII bytes."""
-    alone = [bytes([byte]) for byte in (string.punctuation + " \t\n\r").encode()]
-    parts = ["0", "1", "234567", "89", "abcdef", string.ascii_lowercase[6:], "ABCDEF", string.ascii_uppercase[6:]]
-    controls = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\r")
+    alone = [bytes([byte]) for byte in (string.punctuation + " \t\n").encode() if byte not in b"`~"]
+    parts = ["`~", "01", "234567", "89", "abcdef", string.ascii_lowercase[6:], "ABCDEF", string.ascii_uppercase[6:]]
+    controls = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n")
     return [*alone, *(part.encode() for part in parts), controls]
 
 
@@ -32,16 +32,21 @@ DEPTH_SHIFT, TOKEN_SHIFT, RANK_SHIFT, SKIP_SHIFT = 8, 18, 19, 39
 """Fields of a record: byte (8 bits), depth (10, the root's children have 1), whether a token ends here (1), how many tokens end at earlier
 records (20), next record (23). The tokens of a subtree are a range of `TokenTrie.order`."""
 
+COUNT_SHIFT = 44
+"""Fields of what stands beside a record: the kinds of its byte and of all bytes below, as bits (44), and how many tokens its subtree has."""
+
+assert BROKEN < COUNT_SHIFT
+
 
 def byte_kinds(trie: TokenTrie) -> NDArray[np.int64]:
-    """The trie with kinds, int64 [num_nodes + 1, 2]: a record, and the kinds of its byte and of all bytes below, as bits.
+    """The trie with kinds, int64 [num_nodes, 2]: a record, and the kinds and number of tokens of its subtree.
 
-    The last row counts all tokens. Both numbers of a row are read together: walks jump, and wait for memory.
+    Both numbers of a row are read together: walks jump, and wait for memory.
     """
     of_byte = np.zeros(256, dtype=np.int64)
     for kind, members in enumerate(ASCII_KINDS):
         of_byte[list(members)] = 1 << kind
-    found = np.zeros((len(trie.nodes) + 1, 2), dtype=np.int64)
+    found = np.zeros((len(trie.nodes), 2), dtype=np.int64)
     _fill(trie.nodes, of_byte, found, np.zeros((trie.max_depth + 2, 4), dtype=np.int64), 1 << HIGH, 1 << BROKEN)
     return found
 
@@ -101,5 +106,9 @@ def _fill(nodes, of_byte, found, path, high, broken):  # type: ignore[no-untyped
     while reached > 1:
         found[path[reached - 1, 0], 1] |= found[path[reached, 0], 1]
         reached -= 1
-    found[nodes.size, 0] = np.int64(num_tokens) << RANK_SHIFT
+    rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
+    for at in range(nodes.size):
+        below = nodes[at] >> 40
+        after = num_tokens if below >= nodes.size else (found[below, 0] >> RANK_SHIFT) & rank_mask
+        found[at, 1] |= (after - ((found[at, 0] >> RANK_SHIFT) & rank_mask)) << COUNT_SHIFT
     return num_tokens
