@@ -32,7 +32,7 @@ _NEWLINES = [
     r"/\n( *\n)* +|\n/",
 ]
 _STATEMENTS = [
-    'NAME {nl}',
+    "NAME {nl}",
     'NAME "=" expr {nl}',
     '"if" expr block',
     '"if" expr block ["else" block]',
@@ -48,7 +48,15 @@ _BLOCKS = [
     '":" {nl} {indent} stmt {dedent}',
     '":" {nl} {indent} stmt* "end" {nl} {dedent}',
 ]
-_EXPRESSIONS = ['"(" expr* ")"', '"[" [expr ("," expr)*] "]"', "NAME", '"(" NAME ")"', '"-" expr', '"[" expr "]"', '"(" "]"']
+_EXPRESSIONS = [
+    '"(" expr* ")"',
+    '"[" [expr ("," expr)*] "]"',
+    "NAME",
+    '"(" NAME ")"',
+    '"-" expr',
+    '"[" expr "]"',
+    '"(" "]"',
+]
 _STARTS = ["stmt+", "{nl}? stmt*", "{nl}* stmt+", "stmt+ {nl}*", "({nl} | stmt)*"]
 
 

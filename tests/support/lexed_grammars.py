@@ -44,9 +44,7 @@ def indented_index() -> VocabularyIndex:
     while len(tokens) < 600:
         tokens.add("".join(rng.choice(pieces) for _ in range(rng.randint(2, 5))).encode())
     end = len(tokens)
-    return VocabularyIndex(
-        Vocabulary((*sorted(tokens), b""), frozenset([end]), frozenset([end]), end + 1)
-    )
+    return VocabularyIndex(Vocabulary((*sorted(tokens), b""), frozenset([end]), frozenset([end]), end + 1))
 
 
 def lexed_grammar(source: str, *, is_lark: bool = False, indentation: Indentation | None = None) -> LexedGrammar:

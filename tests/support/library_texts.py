@@ -15,10 +15,18 @@ _QUERIES = [
     "select -a * (b + 1.5e3) / 2 from t where not a like '%x' or b is true",
     "select t.* from t cross join u",
 ]
-_NO_QUERIES = ["select x from", "select from from b", "selecta", "select a from b order by", "select a from t limit x", "select 1--1", "select (1"]
+_NO_QUERIES = [
+    "select x from",
+    "select from from b",
+    "selecta",
+    "select a from b order by",
+    "select a from t limit x",
+    "select 1--1",
+    "select (1",
+]
 
 ACCEPTED: dict[str, list[str]] = {
-    "python": [
+    "python3": [
         "",
         "x = 1",
         "\n# comment\nx: int = 3  # more\n",
@@ -36,7 +44,9 @@ ACCEPTED: dict[str, list[str]] = {
         "from . import a\nfrom ...b.c import (d as e, f,)\nimport g.h as i, j\nfrom k import *\n",
         "global a, b\nassert a, 'b'\nx = not a in b is not c not in d\n",
         "x = 0x1F + 0b1_0 + 0o17 + 1_000 + 1e-5 + .5j + 1. + 00\n",
-        "s = 'a' \"b\" r'\\d'\nb = b'\\x00'[0:1]\nt = '''a\n'b'\n''' u\"\\u00e9\"\nf'{a!r:>{10}}'\n".replace("{10}", "10"),
+        "s = 'a' \"b\" r'\\d'\nb = b'\\x00'[0:1]\nt = '''a\n'b'\n''' u\"\\u00e9\"\nf'{a!r:>{10}}'\n".replace(
+            "{10}", "10"
+        ),
         "x = a if b else \\\n    c\n",
         "class A(B, metaclass=C):\n    x: int\n\n    def f(self): ...\n",
         "a.b: int = 1\n(x): str\n((a)[0]): str\n",
@@ -44,7 +54,7 @@ ACCEPTED: dict[str, list[str]] = {
     "sql_select_sqlite": [
         *_QUERIES,
         "select cast(a as numeric(10, 2)), a || b from t where a == 1 and c glob 'x*' order by a nulls last limit 1, 2",
-        "select count(*) filter (where a > 1) from \"my table\"",
+        'select count(*) filter (where a > 1) from "my table"',
     ],
     "sql_select_postgres": [
         *_QUERIES,
@@ -68,7 +78,7 @@ ACCEPTED: dict[str, list[str]] = {
     "command_line": [
         "ls",
         "ls -l --color=never /tmp",
-        "git commit -m 'a \"b\" c' --author=\"A B <a@b.c>\" -- file\\ name.txt",
+        'git commit -m \'a "b" c\' --author="A B <a@b.c>" -- file\\ name.txt',
         "curl https://x.y/z -o - -H 'A: b' -d '{\"a\": 1}'",
         "tar -xzf a.tar.gz -C /opt",
         "python3 -c 'print(1)' x=1",
@@ -79,14 +89,16 @@ ACCEPTED: dict[str, list[str]] = {
         "a:\n- b\n- c\nd: http://x.y/z\n",
         "-\n  a: 1\n  b:\n    c: d\n- e\n",
         "key with blanks: value, with [things]\n",
-        "on:\n  push:\n    branches: [main]\nenv:\n  A: \"1\"\n  B:\n",
+        'on:\n  push:\n    branches: [main]\nenv:\n  A: "1"\n  B:\n',
         "plain text\n",
     ],
     "mermaid": [
         "flowchart TD\n  A[Start] --> B{Ok?}\n".replace("?", ""),
         "graph LR\n  A -->|yes| B([done])\n  subgraph S [one]\n    C((c)) -.-> D\n  end\n",
-        "sequenceDiagram\n  participant A as Alice\n  A->>B: hello, you\n  alt is fine\n    B-->>A: yes\n  else\n    B-xA: no\n  end\n".replace("else\n", "else not\n"),
-        "pie title Pets\n  \"Dogs\" : 38\n  \"Cats\" : 12.5\n",
+        "sequenceDiagram\n  participant A as Alice\n  A->>B: hello, you\n  alt is fine\n    B-->>A: yes\n  else\n    B-xA: no\n  end\n".replace(
+            "else\n", "else not\n"
+        ),
+        'pie title Pets\n  "Dogs" : 38\n  "Cats" : 12.5\n',
         "classDiagram\n  class Animal {\n    +int age\n    +isMammal() bool\n  }\n  Animal <|-- Duck : inherits\n",
         "erDiagram\n  CUSTOMER ||--o{ ORDER : places\n  ORDER {\n    string nr PK\n    int amount\n  }\n",
         "stateDiagram-v2\n  [*] --> Idle\n  Idle --> Busy : work\n  state Busy {\n    A --> B\n  }\n",
@@ -94,7 +106,7 @@ ACCEPTED: dict[str, list[str]] = {
 }
 
 REFUSED: dict[str, list[str]] = {
-    "python": [
+    "python3": [
         "f() = 1\n",
         "a + b += 1\n",
         "def f(a=1, b): pass\n",
@@ -141,7 +153,20 @@ REFUSED: dict[str, list[str]] = {
         "type A = (a: B) => ;",
         "type A = [a: B, c;",
     ],
-    "command_line": ["ls | wc", "echo $HOME", "a && b", "a > b", "ls *.py", "a; b", "echo `x`", "'open", "a\nb", "x=1 ls", "ls ~", "(a)"],
+    "command_line": [
+        "ls | wc",
+        "echo $HOME",
+        "a && b",
+        "a > b",
+        "ls *.py",
+        "a; b",
+        "echo `x`",
+        "'open",
+        "a\nb",
+        "x=1 ls",
+        "ls ~",
+        "(a)",
+    ],
     "yaml_subset": [
         "a: b: c\n",
         "a:\n  b: 1\n c: 2\n",
@@ -150,7 +175,7 @@ REFUSED: dict[str, list[str]] = {
         "a: &b c\n",
         "a: 1\n  b: 2\n",
         "- a: 1\n   b: 2\n",
-        "a: \"x\n",
+        'a: "x\n',
         "a: 2024-13-01\n",
         "<<: a\n",
         "a: - b\n",
@@ -159,7 +184,7 @@ REFUSED: dict[str, list[str]] = {
         "flowchart XX\n  A --> B\n",
         "flowchart TD\n  A --> end\n",
         "flowchart TD\n  A [x]\n",
-        "pie\n  \"a\" : x\n",
+        'pie\n  "a" : x\n',
         "sequenceDiagram\n  A->>: x\n",
         "erDiagram\n  A || B : x\n",
         "graph TD\n  A[x --> B\n",

@@ -16,18 +16,24 @@ const folder = process.env.RTLANG_NODE_MODULES;
 %s
 for await (const line of createInterface({input: process.stdin})) console.log(JSON.stringify(await check(JSON.parse(line))));
 """
-_TYPESCRIPT = _READ % """
+_TYPESCRIPT = (
+    _READ
+    % """
 const ts = (await import(folder + "/typescript/lib/typescript.js")).default;
 const check = (text) => ts.createSourceFile("a.ts", text, ts.ScriptTarget.Latest).parseDiagnostics
   .map((each) => ts.flattenDiagnosticMessageText(each.messageText, " ")).join("; ");
 """
-_MERMAID = _READ % """
+)
+_MERMAID = (
+    _READ
+    % """
 const {JSDOM} = (await import(folder + "/jsdom/lib/api.js")).default;
 globalThis.window = new JSDOM("<body></body>").window;
 globalThis.document = window.document;
 const mermaid = (await import(folder + "/mermaid/dist/mermaid.core.mjs")).default;
 const check = (text) => mermaid.parse(text).then(() => "", (error) => String(error));
 """
+)
 
 
 def typescript_errors(texts: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ _ANYWHERE = (
 _LEXED = {
     "command_line": None,
     "mermaid": None,
-    "python": Indentation(
+    "python3": Indentation(
         "_NL", "_INDENT", "_DEDENT", ("LPAR", "LSQB", "LBRACE"), ("RPAR", "RSQB", "RBRACE"), tab_len=1000
     ),
     "sql_core": None,

@@ -132,9 +132,7 @@ def _check_indentation(indentation: Indentation, defined: Container[str], ignore
             elif name not in defined:
                 raise GrammarError(f"{field} = {name!r}: the grammar has no such terminal", "indentation")
             elif name in ignored or (name == indentation.newline) != (field == "newline"):
-                raise GrammarError(
-                    f"{field} = {name!r}: the terminal is ignored or has another use", "indentation"
-                )
+                raise GrammarError(f"{field} = {name!r}: the terminal is ignored or has another use", "indentation")
 
 
 def load(text: str, budget: Budget) -> Grammar:

@@ -78,9 +78,7 @@ class LexedTables:
         self.source = found
         self.rules = ParserTables(found.rules, start, self.names, budget)
         self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
-        self.automaton = LexerAutomaton(
-            terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns
-        )
+        self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
         self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
         self._refused: dict[frozenset[int], GrammarError] = {}
         self._order = np.array([is_lark], dtype=np.int32)

@@ -164,7 +164,9 @@ class Indentation:
         except GrammarError:
             raise
         except (ValueError, TypeError, RecursionError):
-            raise GrammarError("expected the JSON text of newline, indent, dedent, open, close, tab_len", "indentation") from None
+            raise GrammarError(
+                "expected the JSON text of newline, indent, dedent, open, close, tab_len", "indentation"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,9 @@ def lark(
     if lexer not in list(Lexer):
         raise ParameterError("lexer", lexer, f"expected one of {', '.join(Lexer)}")
     if indentation is not None and (not isinstance(indentation, Indentation) or lexer == "anywhere"):
-        raise ParameterError("indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'")
+        raise ParameterError(
+            "indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'"
+        )
     constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
     return OutputType(constraint, str, is_text=True)
 

@@ -20,8 +20,8 @@ import pytest
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
-from rtlang_grammars.context_free.cfg import Cfg, Token
 from rtlang_grammars.context_free import lark_library
+from rtlang_grammars.context_free.cfg import Cfg, Token
 from rtlang_grammars.context_free.lark_library import library_constraint, library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules

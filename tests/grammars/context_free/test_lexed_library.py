@@ -18,14 +18,14 @@ import pytest
 import sqlglot
 import yaml
 
-from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 from rtlang_grammars.context_free.lark_library import library_constraint
+from rtlang_grammars.context_free.lexing.parse_trees import parse_tree
 from tests.support.library_texts import ACCEPTED, REFUSED
 from tests.support.mask_walks import in_grammar, random_walk
 from tests.support.node_parsers import mermaid_errors, typescript_errors
 
 WORDS = {
-    "python": """and as assert async await break class continue def del elif else except finally for from global if import in is lambda
+    "python3": """and as assert async await break class continue def del elif else except finally for from global if import in is lambda
         nonlocal not or pass raise return try while with yield True False None match case _ x foo self __init__ 1 0 12 3.5 1e5 0x1f 2j ( ) [ ] { } : , ; .
         ... = == != -> + - * ** / // % @ & | ~ < >= << += := \""" ''' " ' r" b" f" f' {x} {x!r} # \\ \\n \\x41 rb' print( x: *a **k""",
     "sql": """select distinct all from where group by having order limit offset as with recursive union intersect except join inner left right outer cross
@@ -63,16 +63,16 @@ def parse_python(text: str) -> None:
 
 
 def test_python_that_the_masks_allow_parses() -> None:
-    for text in walks("python", 120):
+    for text in walks("python3", 120):
         parse_python(text)
 
 
-@pytest.mark.parametrize("text", ACCEPTED["python"])
+@pytest.mark.parametrize("text", ACCEPTED["python3"])
 def test_python_that_is_accepted_parses(text: str) -> None:
     parse_python(text)
 
 
-@pytest.mark.parametrize("text", REFUSED["python"])
+@pytest.mark.parametrize("text", REFUSED["python3"])
 def test_python_that_is_refused_does_not_parse(text: str) -> None:
     with pytest.raises(SyntaxError):
         parse_python(text)
@@ -82,14 +82,16 @@ def test_the_standard_library_is_python() -> None:
     folder = Path(itertools.__file__ if hasattr(itertools, "__file__") else ast.__file__).parent
     files = [each for each in sorted(folder.glob("*.py")) if each.stat().st_size <= 20_000]
     texts = [each.read_text(encoding="utf-8") for each in random.Random(0).sample(files, 40)]
-    accepted = [text for text in texts if in_grammar("python", text)]
+    accepted = [text for text in texts if in_grammar("python3", text)]
     assert len(accepted) >= 36  # the rest has f-strings with calls
     assert all('f"' in text or "f'" in text or 'F"' in text for text in texts if text not in accepted)
 
 
 def test_a_python_program_has_a_tree() -> None:
-    constraint = library_constraint("python")
-    tree = parse_tree(constraint.source, "if a:\n    b = [1,\n  2]\nelse:\n    pass\n", indentation=constraint.indentation)
+    constraint = library_constraint("python3")
+    tree = parse_tree(
+        constraint.source, "if a:\n    b = [1,\n  2]\nelse:\n    pass\n", indentation=constraint.indentation
+    )
     assert len(list(tree.find_data("if"))) == 1
     assert len(list(tree.find_data("assignment"))) == 1
 

@@ -353,7 +353,9 @@ class LexerAutomaton:
                 for terminal, num_bytes in self.pending[target] if target >= 0 else ():
                     if num_bytes == 1:
                         own[terminal] = own.get(terminal, 0) | classes
-            if self._columns is not None:  # from here on, -1 - classes: columns at which the newline ends before these classes
+            if (
+                self._columns is not None
+            ):  # from here on, -1 - classes: columns at which the newline ends before these classes
                 for terminal in [each for each in own if self._columns.is_newline(each)]:
                     key = -1 - own.pop(terminal)
                     own[key] = own.get(key, 0) | 1 << terminal - self._columns.newline

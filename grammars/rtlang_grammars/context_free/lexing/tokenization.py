@@ -52,7 +52,9 @@ class Tokenizer:
         self._rules = ParserTables(source.rules, source.start, self._names, budget)
         self._is_lark = is_lark
         self._ignored = frozenset(i for i, each in enumerate(self._names) if each in source.ignored)
-        self._automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self._ignored, columns=self._columns)
+        self._automaton = LexerAutomaton(
+            terminals, budget, is_lark=is_lark, ignored=self._ignored, columns=self._columns
+        )
         self._starts: dict[frozenset[int], int] = {}
 
     @property

@@ -336,9 +336,7 @@ def _can_follow(parser, lexer, stacks, first, size, enders, into, free, link):  
     if parser.columns[0] >= 0:
         for symbol in range(num_classes):
             if lexer.enders[enders, symbol] and lexer.firsts[parser.columns[0], symbol]:
-                found, _, _, _, _ = feed_newline(
-                    parser, stacks, first, size, lexer.column_sets[0], 0, into, free, link
-                )
+                found, _, _, _, _ = feed_newline(parser, stacks, first, size, lexer.column_sets[0], 0, into, free, link)
                 return found if found <= 0 else 1
     return 0
 
