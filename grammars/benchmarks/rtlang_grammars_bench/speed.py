@@ -46,26 +46,12 @@ class Figures:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def byte_level_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vocabulary, Any]:
-    """The vocabulary of a byte-level tokenizer (`tokenizer.json`), and the tokenizer.
-
-    Raises:
-        ValueError: it is not byte-level.
-    """
-    text = path.read_text(encoding="utf-8")
-    tokenizer = tokenizers.Tokenizer.from_str(text)
-    alphabet = _byte_alphabet()
-    ids = tokenizer.get_vocab(with_added_tokens=True)
-    plain = tokenizer.get_vocab(with_added_tokens=False)
-    texts = [b""] * (max(ids.values()) + 1)
-    for token, token_id in plain.items():
-        try:
-            texts[token_id] = bytes(alphabet[char] for char in token)
-        except KeyError:
-            raise ValueError(f"{path} is not byte-level: it has the token {token!r}") from None
-    specials = frozenset(token_id for token, token_id in ids.items() if token not in plain)
-    ends = frozenset(ids[name] for name in ("<|im_end|>", "<|endoftext|>", "</s>") if name in ids)
-    return Vocabulary(tuple(texts), ends, specials | ends, max(vocab_size or 0, len(texts)), text), tokenizer
+def read_vocabulary(path: Path, vocab_size: int | None = None) -> tuple[Vocabulary, Any]:
+    """The vocabulary of a `tokenizer.json`, with logits of width `vocab_size` or as many as there are tokens, and the tokenizer."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    names = ("<|im_end|>", "<|endoftext|>", "</s>")
+    ends = [token_id for name in names if (token_id := tokenizer.token_to_id(name)) is not None]
+    return Vocabulary.from_tokenizer(tokenizer, eos_token_ids=ends, vocab_size=vocab_size), tokenizer
 
 
 def measure(
@@ -121,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.schemas is None and not given.pathological:
         parser.error("--schemas or --pathological is needed")
-    vocabulary, tokenizer = byte_level_vocabulary(given.tokenizer)
+    vocabulary, tokenizer = read_vocabulary(given.tokenizer)
     if given.pathological:
         print("\n".join(pathological.table(vocabulary)))
         return
@@ -163,13 +149,6 @@ def main(arguments: list[str] | None = None) -> None:
     for name in backends:
         lines.append(f"{name}: peak memory {peak_megabytes(name, vocabulary, encoded)} MB in a process of its own")
     print("\n".join(lines))
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """The printable character of each byte in byte-level vocabularies."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 if __name__ == "__main__":

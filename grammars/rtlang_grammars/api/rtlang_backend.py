@@ -25,6 +25,7 @@ from rtlang_grammars.machine.matcher import Completion, MachineMatcher
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenReadings, names_ordinary_tokens
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.schema.value_checks import ValueCheck
@@ -70,7 +71,7 @@ class RtlangBackend:
         self._index, self._limits = index, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
         self._table = table or TokenTable(index.vocabulary)
-        self._forcing = ForcedText(index.vocabulary, index.trie.order, self._table)
+        self._forcing = ForcedText(index.vocabulary, index.trie.order[: index.trie.num_texts], self._table)
 
     @classmethod
     def create(
@@ -104,7 +105,8 @@ class RtlangBackend:
         budget.check()
         budget.check_source(constraint.source)
         store = self.store
-        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        tokens = self._index.vocabulary.tokens
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
         if has_lexer(constraint):
             self.load_lexer()
             return self._compile_lexed(compilation, Budget(self._limits, is_unwanted))
@@ -124,11 +126,11 @@ class RtlangBackend:
 
         def compiled(budget: Budget | None = None) -> LexedTables:
             constraint = compilation.constraint
-            is_lark = constraint.lexer is Lexer.LARK
             return LexedTables(
                 constraint.source,
                 budget or Budget(self._limits),
-                is_lark=is_lark,
+                is_lark=constraint.lexer is Lexer.LARK,
+                tokens=compilation.tokens,
                 indentation=constraint.indentation,
             )
 
@@ -206,6 +208,9 @@ class RtlangGrammar:
         self.report, self.value_check = report, value_check
         self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together
         self._forcing, self._table = forcing, table
+        token_sets = machine.tables.token_sets
+        self._reads_ids = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
+        self._readings: TokenReadings | None = None
 
     @property
     def machine(self) -> MachineGrammar | LexedGrammar:
@@ -222,6 +227,12 @@ class RtlangGrammar:
         if (
             isinstance(self.machine, LexedGrammar) and self.machine.is_worn
         ):  # earlier matchers go on with what they have
-            machine = self.machine.renewed()
-            self._pair = machine, LexedCompletion(machine)
-        return MachineMatcher(*self._pair, self._forcing, self._table)
+            renewed = self.machine.renewed()
+            self._pair = renewed, LexedCompletion(renewed)
+        machine, completion = self._pair
+        if not self._reads_ids:
+            return MachineMatcher(machine, completion, self._forcing, self._table)
+        readings = self._readings
+        if readings is None or readings.grammar is not machine:
+            readings = self._readings = TokenReadings(machine, machine.tables.token_sets)
+        return MachineMatcher(readings, ReadingsCompletion(completion), self._forcing, self._table, reads_ids=True)

@@ -11,6 +11,7 @@ from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.tokens import spelling
 
 
 class TokenBudget:
@@ -30,12 +31,35 @@ class TokenBudget:
         """Tokens of the current path."""
         return self._path.cost(self._offset)
 
+    def next_token(self) -> int | None:
+        """The next token of the current path; None if the text is complete."""
+        return None if self._offset == len(self._path.data) else self._path.token_ids(self._offset)[0]
+
+    def after(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> TokenBudget | None:
+        """The budget after a token, to choose among several; changes neither this budget nor the matcher.
+
+        Args:
+            matcher: in the state before the token.
+            token_id, remaining: as in `advance`.
+        Returns:
+            None if no completion would fit after the token.
+        Raises:
+            GrammarError: `token_id` is not allowed.
+        """
+        budget = TokenBudget(self._search, self._path)
+        budget._offset = self._offset
+        if not matcher.accept_token(token_id):
+            raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
+        fits = budget._fits_after(matcher, token_id, remaining - 1)
+        matcher.rollback(1)
+        return budget if fits else None
+
     def advance(self, matcher: GrammarMatcher, token_id: int, remaining: int) -> int | None:
         """Accept a token, or replace it if no completion would fit after it.
 
         Args:
             matcher: in the state before the token; advanced by the returned one.
-            token_id: an allowed token, not an end token.
+            token_id: an allowed token that does not end the text.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
             `token_id`, or the first token of the current path. None if the text was complete and the token would have begun something
@@ -54,13 +78,15 @@ class TokenBudget:
         steered = path.token_ids(offset)[0]
         if not matcher.accept_token(steered):
             raise GrammarError("the matcher does not accept the completion path")
-        self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
+        self._offset = offset + path.num_first_bytes(offset)
         return steered
 
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
-        text = self._search.vocabulary.token_bytes[token_id]
+        text = self._search.vocabulary.spelled(token_id)
+        if path.data.startswith(as_itself := spelling(token_id), offset):
+            text = as_itself
         if path.data.startswith(text, offset):
             if path.fits(left, offset + len(text)):
                 self._offset = offset + len(text)

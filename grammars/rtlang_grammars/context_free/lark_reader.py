@@ -21,15 +21,19 @@ from rtlang_grammars.context_free.ebnf import CfgBuilder
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 
-def read_lark(source: str, *, start: str = "start", budget: Budget | None = None) -> Cfg:
+def read_lark(
+    source: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+) -> Cfg:
     """Read a Lark grammar.
 
     Args:
         source: the text of the grammar.
         start: the start rule.
         budget: the limits of the reader.
+        tokens: of the vocabulary; None: every token is taken for known.
     Returns:
         A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
@@ -37,7 +41,7 @@ def read_lark(source: str, *, start: str = "start", budget: Budget | None = None
     """
     budget = budget or Budget()
     budget.check_source(source)
-    found = lark_source.read_source(source, start=start, budget=budget)
+    found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens)
     builder = CfgBuilder(budget)
     terminals = {each.name: each for each in found.terminals}
     if found.ignored:
@@ -69,6 +73,8 @@ def _recursive_at_the_end(name: str, alternatives: list[tuple[LarkSymbol, ...]])
 
 
 def _terminal(terminal: lark_source.Terminal, budget: Budget) -> Terminal:
+    if terminal.tokens is not None:
+        return Terminal.of_tokens(terminal.name, terminal.tokens)
     try:
         language = terminal_language(terminal.pattern, budget)
         language.is_empty(budget)

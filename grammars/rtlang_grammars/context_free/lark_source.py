@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Tree
@@ -20,9 +20,11 @@ from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarB
 
 from rtlang_grammars.context_free.lark_errors import first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
+from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, take_out_tokens
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, Ranges, SpecialTokens
 
 MAX_SOURCE_CHARS = 1 << 17
 """lark's own parser reads the text, about 1 us a character, and cannot be interrupted."""
@@ -49,6 +51,7 @@ class Terminal:
         max_width: of the pattern, by lark's measure.
         num_chars: characters of the pattern as written.
         location: `line:column` of its definition or first use; None for imported ones.
+        tokens: ids of tokens, any one of which it is; None for text.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Terminal:
     max_width: int
     num_chars: int
     location: str | None
+    tokens: Ranges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +83,33 @@ class Source:
 
 
 def read_source(
-    text: str, *, start: str = "start", budget: Budget | None = None, indentation: Indentation | None = None
+    text: str,
+    *,
+    start: str = "start",
+    budget: Budget | None = None,
+    tokens: SpecialTokens | None = None,
+    indentation: Indentation | None = None,
 ) -> Source:
     """Read a Lark grammar.
 
     Args:
+        tokens: of the vocabulary; None: every token is taken for known.
         indentation: what makes the terminals that the grammar declares.
     Raises:
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
-            library; the grammar is too large.
+            library; a token that the vocabulary has not, or a string that spells a special token; the grammar is too large.
     """
-    budget = budget or Budget()
-    grammar = load(text, budget)
+    known = tokens or AnyTokens()
+    source = _source(text, known)
+    with source.errors():
+        return _read(source, start, budget or Budget(), known, indentation)
+
+
+def _read(
+    source: TokenSource, start: str, budget: Budget, known: SpecialTokens, indentation: Indentation | None
+) -> Source:
+    text = source.text
+    grammar = _load(source, budget)
     templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
     if start in templates or start not in {name for name, *_ in grammar.rule_defs}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
@@ -104,7 +123,7 @@ def read_source(
         _check_indentation(indentation, defined, ignored)
         made = {indentation.indent, indentation.dedent}
         used = (used - made) | {indentation.newline}
-    if undeclared := sorted((used | set(ignored)) - set(defined)):
+    if undeclared := sorted((used | set(ignored)) - defined.keys() - source.tokens.keys()):
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
@@ -114,7 +133,10 @@ def read_source(
         raise GrammarError(f"Lark grammar: {what}", location_of(name, text))
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
     return Source(
-        tuple(_terminal(defined[name], text) for name in sorted(used | set(ignored))),
+        tuple(
+            _token(name, source, known) if name in source.tokens else _terminal(defined[name], text, known)
+            for name in sorted(used | set(ignored))
+        ),
         frozenset(ignored),
         tuple(rules),
         start,
@@ -135,21 +157,33 @@ def _check_indentation(indentation: Indentation, defined: Container[str], ignore
                 raise GrammarError(f"{field} = {name!r}: the terminal is ignored or has another use", "indentation")
 
 
-def load(text: str, budget: Budget) -> Grammar:
-    """The definitions of a grammar, with everything imported and rules of bounded size.
-
-    Raises:
-        GrammarError: see `read_source`.
-    """
+def _source(text: str, known: SpecialTokens) -> TokenSource:
     if len(text) > MAX_SOURCE_CHARS:
         raise GrammarError(
             f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
         )
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
-    with lark_errors(text):
-        builder = _Builder(text, budget)
-        builder.load_grammar(text, "<grammar>")
+    return take_out_tokens(text, known)
+
+
+def load_with_names(text: str, budget: Budget) -> tuple[Grammar, dict[str, str]]:
+    """The definitions of a grammar with tokens as literals of their names, and those names by terminal.
+
+    Raises:
+        GrammarError: see `read_source`; or a token has no name.
+    """
+    source = _source(text, AnyTokens())
+    with source.errors():
+        grammar = _load(replace(source, text=source.with_names(), tokens={}), budget)
+    return grammar, {name: token.names[0] for name, token in source.tokens.items()}
+
+
+def _load(source: TokenSource, budget: Budget) -> Grammar:
+    """The definitions of a grammar, with everything imported and rules of bounded size."""
+    with lark_errors(source.text):
+        builder = _Builder(source, budget)
+        builder.load_grammar(source.text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
         _Products(grammar.rule_defs, budget).extract()
@@ -159,10 +193,10 @@ def load(text: str, budget: Budget) -> Grammar:
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
     """lark's builder without the file system, which bounds the terminals before it puts their parts in."""
 
-    def __init__(self, text: str, budget: Budget) -> None:
+    def __init__(self, source: TokenSource, budget: Budget) -> None:
         super().__init__(import_paths=[_from_library])
-        self._text = text
-        self._definitions = _Definitions(budget)
+        self._text = source.text
+        self._definitions = _Definitions(source, budget)
 
     def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
         super().do_import(dotted_path, None, aliases, base_mangle)
@@ -177,14 +211,17 @@ class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
 class _Definitions(dict[str, Any]):
     """lark's table of definitions; it is first read as a whole when all are there and nothing is resolved yet."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, source: TokenSource, budget: Budget) -> None:
         super().__init__()
         self._budget: Budget | None = budget
+        self._source = source
 
     def items(self) -> Any:
         if self._budget is not None:
             budget, self._budget = self._budget, None
-            _bound_terminals({name: each.tree for name, each in super().items() if each.is_term}, budget)
+            trees = {name: each.tree for name, each in super().items() if each.is_term}
+            _bound_terminals(trees, budget)
+            _check_no_tokens(trees, self._source)
         return super().items()
 
 
@@ -204,8 +241,31 @@ def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
     return found
 
 
-def _terminal(found: TerminalDef, text: str) -> Terminal:
+def _check_no_tokens(definitions: dict[str, Tree[Any] | None], source: TokenSource) -> None:
+    """Refuse tokens within terminals."""
+    for name, tree in definitions.items():
+        if source.tokens and tree is not None:
+            used = {str(each.name) for each in tree.scan_values(lambda value: isinstance(value, LarkTerminal))}
+            for token in sorted(used & source.tokens.keys()):
+                raise GrammarError(
+                    f"Lark grammar: terminal {name} contains {token}: tokens are allowed in rules only",
+                    location_of(name, source.text),
+                )
+
+
+def _token(name: str, source: TokenSource, known: SpecialTokens) -> Terminal:
+    tokens, location = source.tokens[name], location_of(name, source.text)
+    try:
+        ranges = known.resolve(tokens)
+    except GrammarError as error:
+        raise GrammarError(f"Lark grammar: {error.reason}", location) from None
+    return Terminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
+
+
+def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     pattern = found.pattern
+    if isinstance(pattern, PatternStr):
+        check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
     try:
         re.compile(pattern.to_regexp())
         width = int(pattern.max_width)

@@ -15,6 +15,7 @@ from rtlang_grammars.context_free.lark_source import read_source
 from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
+from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
 from rtlang_grammars.machine.lexing.layout import (
     HOME,
     IS_SURE,
@@ -31,6 +32,7 @@ from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SH
 from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 _MAX_CONTEXTS = 4096
 
@@ -55,7 +57,7 @@ class LexedTables:
     Attributes:
         names: of the terminals, by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, parser, lexer: see `machine.lexing.tables.LexedTables`.
+        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
 
     def __init__(
@@ -65,15 +67,20 @@ class LexedTables:
         *,
         is_lark: bool = False,
         start: str = "start",
+        tokens: SpecialTokens | None = None,
         indentation: Indentation | None = None,
     ) -> None:
         """Compile a Lark grammar.
 
+        Args:
+            tokens: of the vocabulary; None: every token is taken for known.
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget, indentation=indentation)
+        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation)
+        found = with_disjoint_tokens(read)
         terminals = in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
         self.names, self.columns = numbered(terminals, found)
         self.source = found
         self.rules = ParserTables(found.rules, start, self.names, budget)
@@ -219,7 +226,7 @@ class LexedTables:
             exits,
             np.stack([np.cumsum(sizes, dtype=np.int32) - sizes, sizes], axis=1),
             np.array(self._win_pairs or [0], dtype=np.int32),
-            np.array(list(self._pairs) or [(0, 0, 0)], dtype=np.int32),
+            np.array(list(self._pairs) or [(0, 0, False)], dtype=np.int32),
             _rows(self._enders, num_classes),
             _rows(automaton.firsts, num_classes),
             self._order,
@@ -253,7 +260,7 @@ def _loops(automaton: LexerAutomaton) -> tuple[Ints, NDArray[np.int64]]:
     has_begun = (automaton.following[:, np.unique(automaton.classes[0x80:0xC0])] >= 0).any(axis=1)
     is_sure = np.array(automaton.is_sure)
 
-    def rows(states: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    def rows(states: NDArray[np.int64]) -> tuple[Ints, NDArray[np.bool_]]:
         """Of some states the state behind each byte, and whether the states stay where they are, as far as matches go."""
         following = np.where(is_plain[states, None], automaton.following[states], -1)[:, automaton.classes[:256]]
         return following, (automaton.winners[states] < 0)[:, automaton.classes[:256]]

@@ -27,7 +27,19 @@ from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import AnyOf, Leaf, Literal, Part, Repeat, Sequence, Tags
+from rtlang_grammars.spec.structures import (
+    AnyOf,
+    Leaf,
+    Literal,
+    Mark,
+    Part,
+    Repeat,
+    Sequence,
+    Tags,
+    Token,
+    check_triggers,
+)
+from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
 
 class StructureTables:
@@ -37,8 +49,16 @@ class StructureTables:
         tables: the tables under construction.
     """
 
-    def __init__(self, budget: Budget, style: JsonStyle, options: SchemaOptions | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        style: JsonStyle,
+        options: SchemaOptions | None = None,
+        tokens: SpecialTokens | None = None,
+    ) -> None:
+        """`tokens`: of the vocabulary; None: every token is taken for known."""
         self._budget, self._style, self._options = budget, style, options
+        self._tokens = tokens or AnyTokens()
         self._base = json_base_states(free_blanks=style.free_blanks)
         self.tables = Tables(budget, self._base.tables)
         self._grammar = Grammar()
@@ -67,7 +87,9 @@ class StructureTables:
         self._budget.spend(states=1)
         match part:
             case Literal():
-                self._language(_literal(part.text), rule, begin, end)
+                self._spelled(self._tokens.spell(part.text), rule, begin, end)
+            case Token():
+                self._token(self._resolved(part), rule, begin, end)
             case Leaf():
                 try:
                     self._leaf(part, rule, begin, end)
@@ -124,6 +146,29 @@ class StructureTables:
         if not language.is_empty(self._budget):
             self._symbol(self._grammar.terminal(language), rule, begin, end)
 
+    def _spelled(self, data: bytes, rule: int, begin: int, end: int) -> None:
+        """Add a text, with tokens as they are spelled."""
+        segments = segments_of(data)
+        if not segments:
+            self._grammar.rules[rule].empty[begin].append(end)
+        at = begin
+        for i, segment in enumerate(segments):
+            to = end if i == len(segments) - 1 else self._position(rule)
+            if isinstance(segment, int):
+                self._token(((segment, segment),), rule, at, to)
+            else:
+                self._language(Language.literal(segment), rule, at, to)
+            at = to
+
+    def _token(self, tokens: Ranges, rule: int, begin: int, end: int) -> None:
+        self._symbol(self._grammar.terminal(Frame.of_tokens(self.tables, tokens)), rule, begin, end)
+
+    def _resolved(self, part: Token) -> Ranges:
+        try:
+            return self._tokens.resolve(part.tokens)
+        except GrammarError as error:
+            raise GrammarError(error.reason, part.pointer) from None
+
     def _leaf(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         source, budget = leaf.constraint.source, self._budget
         match leaf.constraint.kind:
@@ -133,18 +178,24 @@ class StructureTables:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
                     raise GrammarError("choices: expected a JSON array of strings")
-                self._language(Language.literals(choices), rule, begin, end)
+                texts = [choice for choice in choices if self._tokens.name_in(choice) is None]
+                self._language(Language.literals(texts), rule, begin, end)
+                for choice in choices:
+                    if self._tokens.name_in(choice) is not None:
+                        self._spelled(self._tokens.spell(choice), rule, begin, end)
             case ConstraintKind.LARK:
-                self._cfg(read_lark(source, budget=budget), rule, begin, end)
+                self._cfg(read_lark(source, budget=budget, tokens=self._tokens), rule, begin, end)
             case ConstraintKind.GBNF:
-                self._cfg(read_gbnf(source, budget=budget), rule, begin, end)
+                self._cfg(read_gbnf(source, budget=budget, tokens=self._tokens), rule, begin, end)
             case ConstraintKind.EBNF:
-                self._cfg(read_gbnf(source, notation="w3c", budget=budget), rule, begin, end)
+                cfg = read_gbnf(source, notation="w3c", budget=budget, tokens=self._tokens)
+                self._cfg(cfg, rule, begin, end)
             case _:
                 self._schema(leaf, rule, begin, end)
 
     def _cfg(self, cfg: Cfg, rule: int, begin: int, end: int) -> None:
-        self._call(self._grammar.add(without_left_recursion(cfg, self._budget), self._budget), rule, begin, end)
+        cfg = without_left_recursion(cfg, self._budget)
+        self._call(self._grammar.add(cfg, self.tables, self._budget), rule, begin, end)
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         """Add a value of a schema. Values whose end depends on what follows become terminals, all others frames."""
@@ -177,20 +228,58 @@ class StructureTables:
                 self._symbol(self._grammar.terminal(Frame(start, first)), rule, value, end)
         build.finish()
 
+    def _mark(self, mark: Mark) -> bytes:
+        """The spelling of what begins a tag."""
+        if isinstance(mark, Literal):
+            return self._tokens.spell(mark.text)
+        ranges = self._resolved(mark)
+        if len(ranges) > 1 or ranges[0][0] != ranges[0][1]:
+            raise GrammarError(
+                f"{mark.tokens.source}: a tag begins with one token; write one tag for each", mark.pointer
+            )
+        return spelling(ranges[0][0])
+
+    def _triggers(self, part: Tags, begins: list[bytes]) -> list[bytes]:
+        """The triggers as spelled. One that ends within the name of a special token with which a tag begins goes on to its end."""
+        triggers: dict[bytes, None] = {}
+        for mark in part.triggers:
+            trigger = self._mark(mark)
+            extended = [
+                _covering(self._tokens, tag.begin.text, len(mark.text))
+                for tag, begin in zip(part.tags, begins, strict=True)
+                if isinstance(tag.begin, Literal) and isinstance(mark, Literal)
+                if tag.begin.text.startswith(mark.text) and not begin.startswith(trigger)
+            ]
+            triggers.update(dict.fromkeys(extended or [trigger]))
+        named = {each for trigger in triggers for each in segments_of(trigger) if isinstance(each, int)}
+        self.tables.token_sets |= {((token_id, token_id),) for token_id in named}
+        for trigger in triggers:
+            if any(trigger in other for other in triggers if other != trigger):
+                raise GrammarError("a trigger is contained in another trigger", part.pointer)
+        for i, begin in enumerate(begins):
+            num = sum(begin.startswith(trigger) for trigger in triggers)
+            check_triggers("the beginning of this tag", num, f"{part.pointer}/tags/{i}")
+        return list(triggers)
+
     def _tags(self, part: Tags) -> int:
         """The symbol of free text with tags: a rule whose states `FreeText` builds."""
         grammar = self._grammar
+        begins = [self._mark(tag.begin) for tag in part.tags]
+        triggers = self._triggers(part, begins)
         bodies = []
-        for trigger in part.triggers:
+        for trigger in triggers:
             body = grammar.rule("tag")
-            for tag in part.tags:
-                if tag.begin.startswith(trigger):
-                    rest = Literal(tag.begin[len(trigger) :])
-                    self._write(Sequence((rest, tag.part, Literal(tag.end))), body, 0, 1)
+            for tag, spelled in zip(part.tags, begins, strict=True):
+                if spelled.startswith(trigger):
+                    behind_begin, before_end = self._position(body), self._position(body)
+                    self._spelled(spelled[len(trigger) :], body, 0, behind_begin)
+                    self._write(tag.part, body, behind_begin, before_end)
+                    self._write(tag.end, body, before_end, 1)
             bodies.append(body)
         text = grammar.rule("text")
         # The derivations of the rule only serve the analysis of symbols; its states are those of the free text.
-        some = grammar.terminal(Frame(-1, TEXT_FIRST))
+        first = {trigger[0] for trigger in triggers}.union(TEXT_FIRST)
+        some = grammar.terminal(Frame(-1, bytes(sorted(first))))
         tagged, behind_tag = self._position(text), self._position(text)
         self._symbol(some, text, 0, tagged)
         for body in bodies:
@@ -209,19 +298,26 @@ class StructureTables:
             following = -1 if is_last else free.behind(count)
             return self._rules.leave_call_open(-1 - bodies[trigger], following)
 
-        triggers = [trigger.encode() for trigger in part.triggers]
         free = FreeText(self.tables, triggers, part.low, part.high, behind)
         self._rules.starts[-1 - text] = free.start()
         self._rules.never_empty.update(bodies)
         return -1 - text
 
 
-def _literal(text: str) -> Language:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise GrammarError("a string contains a lone surrogate, which cannot be encoded") from error
-    return Language.literal(text)
+def _covering(tokens: SpecialTokens, text: str, num_chars: int) -> bytes:
+    """The spelling of the first characters of a text, and of the rest of a special token in whose name they end."""
+    data, num = b"", 0
+    names = {token_id: name for name, token_id in tokens.names.items()}
+    for segment in tokens.segments(text):
+        if num >= num_chars:
+            break
+        if isinstance(segment, int):
+            data += spelling(segment)
+            num += len(names[segment])
+        else:
+            data += segment[: num_chars - num].encode()
+            num += len(segment)
+    return data
 
 
 def _texts(scalars: Iterable[Json]) -> list[str]:

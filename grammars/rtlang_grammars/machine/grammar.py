@@ -10,10 +10,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.native.repeated_names import (
+    IN_NAME,
+    MODE,
+    RISK,
+    WITH_NAME,
+    find_repeats,
+    follow,
+    remove,
+    start_trail,
+)
+from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.token_index.mask import Mask
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex, Workspace, start_configuration
 
@@ -47,6 +58,9 @@ class MachineGrammar:
         self.index, self.tables = index, tables
         published = tables.snapshot or tables.publish()
         self.start = start_configuration(start)
+        self._has_distinct_names = tables.has_distinct_names
+        if self._has_distinct_names:
+            self.start = np.concatenate((self.start, start_trail()))
         self.start_place = _place(self.start, published, index.workspace)
         self.masks = Masks(index, tables, max_mask_bytes)
 
@@ -75,12 +89,26 @@ class MachineGrammar:
             )
             if code == OK:
                 length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
+                if length >= 0 and self._has_distinct_names:
+                    size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
+                    if size < 0:
+                        return None
+                    after = np.concatenate((workspace.C[:length], workspace.trail[:size]))
+                    return _place(after, tables, workspace)
                 if length >= 0:
                     return _place(workspace.C[:length].copy(), tables, workspace)
                 code = NO_SPACE
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
+
+    def after(self, configuration: Configuration, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+        trie = self.index.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self.advance(configuration, trie.data, start, end)
 
     def complete_row(self, state: int) -> None:
         """Build a row that was left open."""
@@ -117,7 +145,34 @@ class MachineGrammar:
 
     def mask(self, configuration: Configuration) -> Mask:
         """The tokens that may follow, end tokens among them."""
-        return self.masks.mask(configuration)
+        mask = self.masks.mask(configuration)
+        return self._without_repeats(mask, configuration) if self._has_distinct_names else mask
+
+    def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
+        """The mask without the tokens that complete a name for the second time in its object."""
+        index = self.index
+        risky, workspace = index.risky, index.workspace
+        if mask.holds_names is None:
+            mask.holds_names = self._removed(mask, risky.within) is not mask
+        trail = configuration[configuration[LENGTH] :]
+        if trail[RISK] <= WITH_NAME and not mask.holds_names:
+            return mask
+        trie, found = index.trie, workspace.found
+        named = risky.ending if trail[MODE] == IN_NAME else risky.whole
+        count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
+        return self._removed(mask, found[:count]) if count else mask
+
+    def _removed(self, mask: Mask, unwanted: NDArray[np.int32]) -> Mask:
+        """The mask without some tokens; the same mask if it has none of them."""
+        kept = self.index.workspace.ids
+        count = int(remove(mask.ids, unwanted, kept))
+        base = mask.base
+        if mask.owns_base and ((base[unwanted >> 5] >> (unwanted & 31).astype(np.uint32)) & 1).any():
+            base = base.copy()
+            clear(unwanted, base)
+        if count == len(mask.ids) and base is mask.base:
+            return mask
+        return Mask(base, kept[:count].copy(), mask.level, owns_base=mask.owns_base)
 
     def only_ends(self, configuration: Configuration) -> bool:
         """Whether nothing but an end token may follow."""

@@ -7,6 +7,7 @@ computed once for each start. Objects and arrays are not searched: their states 
 from __future__ import annotations
 
 import heapq
+import random
 import threading
 from collections.abc import Iterable
 
@@ -36,6 +37,7 @@ from rtlang_grammars.machine.automaton.layout import (
     KEY_END,
     KEY_OTHER,
     KEY_PHASE,
+    LENGTH,
     NEW_OBJECT,
     NODE_EDGE,
     NONE,
@@ -55,11 +57,15 @@ from rtlang_grammars.machine.automaton.object_registers import ObjectRegister
 from rtlang_grammars.machine.automaton.tables import Register
 from rtlang_grammars.machine.automaton.text_limit import MAX_BYTES, MAX_CACHED_BYTES, LongTextError
 from rtlang_grammars.machine.grammar import Configuration, MachineGrammar
+from rtlang_grammars.machine.native.repeated_names import kept_names
 
 _MAX_PLACES = 6_000
 _MAX_BREADTH = 256
 _MAX_LOST = 64
 """Number of strings whose end may turn out too far for a direct search, which takes milliseconds; after that, none is tried."""
+_MAX_ATTEMPTS = 64
+"""Number of beginnings that are tried for a name that its object does not have."""
+_NAME_CHARS = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
 _MANY = 1 << 60
 _LIKED = bytes(
     dict.fromkeys(
@@ -86,6 +92,7 @@ class TableCompletion:
         self._members: ObjectRegister | None = None  # the last ones visited
         self._long: set[int] = set()  # starts whose texts are too long to be cached
         self._num_cached_bytes = 0  # bytes of the cached texts
+        self._avoid: frozenset[str] = frozenset()  # names that made up members must not have
         self._was_long = False  # the last search skipped a completion because it is too long
         self._order = np.frombuffer(_LIKED, dtype=np.uint8)
 
@@ -95,13 +102,50 @@ class TableCompletion:
         Returns:
             The text, and if there is none, whether a completion was skipped because it is too long (`text_limit`).
         """
+        heads = self._heads(configuration)
+        with self._lock:
+            found = self._settled(heads, configuration)
+            if found is None or not self._tables.has_distinct_names:
+                return found, found is None and self._was_long
+            if self._reached(configuration, found) is None:
+                found = self._with_other_names(configuration, found)
+            return found, False
+
+    def _reached(self, configuration: Configuration, text: bytes) -> Configuration | None:
+        data = np.frombuffer(text, dtype=np.uint8)
+        place = self._grammar.advance(configuration, data, 0, len(data))
+        return None if place is None else place.configuration
+
+    def _with_other_names(self, configuration: Configuration, repeating: bytes) -> bytes | None:
+        """Another completion than `repeating`, which has a name twice: the name goes on where it would end."""
+        self._avoid = kept_names(configuration[configuration[LENGTH] :])
+        begin, before = b"", configuration
+        for byte in repeating:
+            reached = self._reached(before, bytes((byte,)))
+            if reached is None:
+                break
+            begin, before = begin + bytes((byte,)), reached
+        rng = random.Random(0)
+        try:
+            for attempt in range(_MAX_ATTEMPTS):
+                text, at = (begin, before) if attempt else (b"", configuration)
+                for byte in rng.choices(_NAME_CHARS, k=(attempt + 1) // 2):
+                    reached = self._reached(at, bytes((byte,)))
+                    if reached is not None:
+                        text, at = text + bytes((byte,)), reached
+                found = self._settled(self._heads(at), at)
+                if found is not None and self._reached(configuration, text + found) is not None:
+                    return text + found
+        finally:
+            self._avoid = frozenset()
+        return None
+
+    def _heads(self, configuration: Configuration) -> list[Place]:
         heads = []
         for i in range(int(configuration[NUM_HEADS])):
             state, register, node = (int(x) for x in configuration[HEADS + 3 * i : HEADS + 3 * i + 3])
             heads.append((state, self._register(configuration, state, register), node))
-        with self._lock:
-            found = self._settled(heads, configuration)
-            return found, found is None and self._was_long
+        return heads
 
     def _settled(self, heads: list[Place], configuration: Configuration | None) -> bytes | None:
         """Search, compute the texts of frames called on the way, and search again until nothing changes."""
@@ -223,7 +267,7 @@ class TableCompletion:
             if closer is not None:
                 self._lacks = False
                 try:
-                    text = closer.text(register, self._text_of)
+                    text = closer.text(register, self._text_of, self._avoid)
                 except LongTextError:  # every other completion from here is too long as well
                     self._was_long = True
                     continue

@@ -29,7 +29,8 @@ class GrammarMatcher(Protocol):
     def fill_bitmask(self, row: NDArray[np.int32]) -> None:
         """Write the allowed tokens: bit j % 32 of row[j // 32] set means token j is allowed.
 
-        `row` has ceil(vocab_size / 32) words and is completely overwritten. End tokens are set exactly if `is_accepting`.
+        `row` has ceil(vocab_size / 32) words and is completely overwritten. End tokens are set if `is_accepting`, and where the constraint
+        names them.
         """
 
     def forced_tokens(self) -> list[int]:

@@ -38,9 +38,13 @@ def read_tokenizer(tokenizer: Any) -> TokenizerContent:
     Raises:
         UnsupportedTokenizerError: the kind of tokenizer is unknown, or its tokens do not spell texts byte for byte.
     """
+    # mistral-common, and what vllm and transformers wrap around it; processors for several media
+    within = tokenizer
+    while (inner := getattr(within, "instruct_tokenizer", getattr(within, "tokenizer", None))) is not None:
+        within = inner
     for method, read in _READERS.items():
-        if hasattr(tokenizer, method):
-            return read(tokenizer)
+        if hasattr(within, method):
+            return read(within)
     kind = f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
     raise UnsupportedTokenizerError(
         f"tokenizer = {kind}: expected a tokenizer of tokenizers, transformers, tiktoken, sentencepiece or mistral-common"
@@ -127,14 +131,12 @@ def _sentencepiece_bytes(processor: Any, token_id: int, piece: str) -> bytes:
     return bytes_of_piece(piece) if processor.is_byte(token_id) else piece.replace("\u2581", " ").encode()
 
 
-def _read_tekken(tokenizer: Any) -> TokenizerContent:
-    """`mistral_common`'s Tekkenizer: special tokens first, then a byte-level vocabulary."""
-    num_tokens = tokenizer.n_words
-    special = {token_id for token_id in range(num_tokens) if tokenizer.is_special(token_id)}
-    token_bytes = [
-        tokenizer.id_to_piece(token_id).encode() if token_id in special else tokenizer.id_to_byte_piece(token_id)
-        for token_id in range(num_tokens)
-    ]
+def _read_mistral(tokenizer: Any) -> TokenizerContent:
+    """`mistral_common`'s Tekkenizer, with special tokens before a byte-level vocabulary, or its SentencePieceTokenizer."""
+    ids = range(tokenizer.n_words)
+    special = {token_id for token_id in ids if tokenizer.is_special(token_id)}
+    to_bytes = getattr(tokenizer, "id_to_byte_piece", lambda token_id: bytes_of_piece(tokenizer.id_to_piece(token_id)))
+    token_bytes = [tokenizer.id_to_piece(i).encode() if i in special else to_bytes(i) for i in ids]
     return TokenizerContent(tuple(token_bytes), frozenset(special), _ids(tokenizer.eos_id))
 
 
@@ -150,6 +152,6 @@ _READERS = {
     "to_str": _read_tokenizers,
     "decode_single_token_bytes": _read_tiktoken,
     "is_unused": _read_sentencepiece,
-    "id_to_byte_piece": _read_tekken,
+    "n_words": _read_mistral,
 }
 """The reader for each kind of tokenizer, by a method that only this kind has; the first that is there decides."""

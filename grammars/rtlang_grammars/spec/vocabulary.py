@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rtlang_grammars.spec.tokenizer_readers import read_tokenizer
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, segments_of, spelling
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,10 +21,12 @@ class Vocabulary:
     Attributes:
         token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
         eos_token_ids: tokens that end a text; allowed exactly when a constraint is complete. May be empty.
-        special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
+        special_token_ids: tokens that are not text (end tokens among them or not); allowed only where a constraint names them.
         vocab_size: width of the model's logits, at least len(token_bytes).
         tokenizer_json: the tokenizer in the format of the `tokenizers` library, configured to continue a text (no dummy prefix); used to
             spell forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
+        silent_ids: end tokens and special tokens.
+        tokens: the tokens as constraints name them.
     Raises:
         ValueError: an id lies outside the vocabulary; names the field.
     """
@@ -34,6 +37,7 @@ class Vocabulary:
     vocab_size: int
     tokenizer_json: str | None = None
     silent_ids: frozenset[int] = field(init=False)
+    tokens: SpecialTokens = field(init=False)
 
     def __post_init__(self) -> None:
         if self.vocab_size < max(1, len(self.token_bytes)):
@@ -43,6 +47,7 @@ class Vocabulary:
                 if not 0 <= token_id < self.vocab_size:
                     raise ValueError(f"{name} = {token_id}: expected ids from 0 to {self.vocab_size - 1}")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
+        object.__setattr__(self, "tokens", SpecialTokens(self.token_bytes, self.silent_ids, self.eos_token_ids))
 
     @classmethod
     def from_tokenizer(
@@ -83,11 +88,26 @@ class Vocabulary:
             if token_id not in silent and token_id < len(self.token_bytes)
         )
 
+    def spelled(self, token_id: int) -> bytes:
+        """What a token adds to a text of the machine: its bytes, the spelling of a special token, b"" if it is neither."""
+        if token_id in self.silent_ids:
+            return spelling(token_id)
+        return self.token_bytes[token_id] if 0 <= token_id < len(self.token_bytes) else b""
+
+    def shown(self, token_ids: Iterable[int]) -> bytes:
+        """The text of a sequence of tokens, with special tokens under their names."""
+        return b"".join(self.token_bytes[token_id] for token_id in token_ids if token_id < len(self.token_bytes))
+
+    def readable(self, data: bytes) -> str:
+        """A text of the machine for people: tokens under their names."""
+        parts = (self.shown([each]) if isinstance(each, int) else each for each in segments_of(data))
+        return b"".join(parts).decode("utf-8", "replace")
+
     def ids_by_bytes(self) -> dict[bytes, int]:
-        """The lowest id that spells each byte string. Special and empty tokens are left out."""
+        """The lowest id that spells each byte string. Special and empty tokens are left out, and those with a byte that UTF-8 has not."""
         silent = self.silent_ids
         ids: dict[bytes, int] = {}
         for token_id, text in enumerate(self.token_bytes):
-            if text and token_id not in silent:
+            if text and token_id not in silent and TOKEN_LEAD not in text:
                 ids.setdefault(text, token_id)
         return ids

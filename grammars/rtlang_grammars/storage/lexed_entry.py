@@ -39,6 +39,7 @@ def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
         "arrays": [[_TYPES.index(str(each.dtype)), *each.shape] for each in arrays],
         "ignored": sorted(tables.ignored),
         "num_terminals": tables.num_terminals,
+        "token_sets": sorted(tables.token_sets),
         "start_head": rules.start_head,
         "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],
         "first_bytes": [each.decode("latin-1") for each in automaton.first_bytes],
@@ -123,9 +124,10 @@ class StoredTables:
             is_start=[bool(each) for each in is_start.tolist()],
             pending=pending,
         )
-        self.rules: Rules = _StoredRules(*of_rules, plain["start_head"])
+        self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
         self.num_terminals: int = plain["num_terminals"]
+        self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         self._compiled = compiled
         self._tables: LexedTables | None = None
 

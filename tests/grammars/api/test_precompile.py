@@ -24,7 +24,7 @@ sys.path[:0] = [{paths}]
 from rtlang_grammars.api.precompile import precompile
 assert precompile() > 0
 from numba.core import event
-from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars_bench.speed import read_vocabulary
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind
 from rtlang_grammars.spec.vocabulary import Vocabulary

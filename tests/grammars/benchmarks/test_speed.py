@@ -36,10 +36,3 @@ def test_the_command_judges_and_measures_every_backend(tmp_path: Path, capsys: p
     for name in ("rtlang", "llguidance"):
         assert f"{name}: 2 compiled, 2 invalid rejected, 2 valid accepted" in printed
     assert "times over the 2 schemas that all compiled" in printed
-
-
-def test_a_tokenizer_that_is_not_byte_level_is_refused(tmp_path: Path) -> None:
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={"▁日": 0}, merges=[]))
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(ValueError, match="byte-level"):
-        speed.byte_level_vocabulary(tmp_path / "tokenizer.json")

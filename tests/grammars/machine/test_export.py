@@ -11,6 +11,7 @@ import pytest
 
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.export import DEAD, FIRST_CALL, POP, Walk, export
+from rtlang_grammars.spec import structures
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.protocols import GrammarMatcher
 from tests.support.vocabularies import allowed_ids, small_vocabulary
@@ -97,3 +98,16 @@ def test_what_is_ambiguous_or_large_stays_on_the_host() -> None:
 def test_grammars_with_a_lexer_stay_on_the_host() -> None:
     other = RtlangBackend.create(VOCABULARY).compile(Constraint(ConstraintKind.LARK, 'start: "ab"'))
     assert export(other.matcher()) is None
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        structures.sequence("a", structures.token("<|tool|>")),
+        structures.sequence("a<|tool|>"),
+        structures.tagged([("<|tool|>", "x", "")]),
+        Constraint(ConstraintKind.GBNF, "root ::= !<|tool|>"),
+    ],
+)
+def test_grammars_with_tokens_stay_on_the_host(constraint: Constraint) -> None:
+    assert export(RtlangBackend.create(VOCABULARY).compile(constraint).matcher()) is None

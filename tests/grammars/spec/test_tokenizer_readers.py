@@ -146,14 +146,16 @@ def test_tokens_of_sentencepiece_spell_what_it_decodes(kind: str) -> None:
     check_sentencepiece(processor, vocabulary)
 
 
-def test_a_tokenizer_of_transformers_over_sentencepiece_is_read() -> None:
-    processor = trained_sentencepiece("bpe")
-    ends = processor.eos_id()
-    added = {1500: SimpleNamespace(special=False, content="<call>")}
-    slow = _Slow(processor, {**added, ends: SimpleNamespace(special=True, content="</s>")})
-    vocabulary = Vocabulary.from_tokenizer(slow)
-    assert vocabulary.eos_token_ids == {ends} == vocabulary.special_token_ids
-    assert vocabulary.token_bytes[:ends] == Vocabulary.from_tokenizer(processor).token_bytes[:ends]
+def test_a_tokenizer_of_transformers_over_sentencepiece_is_read(tmp_path: Path) -> None:
+    transformers, processor = pytest.importorskip("transformers"), trained_sentencepiece("bpe")
+    (tmp_path / "tokenizer.model").write_bytes(processor.serialized_model_proto())
+    names = {"eos_token": "</s>", "bos_token": "<s>", "unk_token": "<unk>"}
+    slow = transformers.SentencePieceBackend(vocab_file=str(tmp_path / "tokenizer.model"), **names)
+    slow.add_tokens(["<call>"])
+    vocabulary, plain = Vocabulary.from_tokenizer(slow), Vocabulary.from_tokenizer(processor)
+    assert vocabulary.eos_token_ids == {processor.eos_id()}
+    assert vocabulary.special_token_ids == plain.special_token_ids
+    assert vocabulary.token_bytes == (*plain.token_bytes, b"<call>")
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model.v1", "mistral_instruct_tokenizer_241114.model.v7"])
@@ -175,6 +177,20 @@ def test_tokens_of_mistrals_tekken_spell_their_texts() -> None:
     assert len(vocabulary.token_bytes) == 131072
     for text in random_texts(3):
         assert spelled(vocabulary, tokenizer.encode(text, bos=False, eos=False)) == text.encode()
+
+
+def test_mistrals_tokenizers_are_read_through_their_wrappers() -> None:
+    mistral_common = pytest.importorskip("mistral_common")
+    sentencepiece = pytest.importorskip("sentencepiece")
+    from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+    path = Path(mistral_common.__file__).parent / "data" / "mistral_instruct_tokenizer_240216.model.v2"
+    wrapper = SimpleNamespace(tokenizer=MistralTokenizer.from_file(path))  # as in transformers' MistralCommonBackend
+    vocabulary = Vocabulary.from_tokenizer(wrapper)
+    plain = Vocabulary.from_tokenizer(sentencepiece.SentencePieceProcessor(model_file=str(path)))
+    assert vocabulary.eos_token_ids == plain.eos_token_ids
+    texts = zip(vocabulary.token_bytes, plain.token_bytes, strict=True)
+    assert [i for i, (own, other) in enumerate(texts) if own != other and i not in vocabulary.special_token_ids] == []
 
 
 def test_tokens_of_tiktoken_spell_their_texts() -> None:
@@ -291,18 +307,3 @@ def test_what_does_not_spell_texts_is_refused_by_name() -> None:
 def test_end_tokens_that_nobody_names_must_be_given() -> None:
     with pytest.raises(ValueError, match="eos_token_ids"):
         Vocabulary.from_tokenizer(tokenizers.Tokenizer(models.BPE({"a": 0}, [])))
-
-
-class _Slow:
-    """The methods that `transformers` documents for tokenizers without a fast version."""
-
-    def __init__(self, processor: Any, added: dict[int, Any]) -> None:
-        self.sp_model, self.added_tokens_decoder = processor, added
-        self.eos_token_id = processor.eos_id()
-        self.all_special_ids = [processor.eos_id()]
-
-    def __len__(self) -> int:
-        return int(self.sp_model.get_piece_size())
-
-    def convert_ids_to_tokens(self, token_id: int) -> str:
-        return str(self.sp_model.id_to_piece(token_id))

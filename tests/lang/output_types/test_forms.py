@@ -53,6 +53,10 @@ def test_a_style_changes_how_a_value_is_written_and_not_how_it_is_read() -> None
         (lambda: rt.tagged([("<a>",)]), "tags"),  # type: ignore[list-item]
         (lambda: rt.sequence(Point, rt.json_text(Point, whitespace="compact")), "parts"),
         (lambda: rt.sequence(object()), "type"),
+        (lambda: rt.token(""), "parts"),
+        (lambda: rt.token("<[3-]>"), "parts"),
+        (lambda: rt.tagged({rt.sequence("a"): ("a", "b")}), "tags"),
+        (lambda: rt.tagged({"<a>": ("a", rt.lark("start: /a/"))}), "tags"),
     ],
 )
 def test_what_is_no_form_is_refused(make: Any, field: str) -> None:
@@ -90,3 +94,20 @@ def test_a_lark_grammar_names_its_lexer() -> None:
     source = 'start: "a"'
     assert rt.lark(source).constraint == Constraint(ConstraintKind.LARK, source)
     assert rt.lark(source, lexer="anywhere").constraint == Constraint(ConstraintKind.LARK, source, lexer=Lexer.ANYWHERE)
+
+
+def test_tokens_are_parts_and_ends_of_tags() -> None:
+    form = rt.tagged(
+        {rt.token("<|call|>"): (rt.sequence("x", rt.token(7)), rt.token("<[^5]>"))}, triggers=[rt.token("<|call|>")]
+    )
+    assert form.constraint is not None
+    assert json.loads(form.constraint.source) == {
+        "tags": [
+            {"begin": {"token": "<|call|>"}, "part": {"sequence": ["x", {"token": 7}]}, "end": {"token": "<[^5]>"}}
+        ],
+        "triggers": [{"token": "<|call|>"}],
+        "min": 0,
+        "max": None,
+        "text_behind": True,
+    }
+    assert Constraint.from_plain(form.constraint.to_plain()) == form.constraint

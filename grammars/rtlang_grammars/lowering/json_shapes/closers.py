@@ -40,7 +40,7 @@ class CountedCloser:
 
     least: int
 
-    def text(self, register: object, shortest: object) -> bytes | None:
+    def text(self, register: object, shortest: object, avoid: object) -> bytes | None:
         """Plain letters and the closing quote. May raise LongTextError."""
         assert isinstance(register, int)
         missing = max(0, self.least - register)
@@ -63,7 +63,7 @@ class ArrayCloser:
     items: tuple[int, ...]
     joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket. May raise LongTextError."""
         assert isinstance(register, int)
         done = self.done + register
@@ -94,7 +94,7 @@ class DistinctCloser:
     is_first: bool
     joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing elements and the closing bracket."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         left = [text for number, text in enumerate(self.texts) if not have.seen >> number & 1][: have.num_lacking]
@@ -116,7 +116,7 @@ class ObjectCloser:
     is_first: bool
     joints: Joints
 
-    def text(self, register: Register, shortest: Shortest) -> bytes | None:
+    def text(self, register: Register, shortest: Shortest, avoid: frozenset[str]) -> bytes | None:
         """The missing members and the closing brace. May raise LongTextError."""
         have = ObjectRegister(self.words, self.description, register)  # type: ignore[arg-type]
         parts, room = [], Room()
@@ -138,23 +138,23 @@ class ObjectCloser:
             return None
         if lacking:
             room.take(lacking * (len(b'"":0,') + len(self.joints.separator)))
-            others = list(islice(self._others(lacking, shortest), lacking))
+            others = list(islice(self._others(lacking, shortest, avoid), lacking))
             if len(others) < lacking:
                 return None
             room.take(sum(map(len, others)))
             parts += others
         return self.joints.joined(parts, b"}", is_first=self.is_first)
 
-    def _others(self, count: int, shortest: Shortest) -> Iterator[bytes]:
+    def _others(self, count: int, shortest: Shortest, avoid: frozenset[str]) -> Iterator[bytes]:
         """Members with distinct undeclared names; possibly fewer than exist."""
         declared = {name for name, _ in self.members}
         for language, starts in self.others:
             text = shortest_of(starts, shortest)
             if text is None:
                 continue
-            for name in dict.fromkeys(_some(language, count, len(declared))):
+            for name in dict.fromkeys(_some(language, count + len(avoid), len(declared))):
                 member = member_prefix(name, self.joints.colon)
-                if member not in declared:
+                if name not in avoid and member not in declared:
                     yield member + text
 
 

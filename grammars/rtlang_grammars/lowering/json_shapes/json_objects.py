@@ -52,6 +52,7 @@ from rtlang_grammars.spec.constraint import PropertyOrder
 from rtlang_grammars.spec.limits import Budget
 
 _ORDERS = {PropertyOrder.ANY: IN_ANY_ORDER, PropertyOrder.DECLARED: IN_ORDER}
+_MAX_NAME_STATES = 64
 _PLAIN_NAME = re.compile(r"[ !#-\[\]-~]*")
 """The names that a trie over other names can hold; see `JsonBaseStates.escape`."""
 
@@ -224,6 +225,18 @@ def _counted_names(build: ShapeBuilder, classes: list[tuple[Language, int]]) -> 
 def _is_free(shape: ObjectShape) -> bool:
     """Whether every beginning of a name can be completed to an allowed name."""
     return shape.additional is not None and all(each.shape is not None for each in shape.classes)
+
+
+def allows_undeclared_names(shape: ObjectShape) -> bool:
+    """Whether properties may have other names than the declared ones."""
+    return shape.additional is not None or any(each.shape is not None for each in shape.classes)
+
+
+def has_endless_names(shape: ObjectShape, budget: Budget) -> bool:
+    """Whether every beginning of an undeclared name can be completed in infinitely many ways, so that one is left whatever names came."""
+    return _is_free(shape) or all(
+        names.is_endless(_MAX_NAME_STATES, budget) for names, _ in _key_classes(shape, budget)
+    )
 
 
 def _listed_names(shape: ObjectShape) -> list[str]:

@@ -18,7 +18,7 @@ from rtlang_grammars.lowering.json_shapes.closers import CountedCloser
 from rtlang_grammars.lowering.json_shapes.joints import Joints
 from rtlang_grammars.lowering.json_shapes.json_arrays import add_array
 from rtlang_grammars.lowering.json_shapes.json_distinct_arrays import add_distinct_array
-from rtlang_grammars.lowering.json_shapes.json_objects import add_object
+from rtlang_grammars.lowering.json_shapes.json_objects import add_object, allows_undeclared_names, has_endless_names
 from rtlang_grammars.lowering.json_shapes.json_spellings import spellings
 from rtlang_grammars.lowering.json_shapes.literal_trie import (
     LITERALS,
@@ -134,6 +134,15 @@ class ShapeTables:
         _, row = self.rows_of(self._root)
         start = self.tables.add_state(row, param=-1)
         self.finish()
+        open_shapes = [
+            each
+            for shape in self._shapes
+            for each in shape.alternatives
+            if isinstance(each, ObjectShape) and allows_undeclared_names(each)
+        ]
+        self.tables.has_distinct_names = bool(open_shapes) and all(
+            has_endless_names(each, self.budget) for each in open_shapes
+        )
         return start
 
     def finish(self) -> None:

@@ -112,7 +112,7 @@ class TextCloser:
 
     end: bytes
 
-    def text(self, register: Register, shortest: object) -> bytes:
+    def text(self, register: Register, shortest: object, avoid: object) -> bytes:
         """The rest of the frame."""
         return self.end
 

@@ -31,6 +31,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import Ranges
 
 RowMaker = Callable[[int], None]
 """Builds the row of a state that was left open; called under the lock of the tables."""
@@ -39,12 +40,13 @@ RowMaker = Callable[[int], None]
 class Closer(Protocol):
     """Completes a frame from one of its states."""
 
-    def text(self, register: Register, shortest: Callable[[int], bytes | None]) -> bytes | None:
+    def text(self, register: Register, shortest: Callable[[int], bytes | None], avoid: frozenset[str]) -> bytes | None:
         """A short text that ends the frame; None if none is known.
 
         Args:
             register: of the frame.
             shortest: maps a start state to a short text of its frame.
+            avoid: names that made up members must not have.
         """
 
 
@@ -94,6 +96,8 @@ class Tables:
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
+        token_sets: the sets of tokens that its states take.
+        has_distinct_names: all text is JSON, and a name must not come twice in one object (see `repeated_names`).
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -108,6 +112,8 @@ class Tables:
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
+        self.token_sets: set[Ranges] = set()
+        self.has_distinct_names = False
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)

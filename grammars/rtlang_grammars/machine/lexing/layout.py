@@ -44,8 +44,8 @@ class Lexer(NamedTuple):
     Attributes:
         classes: [257].
         steps: int64 [num_states, num_classes], what a state does before a class, see STEP_BITS.
-        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and home: the
-            state itself, or within a character the state behind every rest of it, -1.
+        states: [num_states, 4], what can win, whether a match is sure, how many of the last bytes a match may still lie behind, and its
+            home: the state itself, or within a character the state behind every rest of it, -1.
         exits: int64 [num_states], the kinds of bytes (`byte_kinds`) that may lead away from the home of a state, all without a home.
         wins: [num_wins, 2], where the pairs begin in `win_pairs`, and how many.
         win_pairs: numbers of pairs.

@@ -29,6 +29,7 @@ _SOURCES = (
     "machine/native/registers.py",
     "machine/native/step_functions.py",
     "machine/native/walks.py",
+    "machine/native/repeated_names.py",
     "machine/string_masks.py",
     "machine/token_index/mask.py",
     "machine/token_index/token_trie.py",
@@ -137,8 +138,8 @@ def compiled(
     Args:
         inner: called by compiled code only: the function has no Python entry and is cached as part of its callers. All other functions are
             called from Python only (`Entry`).
-        is_fixed: all calls have arguments of the same types, arrays in C order that can be written to: after the first call, numba no longer
-            looks at them, which takes 0.1 us for each array.
+        is_fixed: all calls have arguments of the same types, with arrays in C order that can be written to. After the first call numba no
+            longer looks at them, which takes 0.1 us for each array.
         is_rare: most processes never call it, so it is neither compiled ahead of time nor interpreted.
 
     No function here allocates arrays, so all are compiled without numba's reference counting, which would take longer than a step of a

@@ -33,7 +33,7 @@ DEPTH_SHIFT, TOKEN_SHIFT, RANK_SHIFT, SKIP_SHIFT = 8, 18, 19, 39
 records (20), next record (23). The tokens of a subtree are a range of `TokenTrie.order`."""
 
 COUNT_SHIFT = 44
-"""Fields of what stands beside a record: the kinds of its byte and of all bytes below, as bits (44), and how many tokens its subtree has."""
+"""Fields of what stands beside a record: the kinds of its byte and of all bytes below, as bits (44), and the tokens of its subtree."""
 
 assert BROKEN < COUNT_SHIFT
 

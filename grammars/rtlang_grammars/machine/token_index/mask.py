@@ -48,15 +48,17 @@ class Mask:
         level: number of levels of frames that it depends on.
         place: the addresses of both arrays, and the number of ids.
         num_bytes: memory not shared with other masks.
+        holds_names: whether a token holds a whole name behind a comma or brace (see `repeated_names`); None: not known yet.
     """
 
-    __slots__ = ("base", "ids", "level", "num_bytes", "owns_base", "place")
+    __slots__ = ("base", "holds_names", "ids", "level", "num_bytes", "owns_base", "place")
 
     def __init__(
         self, base: NDArray[np.uint32], ids: NDArray[np.int32], level: int = 0, *, owns_base: bool = False
     ) -> None:
         """Take the arrays; owns_base: the base is not shared."""
         self.base, self.ids, self.level, self.owns_base = base, ids, level, owns_base
+        self.holds_names: bool | None = None
         self.place = address_of(base), address_of(ids), len(ids)
         self.num_bytes = ids.nbytes + owns_base * base.nbytes + _MASK_BYTES
 

@@ -34,6 +34,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.machine.native import walks
+from rtlang_grammars.machine.native.repeated_names import ROOM, RiskyTokens
 from rtlang_grammars.machine.token_index.byte_kinds import byte_kinds
 from rtlang_grammars.machine.token_index.coarse_token_trie import CoarseTokenTrie, coarse_token_tries
 from rtlang_grammars.machine.token_index.mask import Mask
@@ -58,9 +59,10 @@ class Workspace:
     Attributes:
         W, H, Q, D, P, R, ids, out: see `walks`.
         C: int64, where a new configuration is assembled.
+        trail, found: see `repeated_names`.
     """
 
-    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "ids", "out")
+    __slots__ = ("C", "D", "H", "P", "Q", "R", "W", "found", "ids", "out", "trail")
 
     def __init__(self, max_depth: int, num_tokens: int) -> None:
         # Large, so that they rarely grow: memory is not taken until it is first written.
@@ -72,6 +74,8 @@ class Workspace:
         self.D: NDArray[np.int64] = np.zeros((max_depth + 2, 3), dtype=np.int64)
         self.P: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
         self.R: NDArray[np.int64] = np.zeros(max_depth + 2, dtype=np.int64)
+        self.trail: NDArray[np.int64] = np.zeros(ROOM, dtype=np.int64)
+        self.found: NDArray[np.int32] = np.empty(num_tokens + 1, dtype=np.int32)
         self.out: NDArray[np.int64] = np.zeros(OUT_WORDS + 2 * BUCKETS, dtype=np.int64)
 
     def grow(self) -> None:
@@ -113,6 +117,7 @@ class VocabularyIndex:
         long_tokens: trie of the long tokens.
         coarse_tries: the tokens grouped by coarse classes, one trie for each level.
         is_long: bool by token id.
+        risky: the tokens that may repeat a name.
         short_tokens: mask of all other tokens, uint32 [num_mask_words].
         counted_others: tries of the short and of the long tokens that are not in the counted slice.
         no_tokens: an empty mask, uint32 [num_mask_words].
@@ -134,6 +139,7 @@ class VocabularyIndex:
         }
         self.slices[COUNTED_SLICE] = self.slices[EMBEDDED_SLICE] = self._body_slice(plain_body())
         self.coarse_tries: tuple[CoarseTokenTrie, ...] = coarse_token_tries(self.trie, self.num_words, cache)
+        self.risky = RiskyTokens.of(self.trie.data, self.trie.offsets, self.trie.order)
         self.is_long: NDArray[np.bool_] = np.zeros(32 * self.num_words, dtype=np.bool_)
         self.is_long[: len(self.trie.offsets) - 1] = np.diff(self.trie.offsets) > REACH
         self.short_tokens: NDArray[np.uint32] = np.packbits(~self.is_long, bitorder="little").view(np.uint32)

@@ -9,8 +9,8 @@ import pytest
 
 from rtlang_grammars.machine.lexing.completion import LexedCompletion
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars_bench.random_lark_grammars import random_grammar
 from tests.support.lexed_grammars import lexed_grammar, place_after
-from tests.support.random_lexed_grammars import random_grammar
 
 
 def test_completions_of_random_grammars_complete() -> None:

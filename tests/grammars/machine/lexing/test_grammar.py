@@ -12,8 +12,8 @@ from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.machine.lexing.grammar import LexedGrammar, Place
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
+from rtlang_grammars_bench.random_lark_grammars import random_grammar
 from tests.support.lexed_grammars import accepts, lexed_grammar, place_after, small_index
-from tests.support.random_lexed_grammars import random_grammar
 
 CALLS = r"""
 start: (stmt ";")+
