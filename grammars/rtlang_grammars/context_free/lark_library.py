@@ -1,4 +1,4 @@
-"""Lark grammars that ship with the package, in `library/`, and how each is read."""
+"""Lark grammars that ship with the package, in `library/` and `library/lexed/`, and how each is read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def library_grammar(name: str) -> str:
     """
     if name not in LIBRARY:
         raise KeyError(f"library grammar = {name!r}: expected one of {', '.join(LIBRARY)}")
-    return (resources.files("rtlang_grammars.context_free") / "library" / f"{name}.lark").read_text(encoding="utf-8")
+    folder = resources.files("rtlang_grammars.context_free") / "library"
+    return ((folder / "lexed" if name in _LEXED else folder) / f"{name}.lark").read_text(encoding="utf-8")
 
 
 def library_constraint(name: str) -> Constraint:

@@ -70,7 +70,7 @@ class Source:
     """A grammar in terms of terminals and plain rules.
 
     Attributes:
-        terminals: those that rules use, the grammar ignores or `indentation` names, and no other; those that lark would declare have no place.
+        terminals: those that rules use, the grammar ignores or `indentation` names as its newline, and no other.
         ignored: names of terminals that may stand between all others.
         rules: as lark compiled them, for start rule `start`.
     """

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rtlang_grammars.spec.errors import GrammarError
 
@@ -122,8 +122,8 @@ class JsonStyle:
 class Indentation:
     """How the indentation of lines becomes terminals of a Lark grammar, as by lark's `Indenter`.
 
-    Behind each `newline` outside brackets, the blanks after its last line break are compared with the enclosing lines: `indent` follows where
-    the line begins further to the right, and `dedent` for each enclosing line that ends. Inside brackets, `newline` is dropped.
+    Behind each `newline` outside brackets, the blanks after its last line break are compared with the enclosing lines: `indent` follows
+    where the line begins further to the right, and `dedent` for each enclosing line that ends. Inside brackets, `newline` is dropped.
 
     Attributes:
         newline: the terminal of line breaks with the blanks behind them (lark's NL_type). It is looked for everywhere.
@@ -159,7 +159,7 @@ class Indentation:
             GrammarError: a field is missing, unknown or not allowed.
         """
         try:
-            fields = json.loads(text) if isinstance(text, str) else None
+            fields: dict[str, Any] = dict(json.loads(text)) if isinstance(text, str) else {}
             return cls(**fields | {key: tuple(fields.get(key, ())) for key in ("open", "close")})
         except GrammarError:
             raise

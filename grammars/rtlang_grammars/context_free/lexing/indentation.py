@@ -23,8 +23,8 @@ class Columns:
     """The numbers that a grammar's indentation takes part in.
 
     Attributes:
-        newline: number of the newline terminal at column 0; column c has newline + c. Newline + NUM_COLUMNS stands for columns beyond, and for
-            a text without a line break.
+        newline: number of the newline terminal at column 0; column c has newline + c. Newline + NUM_COLUMNS stands for columns beyond,
+            and for a text without a line break.
         indent, dedent: numbers of the terminals that follow it.
         brackets: what each terminal adds to the depth of brackets, 1 or -1.
         tab_len: columns of a tab.

@@ -53,8 +53,8 @@ class Lexer(NamedTuple):
         enders: uint8 [num_sets, num_classes].
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
         order: [1], 1: the match that is found last counts, else the longest.
-        column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands for
-            the newline at one of the columns of set i.
+        column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands
+            for the newline at one of the columns of set i.
         newline: [1], the newline terminal, far beyond all numbers where there is none.
     """
 
