@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from rtlang.lang.expr import tool as tool
     from rtlang.lang.expr import user as user
     from rtlang.lang.meta import Meta as Meta
+    from rtlang.lang.output_types.forms import Indentation as Indentation
     from rtlang.lang.output_types.forms import ebnf as ebnf
     from rtlang.lang.output_types.forms import either as either
     from rtlang.lang.output_types.forms import json_text as json_text
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from rtlang.lang.values import Value as Value
     from rtlang.lang.values import arg as arg
     from rtlang.runtime.runtime import Runtime as Runtime
-    from rtlang_grammars import Indentation as Indentation
 
 _MODULES = {
     "rtlang.contract.config": "RuntimeConfig ServeConfig",
@@ -89,7 +89,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
-    "rtlang.lang.output_types.forms": "ebnf either json_text lark repeated sequence tagged token",
+    "rtlang.lang.output_types.forms": "Indentation ebnf either json_text lark repeated sequence tagged token",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",
@@ -101,7 +101,6 @@ _MODULES = {
     "rtlang.lang.values": "Value arg",
     "rtlang.contract.params": "FinishReason SamplingParams SelectMethod Usage",
     "rtlang.client.connect": "connect",
-    "rtlang_grammars": "Indentation",
 }
 _HOMES = {name: (module, name) for module, names in _MODULES.items() for name in names.split()}
 
