@@ -14,6 +14,7 @@ import json
 import platform
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,10 @@ from rtlang_grammars_bench import pathological
 from rtlang_grammars_bench.memory import peak_megabytes
 from rtlang_grammars_bench.process_settings import serving
 from rtlang_grammars_bench.rivals import ENGINES, GrammarEngine, create_engine
+
+SLOW_NS = 1_000_000
+MAX_NAMED = 8
+"""Schemas with masks above SLOW_NS that are named, the slowest first."""
 
 
 @dataclass(slots=True)
@@ -83,8 +88,8 @@ def measure(
         to.counts[f"{'valid' if test['valid'] else 'invalid'} {'accepted' if accepted else 'rejected'}"] += 1
 
 
-def report(name: str, figures: Figures, shared: set[int]) -> str:
-    """The lines of one backend, over the schemas that all backends compiled."""
+def report(name: str, figures: Figures, shared: set[int], schemas: Sequence[str]) -> str:
+    """The lines of one backend, over the schemas that all backends compiled. `schemas`: their names, by index."""
     first = np.array([figures.first[i] for i in shared]) / 1e6
     masks = np.array([each for i in shared for each in figures.masks[i]]) / 1e3
     judged = ", ".join(f"{figures.counts[key]} {key}" for key in sorted(figures.counts))
@@ -93,7 +98,11 @@ def report(name: str, figures: Figures, shared: set[int]) -> str:
     mask_line = "us a mask: mean {:.1f} p50 {:.1f} p99 {:.0f} p99.9 {:.0f} max {:.0f}".format(
         masks.mean(), *np.percentile(masks, [50, 99, 99.9]), masks.max()
     )
-    return f"{name}: {judged}\n  {time_line}\n  {mask_line} ({masks.size} masks)"
+    slow = {i: sum(each > SLOW_NS for each in figures.masks[i]) for i in shared}
+    worst = sorted((i for i in slow if slow[i]), key=lambda i: -max(figures.masks[i]))[:MAX_NAMED]
+    named = ", ".join(f"{schemas[i]} ({slow[i]}, max {max(figures.masks[i]) / 1e6:.1f} ms)" for i in worst)
+    slow_line = f"{sum(slow.values())} masks above {SLOW_NS / 1e6:g} ms" + (f": {named}" if named else "")
+    return f"{name}: {judged}\n  {time_line}\n  {mask_line} ({masks.size} masks)\n  {slow_line}"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -135,7 +144,8 @@ def main(arguments: list[str] | None = None) -> None:
                 measure(backends[name], index, row, tokenizer, words, figures[name])
     shared = set.intersection(*(set(each.first) for each in figures.values()))
     lines.append(f"times over the {len(shared)} schemas that all compiled")
-    lines += [report(name, each, shared) for name, each in figures.items()]
+    schemas = [str(row.get("id", f"schema {index}")) for index, row in enumerate(rows)]
+    lines += [report(name, each, shared, schemas) for name, each in figures.items()]
     encoded = [
         (
             row["schema"],

@@ -267,7 +267,8 @@ def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     if isinstance(pattern, PatternStr):
         check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
     try:
-        re.compile(pattern.to_regexp())
+        if not isinstance(pattern, PatternStr) or set(pattern.flags) - {"i"}:
+            re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
         location = location_of(found.name, text, pattern.value)

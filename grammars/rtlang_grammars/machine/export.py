@@ -124,7 +124,7 @@ def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton |
     if grammar is None or grammar.tables.token_sets or grammar.tables.has_distinct_names:
         return None
     try:
-        return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))
+        return _Export(grammar.tables, max_states).automaton(int(grammar.start_place.configuration[HEADS]))
     except _Refusal:
         return None
     except GrammarError:  # an open row exceeds the grammar's budget

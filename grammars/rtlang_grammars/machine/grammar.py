@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
@@ -50,18 +50,21 @@ class MachineGrammar:
 
     Attributes:
         index, tables: as given.
-        start: the configuration at the start of the text.
+        start_place: the place at the start of the text.
         masks: the masks computed so far.
     """
 
     def __init__(self, index: VocabularyIndex, tables: Tables, start: int, max_mask_bytes: int = 32 << 20) -> None:
         self.index, self.tables = index, tables
-        published = tables.snapshot or tables.publish()
-        self.start = start_configuration(start)
+        if tables.snapshot is None:
+            tables.publish()
+        configuration = start_configuration(start)
         self._has_distinct_names = tables.has_distinct_names
         if self._has_distinct_names:
-            self.start = np.concatenate((self.start, start_trail()))
-        self.start_place = _place(self.start, published, index.workspace)
+            configuration = np.concatenate((configuration, start_trail()))
+        start_place = self.advance(configuration, index.trie.data, 0, 0)
+        assert start_place is not None, "nothing was followed"
+        self.start_place = start_place
         self.masks = Masks(index, tables, max_mask_bytes)
 
     @property
@@ -85,19 +88,19 @@ class MachineGrammar:
                 data,
                 start,
                 end,
+                workspace.C,
                 workspace.out,
             )
             if code == OK:
-                length = int(walks.compact(tables.S, workspace.W, workspace.H, workspace.D, workspace.C))
-                if length >= 0 and self._has_distinct_names:
-                    size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
-                    if size < 0:
-                        return None
-                    after = np.concatenate((workspace.C[:length], workspace.trail[:size]))
-                    return _place(after, tables, workspace)
-                if length >= 0:
-                    return _place(workspace.C[:length].copy(), tables, workspace)
-                code = NO_SPACE
+                item = workspace.out.item
+                after, is_complete = workspace.C[: item(1)], item(5) != 0
+                if not self._has_distinct_names:
+                    return Place(after.copy(), is_complete)
+                size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
+                if size < 0:
+                    return None
+                after[TOUCHED] = workspace.trail[RISK]
+                return Place(np.concatenate((after, workspace.trail[:size])), is_complete)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
@@ -151,12 +154,12 @@ class MachineGrammar:
     def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
         """The mask without the tokens that complete a name for the second time in its object."""
         index = self.index
-        risky, workspace = index.risky, index.workspace
         if mask.holds_names is None:
-            mask.holds_names = self._removed(mask, risky.within) is not mask
-        trail = configuration[configuration[LENGTH] :]
-        if trail[RISK] <= WITH_NAME and not mask.holds_names:
+            mask.holds_names = self._removed(mask, index.risky.within) is not mask
+        if not mask.holds_names and configuration[TOUCHED] <= WITH_NAME:
             return mask
+        risky, workspace = index.risky, index.workspace
+        trail = configuration[configuration[LENGTH] :]
         trie, found = index.trie, workspace.found
         named = risky.ending if trail[MODE] == IN_NAME else risky.whole
         count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)
@@ -185,11 +188,3 @@ class MachineGrammar:
             return self.tables.complete(int(workspace.out[0]))
         workspace.grow()
         return tables
-
-
-def _place(configuration: Configuration, tables: Snapshot, workspace: Workspace) -> Place:
-    while True:
-        found = int(walks.completes(tables.S, configuration, workspace.W, workspace.H, workspace.Q, workspace.D))
-        if found >= 0:
-            return Place(configuration, bool(found))
-        workspace.grow()

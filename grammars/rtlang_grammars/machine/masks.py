@@ -108,30 +108,36 @@ class Masks:
         return configuration[NUM_HEADS : item(BOUNDS)].tobytes()
 
     def _make(self, configuration: Configuration) -> Mask:
-        index, S = self._index, self._tables.published.S
-        if configuration[NUM_HEADS] == 1:
-            state, count, _ = configuration[HEADS : HEADS + 3].tolist()
-            record = S[state]
-            slice_id, room = record[SLICE], int(record[WIDTH]) - count
-            if slice_id == COUNTED_SLICE:
-                if count >= record[PARAM] and REACH <= room < index.max_depth:
-                    return self._bounded(configuration, room)
-                return self._walk(configuration, index.counted(room), index.slices[COUNTED_SLICE].others)
-            if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
-                twin = configuration.copy()
-                twin[HEADS], twin[HEADS + 1] = record[PARAM], 0
-                simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
-                return simple if room >= index.max_depth else self._shortened(simple, configuration)
-        base, nodes = self._slice(configuration, S)
-        if nodes is index.trie.nodes and configuration[NUM_HEADS] == 1:
-            state = int(configuration[HEADS])
+        index, S, item = self._index, self._tables.published.S, configuration.item
+        if item(NUM_HEADS) > 1:
+            return self._walk(configuration, *self._slice(configuration, S))
+        state, count = item(HEADS), item(HEADS + 1)
+        slice_id = S.item(state, SLICE)
+        if slice_id == 0:
+            return self._walk(configuration, index.no_tokens, index.trie.nodes)
+        if slice_id < COUNTED_SLICE:
+            found = index.slices[slice_id]
+            return self._walk(configuration, found.mask, found.inside)
+        room = S.item(state, WIDTH) - count
+        if slice_id == COUNTED_SLICE:
+            if count >= S.item(state, PARAM) and REACH <= room < index.max_depth:
+                return self._bounded(configuration, room)
+            return self._walk(configuration, index.counted(room), index.slices[COUNTED_SLICE].inside)
+        if slice_id == TWIN_SLICE and count >= self._tables.counted[state][0] and room >= REACH:
+            twin = configuration.copy()
+            twin[HEADS], twin[HEADS + 1] = S.item(state, PARAM), 0
+            simple = self._found(self._heads(twin), twin, lambda: self._make(twin))
+            return simple if room >= index.max_depth else self._shortened(simple, configuration)
+        is_quoted = self._tables.embedded[state].is_quoted(state)
+        base, nodes = self._slice(configuration, S, inside=is_quoted)
+        if nodes is index.trie.nodes:
             coarse = self._coarse_trie(state)
             if coarse is not None:
                 return self._walk_coarse(configuration, coarse)
-            if S[state, SLICE] == EMBEDDED_SLICE:
+            if slice_id == EMBEDDED_SLICE:
                 forbidden = self._forbidden(state)
                 if forbidden is not None:
-                    return self._walk_all_but(configuration, forbidden)
+                    return self._walk_all_but(configuration, forbidden, inside=is_quoted)
         return self._walk(configuration, base, nodes)
 
     def _coarse_trie(self, state: int) -> CoarseTokenTrie | None:
@@ -167,9 +173,9 @@ class Masks:
         return Mask(short.base | base, ids, level, owns_base=True)
 
     def _slice(
-        self, configuration: Configuration, S: NDArray[np.int32]
+        self, configuration: Configuration, S: NDArray[np.int32], *, inside: bool = False
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens."""
+        """Tokens that are certainly allowed after one of the heads, and the trie of all other tokens; inside: see `Slice`."""
         index = self._index
         for i in range(min(int(configuration[NUM_HEADS]), _MAX_SLICED_HEADS)):
             state, count, _ = configuration[HEADS + 3 * i : HEADS + 3 * i + 3].tolist()
@@ -187,7 +193,7 @@ class Masks:
                     if short is None:
                         continue
                     found = short
-            return found.mask, found.others
+            return found.mask, found.inside if inside else found.others
         return index.no_tokens, index.trie.nodes
 
     def _walk(self, configuration: Configuration, base: NDArray[np.uint32], trie: NDArray[np.int64]) -> Mask:
@@ -215,14 +221,14 @@ class Masks:
             asked, at = int(out[0]), int(out[1])
             snapshot = tables.complete(asked) if code == NEED_ROW else tables.record_freedom(asked)
 
-    def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32]) -> Mask:
+    def _walk_all_but(self, configuration: Configuration, forbidden: NDArray[np.int32], *, inside: bool) -> Mask:
         """A mask of all plain tokens except the forbidden ones, and of the other tokens that may follow."""
         plain = self._index.slices[EMBEDDED_SLICE]
         base = plain.mask
         if len(forbidden):
             base = base.copy()
             clear(forbidden, base)
-        mask = self._walk(configuration, base, plain.others)
+        mask = self._walk(configuration, base, plain.inside if inside else plain.others)
         return Mask(mask.base, mask.ids, mask.level, owns_base=mask.owns_base or base is not plain.mask)
 
     def _walk_coarse(self, configuration: Configuration, trie: CoarseTokenTrie) -> Mask:

@@ -107,7 +107,7 @@ def load(plain: dict[str, Any], arrays: Sequence[Array], tables: Tables) -> None
     tables.closers.update({state: closers[index] for state, index in of_state.reshape(-1, 2).tolist()})
     tables.counted.update({state: (low, high) for state, low, high in counted.reshape(-1, 3).tolist()})
     known = _StoredStrings({}, [[text.encode("latin-1") for text in texts] for texts in plain["ends"]])
-    for state, *what in embedded.reshape(-1, 4).tolist():
+    for state, *what in embedded.reshape(-1, 5).tolist():
         known.by_state[state] = tuple(what)
         tables.embedded[state] = known
 
@@ -117,11 +117,14 @@ class _StoredStrings:
     """Stored answers of `tables.Embedded`.
 
     Attributes:
-        by_state: free length (-1: unbounded), coarse levels, index of the nearest ends.
+        by_state: free length (-1: unbounded), coarse levels, index of the nearest ends, whether it is quoted.
     """
 
     by_state: dict[int, tuple[int, ...]]
     ends: list[list[bytes]]
+
+    def is_quoted(self, number: int) -> bool:
+        return self.by_state[number][3] != 0
 
     def free_length(self, number: int) -> int | None:
         length = self.by_state[number][0]
@@ -147,7 +150,7 @@ def _embedded(tables: Tables) -> tuple[list[list[str]], Array]:
             ends = tuple(strings.nearest_ends(state))
         time.sleep(0)
         number = numbers.setdefault(ends, len(numbers))
-        found.append((state, -1 if length is None else length, levels, number))
+        found.append((state, -1 if length is None else length, levels, number, strings.is_quoted(state)))
     texts = [[text.decode("latin-1") for text in ends] for ends in numbers]
     return texts, np.array(found, dtype=np.int32).reshape(-1)
 

@@ -77,7 +77,7 @@ def reloaded(grammar: RtlangGrammar, constraint: Constraint, index: VocabularyIn
     load(*entry, tables)
     assert not tables.makers
     table = TokenTable(VOCABULARY)
-    machine = MachineGrammar(index, tables, int(grammar.machine.start[HEADS]))
+    machine = MachineGrammar(index, tables, int(grammar.machine.start_place.configuration[HEADS]))
     return RtlangGrammar(
         machine,
         TableCompletion(machine),

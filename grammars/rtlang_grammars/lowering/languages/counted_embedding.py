@@ -56,6 +56,10 @@ class CountedEmbedding:
                 tables.embedded[found] = self
         return found
 
+    def is_quoted(self, number: int) -> bool:
+        """See `tables.Embedded`."""
+        return True
+
     def free_length(self, number: int) -> int | None:
         """See `tables.Embedded`: unknown without the count."""
         return 0

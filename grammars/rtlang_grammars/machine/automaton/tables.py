@@ -53,6 +53,9 @@ class Closer(Protocol):
 class Embedded(Protocol):
     """Answers what may follow in the states of strings with a pattern."""
 
+    def is_quoted(self, number: int) -> bool:
+        """Whether a state is inside a JSON string, where no control character may follow."""
+
     def free_length(self, number: int) -> int | None:
         """Number of arbitrary plain characters that may follow a state between characters; None: unbounded."""
 
@@ -164,6 +167,12 @@ class Tables:
         self.states.frombytes(states.tobytes())
         return number
 
+    def add_states_of(self, row: int, count: int, block: int) -> None:
+        """Add a state for each of `count` rows from `row` on."""
+        rest = (NO_BYTE, NONE, -1, OPEN, block, 0, 0)
+        for number in range(row, row + count):
+            self.states.extend((number, *rest))
+
     def set_state(self, number: int, column: int, content: int) -> None:
         """Set one column of a state."""
         self.states[number * STATE_WORDS + column] = content
@@ -230,12 +239,12 @@ class Tables:
         """Create the arrays for compiled code, with room to grow. Afterwards only `complete` adds rows."""
         size, num_words, num_rows = self.num_states, len(self.words), self.num_rows
         grows = bool(self.makers)  # unwritten room takes no memory, and copying everything takes long
-        S = np.empty((size + grows * max(1024, size) + 1, STATE_WORDS), dtype=np.int32)
+        S = np.empty((size + grows * max(8192, size) + 1, STATE_WORDS), dtype=np.int32)
         S[:size] = np.frombuffer(self.states, dtype=np.int32).reshape(size, STATE_WORDS)
-        rows = np.empty((num_rows + grows * max(512, num_rows), 256), dtype=np.int32)
+        rows = np.empty((num_rows + grows * max(2048, num_rows), 256), dtype=np.int32)
         rows[:num_rows] = self.rows
         self._rows = rows
-        X = np.empty(num_words + grows * max(1024, num_words) + 1, dtype=np.int32)
+        X = np.empty(num_words + grows * max(8192, num_words) + 1, dtype=np.int32)
         X[:num_words] = np.frombuffer(self.words, dtype=np.int32)
         self.snapshot = Snapshot(S, rows.reshape(-1), X)
         return self.snapshot

@@ -118,7 +118,7 @@ class LexedGrammar:
         self._masks: dict[Configuration, Mask] = {}
         num_terminals = tables.num_terminals
         count, depth = len(index.trie.order), index.max_depth
-        self._tokens = Tokens(index.byte_kinds, index.trie.order)
+        self._tokens = Tokens(*index.byte_kinds, index.trie.order)
         self._scratch = new_walk(count, depth, num_terminals)
         self._visit = new_visit(len(tables.lexer.pairs), num_terminals)
         self._new_tree()

@@ -76,11 +76,12 @@ class Tokens(NamedTuple):
     """The vocabulary.
 
     Attributes:
-        records: see `byte_kinds`.
+        records, below: see `byte_kinds`.
         order: see `TokenTrie`.
     """
 
     records: NDArray[np.int64]
+    below: NDArray[np.int64]
     order: Ints
 
 

@@ -64,7 +64,8 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
     is_fed: the bytes before each item were read already to reach `state`; the last match was after `last_at` of them.
     """
     ends, crossings, path, text, out = scratch.ends, scratch.crossings, scratch.path, scratch.text, scratch.data
-    records = tokens.records
+    records, kinds = tokens.records, tokens.below
+    every_kind = (1 << COUNT_SHIFT) - 1
     rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
     steps, states, exits, classes = lexer.steps, lexer.states, lexer.exits, lexer.classes
     step_mask, winner_mask = (1 << STEP_BITS) - 1, (1 << WINNER_BITS) - 1
@@ -72,16 +73,16 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
     soon = np.int64(0)
     for item in range(num_items):
         at, stop = items[item, BEGIN], items[item, STOP]
-        soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN], 0]  # the items lie apart in memory
+        soon ^= records[items[min(item + AHEAD, num_items - 1), BEGIN]]  # the items lie apart in memory
         num_before, byte_at = items[item, NUM_BYTES], items[item, BYTE_AT]
         for index in range(num_before):
             text[index] = data[byte_at + index]
-        base = num_before - ((records[at, 0] >> DEPTH_SHIFT) & 0x3FF) if at < stop else 0
+        base = num_before - ((records[at] >> DEPTH_SHIFT) & 0x3FF) if at < stop else 0
         fed = num_before if is_fed else 0
         path[fed, 0], path[fed, 1], path[fed, 2] = state, last, last_at
         while at < stop:
             is_pending = fed < num_before
-            record = records[at, 0]
+            record = records[at]
             below = record >> SKIP_SHIFT
             rank = (record >> RANK_SHIFT) & rank_mask
             if is_pending:
@@ -90,14 +91,15 @@ def _walk(items, num_items, data, state, last, last_at, is_fed, lexer, tokens, s
             else:
                 depth = base + ((record >> DEPTH_SHIFT) & 0x3FF)
                 now, match, match_at = path[depth, 0], path[depth, 1], path[depth, 2]
-                below_it = records[at, 1]
+                exit_kinds = exits[now]
                 if (
-                    below_it & exits[now] == 0
+                    exit_kinds != every_kind
+                    and kinds[at] & exit_kinds == 0
                     and (match < 0 or states[states[now, HOME], IS_SURE] > 0)
                     and (states[now, HOME] == now or record & 0xC0 == 0x80)
                 ):
                     # Every token of the subtree ends in the state `home`.
-                    home, rank_below = states[now, HOME], rank + ((below_it >> COUNT_SHIFT) & rank_mask)
+                    home, rank_below = states[now, HOME], rank + ((kinds[at] >> COUNT_SHIFT) & rank_mask)
                     if (
                         num_ends > 0
                         and ends[num_ends - 1, 5] == rank

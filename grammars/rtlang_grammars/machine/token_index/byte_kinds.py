@@ -33,26 +33,24 @@ DEPTH_SHIFT, TOKEN_SHIFT, RANK_SHIFT, SKIP_SHIFT = 8, 18, 19, 39
 records (20), next record (23). The tokens of a subtree are a range of `TokenTrie.order`."""
 
 COUNT_SHIFT = 44
-"""Fields of what stands beside a record: the kinds of its byte and of all bytes below, as bits (44), and the tokens of its subtree."""
+"""Fields of what stands below a record: the kinds of its byte and of all bytes below, as bits (44), and the tokens of its subtree."""
 
 assert BROKEN < COUNT_SHIFT
 
 
-def byte_kinds(trie: TokenTrie) -> NDArray[np.int64]:
-    """The trie with kinds, int64 [num_nodes, 2]: a record, and the kinds and number of tokens of its subtree.
-
-    Both numbers of a row are read together: walks jump, and wait for memory.
-    """
+def byte_kinds(trie: TokenTrie) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The records of a trie, and the kinds and numbers of tokens of their subtrees, int64 [num_nodes] each."""
     of_byte = np.zeros(256, dtype=np.int64)
     for kind, members in enumerate(ASCII_KINDS):
         of_byte[list(members)] = 1 << kind
-    found = np.zeros((len(trie.nodes), 2), dtype=np.int64)
-    _fill(trie.nodes, of_byte, found, np.zeros((trie.max_depth + 2, 4), dtype=np.int64), 1 << HIGH, 1 << BROKEN)
-    return found
+    records, below = np.zeros(len(trie.nodes), dtype=np.int64), np.zeros(len(trie.nodes), dtype=np.int64)
+    path = np.zeros((trie.max_depth + 2, 4), dtype=np.int64)
+    _fill(trie.nodes, of_byte, records, below, path, 1 << HIGH, 1 << BROKEN)
+    return records, below
 
 
 @compiled()
-def _fill(nodes, of_byte, found, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
+def _fill(nodes, of_byte, records, kinds, path, high, broken):  # type: ignore[no-untyped-def] # pragma: no cover
     """Write all rows. path: by depth the record, the bytes that a character still needs (-1: broken) and the next one's bounds."""
     num_tokens = reached = 0
     for at in range(nodes.size):
@@ -60,7 +58,7 @@ def _fill(nodes, of_byte, found, path, high, broken):  # type: ignore[no-untyped
         byte, depth = record & 0xFF, (record >> 8) & 0xFFF
         while reached >= depth:  # the subtree there is complete
             if reached > 1:
-                found[path[reached - 1, 0], 1] |= found[path[reached, 0], 1]
+                kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
             reached -= 1
         reached = depth
         needed, low, stop = path[depth - 1, 1], path[depth - 1, 2], path[depth - 1, 3]
@@ -94,21 +92,21 @@ def _fill(nodes, of_byte, found, path, high, broken):  # type: ignore[no-untyped
             else:
                 needed, kind = -1, broken
         path[depth, 0], path[depth, 1], path[depth, 2], path[depth, 3] = at, needed, low, stop
-        found[at, 0] = (
+        records[at] = (
             byte | (depth << DEPTH_SHIFT) | (np.int64(num_tokens) << RANK_SHIFT) | ((record >> 40) << SKIP_SHIFT)
         )
         if (record >> 20) & 0xFFFFF:
-            found[at, 0] |= 1 << TOKEN_SHIFT
+            records[at] |= 1 << TOKEN_SHIFT
             num_tokens += 1
             if needed > 0:
                 kind |= broken
-        found[at, 1] = kind
+        kinds[at] = kind
     while reached > 1:
-        found[path[reached - 1, 0], 1] |= found[path[reached, 0], 1]
+        kinds[path[reached - 1, 0]] |= kinds[path[reached, 0]]
         reached -= 1
     rank_mask = (1 << (SKIP_SHIFT - RANK_SHIFT)) - 1
     for at in range(nodes.size):
         below = nodes[at] >> 40
-        after = num_tokens if below >= nodes.size else (found[below, 0] >> RANK_SHIFT) & rank_mask
-        found[at, 1] |= (after - ((found[at, 0] >> RANK_SHIFT) & rank_mask)) << COUNT_SHIFT
+        after = num_tokens if below >= nodes.size else (records[below] >> RANK_SHIFT) & rank_mask
+        kinds[at] |= (after - ((records[at] >> RANK_SHIFT) & rank_mask)) << COUNT_SHIFT
     return num_tokens
