@@ -15,6 +15,7 @@ _MODULES = {
     "GrammarError": f"{_SPEC}.errors",
     "GrammarMatcher": f"{_SPEC}.protocols",
     "GrammarStore": "rtlang_grammars.storage.grammar_store",
+    "Indentation": f"{_SPEC}.constraint",
     "JsonLayout": f"{_SPEC}.constraint",
     "JsonStyle": f"{_SPEC}.constraint",
     "Lexer": f"{_SPEC}.constraint",

@@ -18,6 +18,12 @@ from rtlang_grammars.spec.constraint import (
     ConstraintKind as ConstraintKind,
 )
 from rtlang_grammars.spec.constraint import (
+    Indentation as Indentation,
+)
+from rtlang_grammars.spec.constraint import (
+    JsonLayout as JsonLayout,
+)
+from rtlang_grammars.spec.constraint import (
     JsonStyle as JsonStyle,
 )
 from rtlang_grammars.spec.constraint import (

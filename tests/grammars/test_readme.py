@@ -33,6 +33,7 @@ def test_the_examples_run_without_torch() -> None:
     assert output_of(program) == "[b'7', b't', b'true']\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "modules", "write_model"),
     [

@@ -126,8 +126,13 @@ class RtlangBackend:
 
         def compiled(budget: Budget | None = None) -> LexedTables:
             constraint = compilation.constraint
-            budget, is_lark = budget or Budget(self._limits), constraint.lexer is Lexer.LARK
-            return LexedTables(constraint.source, budget, is_lark=is_lark, tokens=compilation.tokens)
+            return LexedTables(
+                constraint.source,
+                budget or Budget(self._limits),
+                is_lark=constraint.lexer is Lexer.LARK,
+                tokens=compilation.tokens,
+                indentation=constraint.indentation,
+            )
 
         tables = None if self.store is None else self.store.find_lexed(compilation, compiled)
         if tables is None:

@@ -156,7 +156,8 @@ def check_constraint(constraint: Constraint, limits: Limits | None = None) -> Re
     budget = Budget(limits)
     budget.check_source(constraint.source)
     if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
-        LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexer.LARK)
+        is_lark = constraint.lexer is Lexer.LARK
+        LexedTables(constraint.source, budget, is_lark=is_lark, indentation=constraint.indentation)
         return None
     return build(Compilation(constraint, None, limits or Limits(), True), budget).report
 

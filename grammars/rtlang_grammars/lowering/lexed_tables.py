@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import read_source
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, numbered
 from rtlang_grammars.context_free.lexing.lexer_automaton import LexerAutomaton, in_order
 from rtlang_grammars.context_free.lexing.parser_tables import ParserTables
 from rtlang_grammars.context_free.lexing.token_terminals import with_disjoint_tokens
@@ -28,6 +29,7 @@ from rtlang_grammars.machine.lexing.layout import (
     Parser,
 )
 from rtlang_grammars.machine.token_index.byte_kinds import ASCII_KINDS, COUNT_SHIFT, HIGH
+from rtlang_grammars.spec.constraint import Indentation
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 from rtlang_grammars.spec.tokens import SpecialTokens
@@ -53,7 +55,7 @@ class LexedTables:
     """The tables of one grammar. They grow as texts are followed; the owner must serialize access.
 
     Attributes:
-        terminals: by number.
+        names: of the terminals, by number.
         source: the grammar as lark reads it.
         automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
@@ -66,6 +68,7 @@ class LexedTables:
         is_lark: bool = False,
         start: str = "start",
         tokens: SpecialTokens | None = None,
+        indentation: Indentation | None = None,
     ) -> None:
         """Compile a Lark grammar.
 
@@ -74,12 +77,16 @@ class LexedTables:
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = with_disjoint_tokens(read_source(source, start=start, budget=budget, tokens=tokens))
-        self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
-        self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
-        self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
-        self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
-        self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)
+        read = read_source(source, start=start, budget=budget, tokens=tokens, indentation=indentation)
+        found = with_disjoint_tokens(read)
+        terminals = in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in terminals if each.tokens is not None}
+        self.names, self.columns = numbered(terminals, found)
+        self.source = found
+        self.rules = ParserTables(found.rules, start, self.names, budget)
+        self.ignored = frozenset(i for i, name in enumerate(self.names) if name in found.ignored)
+        self.automaton = LexerAutomaton(terminals, budget, is_lark=is_lark, ignored=self.ignored, columns=self.columns)
+        self._declared = frozenset(() if self.columns is None else (self.columns.indent, self.columns.dedent))
         self._refused: dict[frozenset[int], GrammarError] = {}
         self._order = np.array([is_lark], dtype=np.int32)
         self._budget = budget
@@ -96,14 +103,15 @@ class LexedTables:
         self._ignorable = 0  # the classes with which ignored terminals begin, as bits
         for terminal in self.ignored:
             self._ignorable |= self.automaton.firsts[terminal]
-        numbers = self._contexts([row | self.ignored for row in self.rules.rows])
+        everywhere = self.ignored | (frozenset() if self.columns is None else {self.columns.newline})
+        numbers = self._contexts([row - self._declared | everywhere for row in self.rules.rows])
         self.parser = self._parser(np.array(numbers, dtype=np.int32)[self.rules.contexts])
         self.lexer = self._lexer()
 
     @property
     def num_terminals(self) -> int:
         """Number of terminals."""
-        return len(self.terminals)
+        return len(self.names)
 
     @property
     def num_bytes(self) -> int:
@@ -159,7 +167,7 @@ class LexedTables:
         tables = self.rules
         while len(self._joins) < len(self._members):
             self._joins = np.full((2 * len(self._joins),) * 2, -1, dtype=np.int32)
-        is_ignored = np.zeros(len(self.terminals) + 1, dtype=np.uint8)
+        is_ignored = np.zeros(self.num_terminals + 1, dtype=np.uint8)
         is_ignored[sorted(self.ignored)] = 1
         rows = [tables.rows[number] for number in tables.contexts.tolist()]
         row_at = np.zeros(tables.num_states + 1, dtype=np.int32)
@@ -176,6 +184,16 @@ class LexedTables:
             self._joins,
             np.array(self._starts, dtype=np.int32),
             np.array([tables.start, tables.final], dtype=np.int32),
+            self._line_columns(),
+        )
+
+    def _line_columns(self) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        """See `machine.lexing.layout.Parser`."""
+        if self.columns is None:
+            return np.full(1, -1, dtype=np.int32)
+        brackets = [self.columns.brackets.get(number, 0) for number in range(self.num_terminals + 1)]
+        return np.array(
+            [self.columns.newline, NUM_COLUMNS, self.columns.indent, self.columns.dedent, *brackets], dtype=np.int32
         )
 
     def _lexer(self) -> Lexer:
@@ -212,6 +230,8 @@ class LexedTables:
             _rows(self._enders, num_classes),
             _rows(automaton.firsts, num_classes),
             self._order,
+            _rows(automaton.column_sets, NUM_COLUMNS + 1),
+            np.array([1 << 30 if self.columns is None else self.columns.newline], dtype=np.int32),
         )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK
+from rtlang_grammars.machine.automaton.layout import LENGTH, NEED_ROW, NO_SPACE, OK, TOUCHED
 from rtlang_grammars.machine.automaton.tables import Snapshot, Tables
 from rtlang_grammars.machine.masks import Masks
 from rtlang_grammars.machine.native import walks
@@ -97,7 +97,10 @@ class MachineGrammar:
                 if not self._has_distinct_names:
                     return Place(after.copy(), is_complete)
                 size = int(follow(configuration[configuration[LENGTH] :], data, start, end, workspace.trail))
-                return None if size < 0 else Place(np.concatenate((after, workspace.trail[:size])), is_complete)
+                if size < 0:
+                    return None
+                after[TOUCHED] = workspace.trail[RISK]
+                return Place(np.concatenate((after, workspace.trail[:size])), is_complete)
             if code not in (NEED_ROW, NO_SPACE):
                 return None
             tables = self._provide(code, tables, workspace)
@@ -151,12 +154,12 @@ class MachineGrammar:
     def _without_repeats(self, mask: Mask, configuration: Configuration) -> Mask:
         """The mask without the tokens that complete a name for the second time in its object."""
         index = self.index
-        risky, workspace = index.risky, index.workspace
         if mask.holds_names is None:
-            mask.holds_names = self._removed(mask, risky.within) is not mask
-        trail = configuration[configuration[LENGTH] :]
-        if trail[RISK] <= WITH_NAME and not mask.holds_names:
+            mask.holds_names = self._removed(mask, index.risky.within) is not mask
+        if not mask.holds_names and configuration[TOUCHED] <= WITH_NAME:
             return mask
+        risky, workspace = index.risky, index.workspace
+        trail = configuration[configuration[LENGTH] :]
         trie, found = index.trie, workspace.found
         named = risky.ending if trail[MODE] == IN_NAME else risky.whole
         count = find_repeats(trail, *named, risky.within, trie.data, trie.offsets, workspace.trail, found)

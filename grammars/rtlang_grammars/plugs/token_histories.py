@@ -151,11 +151,9 @@ class TokenHistories:
         assert self._max_new_tokens is not None
         remaining = self._max_new_tokens - state.num_generated
         allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
-        allowed = allowed[~np.isin(allowed, list(self._vocabulary.eos_token_ids)) & (allowed < len(scores))]
-        if state.matcher.is_accepting:
-            mask[:] = self._only_ends
-        else:
-            mask.fill(0)
+        mask &= self._only_ends if state.matcher.is_accepting else 0
+        is_end = np.isin(allowed, list(self._vocabulary.eos_token_ids)) & state.matcher.is_accepting
+        allowed = allowed[~is_end & (allowed < len(scores))]
         for token_id in _by_score(allowed, scores[allowed]) if remaining > 0 else ():
             budget = state.budget.after(state.matcher, token_id, remaining)
             if budget is not None:

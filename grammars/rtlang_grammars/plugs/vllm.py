@@ -101,7 +101,7 @@ class RtlangStructuredOutputBackend(StructuredOutputBackend):  # type: ignore[mi
         """
         grammar = self._backend.compile(constraint_of(request_type, grammar_spec))
         stops = {token_id for token_id in stop_token_ids or () if 0 <= token_id < self.vocab_size}
-        return RtlangStructuredOutputGrammar(grammar, self._vocabulary.eos_token_ids | stops)
+        return RtlangStructuredOutputGrammar(grammar, frozenset(stops - self._vocabulary.eos_token_ids))
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """Rows of int32 words, [max_num_seqs, ceil(vocab_size / 32)], that allow every token."""
@@ -118,16 +118,17 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
         report: status of every keyword of the schema; None without a schema.
     """
 
-    def __init__(self, grammar: RtlangGrammar, end_ids: frozenset[int]) -> None:
+    def __init__(self, grammar: RtlangGrammar, stop_ids: frozenset[int]) -> None:
+        """`stop_ids`: tokens that stop the request, beside the end tokens of the vocabulary."""
         self.report = grammar.report
         self._grammar, self._matcher = grammar, grammar.matcher()
-        self._end_ids, self._has_ended = end_ids, False
-        self._ends = np.array(sorted(end_ids), dtype=np.int64)
+        self._stop_ids, self._has_stopped = stop_ids, False
+        self._stops = np.array(sorted(stop_ids), dtype=np.int64)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Advance by some tokens; those after an end token are ignored. False, and nothing changes, if one is not allowed."""
         for num_accepted, token_id in enumerate(tokens):
-            if self._has_ended:
+            if self.is_terminated():
                 break
             if not self._accept(token_id):
                 self.rollback(num_accepted)
@@ -137,40 +138,40 @@ class RtlangStructuredOutputGrammar(StructuredOutputGrammar):  # type: ignore[mi
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """The longest beginning of some tokens that may follow. Changes nothing."""
         num_accepted = 0
-        while num_accepted < len(tokens) and not self._has_ended and self._accept(tokens[num_accepted]):
+        while num_accepted < len(tokens) and not self.is_terminated() and self._accept(tokens[num_accepted]):
             num_accepted += 1
         self.rollback(num_accepted)
         return tokens[:num_accepted]
 
     def _accept(self, token_id: int) -> bool:
-        if token_id not in self._end_ids:
+        if token_id not in self._stop_ids:
             return self._matcher.accept_token(token_id)
-        self._has_ended = self._matcher.is_accepting
-        return self._has_ended
+        self._has_stopped = self._matcher.is_accepting
+        return self._has_stopped
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens; an end token counts as one."""
-        if num_tokens and self._has_ended:
-            self._has_ended, num_tokens = False, num_tokens - 1
+        if num_tokens and self._has_stopped:
+            self._has_stopped, num_tokens = False, num_tokens - 1
         self._matcher.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        """Write the allowed tokens into one row of a bitmask; end tokens exactly where the text is complete."""
+        """Write the allowed tokens into one row of a bitmask; end tokens and stop tokens exactly where the text is complete."""
         row = bitmask[batch_index].numpy()
         self._matcher.fill_bitmask(row)
-        words, bits = row.view(np.uint32), np.uint32(1) << (self._ends & 31).astype(np.uint32)
+        words, bits = row.view(np.uint32), np.uint32(1) << (self._stops & 31).astype(np.uint32)
         if self._matcher.is_accepting:
-            np.bitwise_or.at(words, self._ends >> 5, bits)
+            np.bitwise_or.at(words, self._stops >> 5, bits)
         else:
-            np.bitwise_and.at(words, self._ends >> 5, ~bits)
+            np.bitwise_and.at(words, self._stops >> 5, ~bits)
 
     def is_terminated(self) -> bool:
-        """Whether an end token was accepted."""
-        return self._has_ended
+        """Whether an end token or a stop token was accepted, after which `vllm` masks nothing."""
+        return self._has_stopped or (self._matcher.is_terminated and not self._matcher.is_accepting)
 
     def reset(self) -> None:
         """Go back to the start of the text."""
-        self._matcher, self._has_ended = self._grammar.matcher(), False
+        self._matcher, self._has_stopped = self._grammar.matcher(), False
 
 
 def register() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rtlang_grammars.spec.errors import GrammarError
 
@@ -118,6 +119,57 @@ class JsonStyle:
 
 
 @dataclass(frozen=True, slots=True)
+class Indentation:
+    """How the indentation of lines becomes terminals of a Lark grammar, as by lark's `Indenter`.
+
+    Behind each `newline` outside brackets, the blanks after its last line break are compared with the enclosing lines: `indent` follows
+    where the line begins further to the right, and `dedent` for each enclosing line that ends. Inside brackets, `newline` is dropped.
+
+    Attributes:
+        newline: the terminal of line breaks with the blanks behind them (lark's NL_type). It is looked for everywhere.
+        indent, dedent: terminals that the grammar declares with %declare.
+        open, close: terminals that open and close brackets (OPEN_PAREN_types, CLOSE_PAREN_types).
+        tab_len: columns of a tab.
+    """
+
+    newline: str
+    indent: str
+    dedent: str
+    open: tuple[str, ...] = ()
+    close: tuple[str, ...] = ()
+    tab_len: int = 8
+
+    def __post_init__(self) -> None:
+        """Check the fields.
+
+        Raises:
+            GrammarError: a name is not text, or tab_len is not a number from 1 to 1000.
+        """
+        names = (self.newline, self.indent, self.dedent)
+        if not all(isinstance(each, str) for each in (*names, *self.open, *self.close)) or len({*names}) < len(names):
+            raise GrammarError("newline, indent and dedent: expected three different names of terminals", "indentation")
+        if not isinstance(self.tab_len, int) or not 1 <= self.tab_len <= 1000:
+            raise GrammarError(f"tab_len = {self.tab_len}: expected a number from 1 to 1000", "indentation")
+
+    @classmethod
+    def from_json(cls, text: object) -> Indentation:
+        """Read the JSON text of the fields.
+
+        Raises:
+            GrammarError: a field is missing, unknown or not allowed.
+        """
+        try:
+            fields: dict[str, Any] = dict(json.loads(text)) if isinstance(text, str) else {}
+            return cls(**fields | {key: tuple(fields.get(key, ())) for key in ("open", "close")})
+        except GrammarError:
+            raise
+        except (ValueError, TypeError, RecursionError):
+            raise GrammarError(
+                "expected the JSON text of newline, indent, dedent, open, close, tab_len", "indentation"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """Which texts are allowed.
 
@@ -128,15 +180,17 @@ class Constraint:
             described in `structures` (STRUCTURE).
         style: for JSON_SCHEMA and STRUCTURE, how values of schemas are written.
         lexer: for LARK, how text is divided into terminals.
+        indentation: for LARK with a lexer, how the indentation of lines becomes terminals; None: it does not.
     """
 
     kind: ConstraintKind
     source: str
     style: JsonStyle = JsonStyle()
     lexer: Lexer = Lexer.LONGEST
+    indentation: Indentation | None = None
 
     def to_plain(self) -> dict[str, str]:
-        """The constraint as a map of strings; it includes style and lexer only where they differ from the default."""
+        """The constraint as a map of strings; it includes style, lexer and indentation only where they differ from the default."""
         plain = {"kind": str(self.kind), "source": self.source}
         if self.style != JsonStyle():
             plain |= {"whitespace": str(self.style.whitespace), "order": str(self.style.order)}
@@ -144,6 +198,8 @@ class Constraint:
             plain |= {name: text for name in _LAYOUT if (text := getattr(self.style.layout, name)) is not None}
         if self.lexer is not Lexer.LONGEST:
             plain["lexer"] = str(self.lexer)
+        if self.indentation is not None:
+            plain["indentation"] = json.dumps(asdict(self.indentation))
         return plain
 
     @classmethod
@@ -164,7 +220,10 @@ class Constraint:
         lexer = _member(Lexer, plain.get("lexer", Lexer.LONGEST), "lexer")
         if lexer is not Lexer.LONGEST and kind is not ConstraintKind.LARK:
             raise GrammarError(f"{lexer}: allowed only for constraints of kind lark", "lexer")
-        return cls(kind, plain["source"], style, lexer)
+        found = plain.get("indentation")
+        if found is not None and (kind is not ConstraintKind.LARK or lexer is Lexer.ANYWHERE):
+            raise GrammarError("allowed only for constraints of kind lark with a lexer", "indentation")
+        return cls(kind, plain["source"], style, lexer, None if found is None else Indentation.from_json(found))
 
 
 _LAYOUT = {"item_separator": None, "key_separator": None, "indent": None}.keys()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from rtlang.contract.errors import ParameterError
 from rtlang.contract.params import Constraint, ConstraintKind
 from rtlang.lang.output_types.types import TEXT, OutputType, output_type
-from rtlang_grammars import GrammarError, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
+from rtlang_grammars import GrammarError, Indentation, JsonLayout, JsonStyle, Lexer, PropertyOrder, Whitespace
 from rtlang_grammars.spec import structures
 
 
@@ -77,20 +77,31 @@ def ebnf(source: str, *, notation: Literal["gbnf", "w3c"] = "gbnf") -> OutputTyp
     return OutputType(Constraint(kind, source), str, is_text=True)
 
 
-def lark(source: str, *, lexer: Literal["longest", "lark", "anywhere"] = "longest") -> OutputType:
+def lark(
+    source: str,
+    *,
+    lexer: Literal["longest", "lark", "anywhere"] = "longest",
+    indentation: Indentation | None = None,
+) -> OutputType:
     """Text that matches a Lark grammar (start rule `start`).
 
     Args:
         lexer: how text is divided into terminals. "longest": the longest match wins. "lark": as lark's contextual lexer, to the letter.
             "anywhere": a terminal may end wherever it matches.
+        indentation: the terminals that the indentation of lines becomes, for grammars that declare them; not with lexer="anywhere".
     Raises:
-        ParameterError: the source is not text, or the lexer is unknown.
+        ParameterError: the source is not text, the lexer is unknown, or indentation is none or has no lexer.
     """
     if not isinstance(source, str) or not source.strip():
         raise ParameterError("source", source, "expected grammar source as a non-empty string")
     if lexer not in list(Lexer):
         raise ParameterError("lexer", lexer, f"expected one of {', '.join(Lexer)}")
-    return OutputType(Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer)), str, is_text=True)
+    if indentation is not None and (not isinstance(indentation, Indentation) or lexer == "anywhere"):
+        raise ParameterError(
+            "indentation", indentation, "expected an rt.Indentation, with a lexer that is not 'anywhere'"
+        )
+    constraint = Constraint(ConstraintKind.LARK, source, lexer=Lexer(lexer), indentation=indentation)
+    return OutputType(constraint, str, is_text=True)
 
 
 def sequence(*parts: Any) -> OutputType:

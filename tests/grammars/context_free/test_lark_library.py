@@ -20,11 +20,13 @@ import pytest
 from rtlang_grammars.api.rtlang_backend import RtlangBackend
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.completion.token_budget import TokenBudget
+from rtlang_grammars.context_free import lark_library
 from rtlang_grammars.context_free.cfg import Cfg, Token
-from rtlang_grammars.context_free.lark_library import LIBRARY, library_constraint, library_grammar
+from rtlang_grammars.context_free.lark_library import library_constraint, library_grammar
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import left_recursive_rules
 from rtlang_grammars.regular.string_formats.formats import format_language
+from rtlang_grammars.spec.constraint import Lexer
 from rtlang_grammars.spec.protocols import CompiledGrammar
 from tests.support.cfg_membership import cfg_accepts
 from tests.support.library_samples import BAD, GOOD
@@ -32,6 +34,7 @@ from tests.support.vocabularies import random_text, small_vocabulary, spell
 
 VOCABULARY = small_vocabulary()
 END = min(VOCABULARY.eos_token_ids)
+LIBRARY = [name for name in lark_library.LIBRARY if library_constraint(name).lexer is Lexer.ANYWHERE]
 SEARCH = CompletionSearch(VOCABULARY)
 
 

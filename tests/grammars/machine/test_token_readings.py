@@ -26,7 +26,7 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, repeat, sequence, tagged, token
 from rtlang_grammars.spec.vocabulary import Vocabulary
-from rtlang_grammars_bench.speed import byte_level_vocabulary
+from rtlang_grammars_bench.speed import read_vocabulary
 from tests.support.vocabularies import allowed_ids
 
 _TEXTS = (
@@ -307,7 +307,7 @@ QWEN2 = Path(__file__).parents[4] / "shared" / "tokenizers" / "qwen2" / "tokeniz
 
 @pytest.mark.skipif(not QWEN2.exists(), reason="the tokenizer of Qwen2 is not there")
 def test_chat_turns_of_qwen2_are_tokens() -> None:
-    vocabulary, tokenizer = byte_level_vocabulary(QWEN2)
+    vocabulary, tokenizer = read_vocabulary(QWEN2)
     backend = RtlangBackend(VocabularyIndex(vocabulary))
     start, end = (vocabulary.tokens.names[name] for name in ("<|im_start|>", "<|im_end|>"))
     text = "Hello, world <|im_start|>user\n"

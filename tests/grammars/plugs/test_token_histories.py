@@ -143,3 +143,14 @@ def test_reports_name_every_keyword() -> None:
     (report,) = TokenHistories([grammar(json.dumps(PERSON))], vocabulary()).reports
     assert report is not None
     assert ("#/properties/age", "type") in {(entry.pointer, entry.keyword) for entry in report.entries}
+
+
+def test_named_end_tokens_and_special_ones_are_parts_of_the_text() -> None:
+    source = 'start: "a" <|system|> "b" <|end|> "c"\n'
+    compiled = backend().compile(Constraint(ConstraintKind.LARK, source))
+    histories = TokenHistories([compiled], vocabulary(), 12)
+    row = [9]
+    for _ in range(12):
+        mask = histories.allowed(np.array([row]), lambda _: np.zeros(2056, dtype=np.float32))[0]
+        row.append(int(np.flatnonzero(mask)[-1]))
+    assert vocabulary().shown(row[1 : row.index(END, row.index(END) + 1)]) == b"a<|system|>b<|end|>c"

@@ -265,6 +265,7 @@ def gemma_like_tokenizer() -> tokenizers.Tokenizer:
     return tokenizer
 
 
+@pytest.mark.slow
 def test_a_vocabulary_of_262144_tokens_masks_as_it_accepts(tmp_path: Path) -> None:
     tokenizer = gemma_like_tokenizer()
     vocabulary = Vocabulary.from_tokenizer(tokenizer, eos_token_ids=[1])

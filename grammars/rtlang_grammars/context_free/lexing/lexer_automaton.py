@@ -19,14 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.context_free.lark_source import Terminal
+from rtlang_grammars.context_free.lexing.indentation import NUM_COLUMNS, Columns
 from rtlang_grammars.context_free.lexing.terminal_threads import END, Ahead, Behind, Match, Program, Read, Split
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
 
 _FEW_THREADS = 6
 
-_State = tuple[tuple[int, ...], tuple[tuple[int, int, tuple[int, ...]], ...], int]
-"""Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start."""
+_Sides = tuple[tuple[int, int, tuple[int, ...]], ...]
+
+_State = tuple[tuple[int, ...], _Sides, int, int]
+"""Threads; literals that may rename an expression (literal, expression, the literal's own threads); the last byte, -2 at the start; the
+column of the newline terminal, NUM_COLUMNS where it does not matter."""
 
 
 class _Part(NamedTuple):
@@ -68,13 +72,28 @@ class LexerAutomaton:
         is_sure: for each state, whether a match ends there whatever follows.
         pending: for each state inside look-ahead, pairs (terminal, how many bytes ago it ended if the look-ahead holds).
         firsts: for each terminal, the classes with which it can begin, as bits.
+        column_sets: sets of columns as bits. The newline terminal in `wins` is num_numbers + 1 + the place of the columns that it may have.
+        num_numbers: numbers of terminals, those of columns and of declared terminals included.
     """
 
     def __init__(
-        self, terminals: Sequence[Terminal], budget: Budget, *, is_lark: bool, ignored: frozenset[int] = frozenset()
+        self,
+        terminals: Sequence[Terminal],
+        budget: Budget,
+        *,
+        is_lark: bool,
+        ignored: frozenset[int] = frozenset(),
+        columns: Columns | None = None,
     ) -> None:
-        """Compile terminals, given by who wins."""
-        self._ignored = ignored
+        """Compile terminals, given by who wins.
+
+        Args:
+            ignored: numbers of terminals, which are those of `indentation.numbered`.
+            columns: the indentation; None: terminals are numbered as given.
+        """
+        self._columns, self._num_skipped = columns, 0 if columns is None else NUM_COLUMNS
+        self.num_numbers = len(terminals) if columns is None else columns.dedent + 1
+        self._ignored = frozenset(self._place(number) for number in ignored)
         self.budget, self._terminals, self._is_lark = budget, terminals, is_lark
         self._program = Program(terminals, budget, keeps_order=is_lark)
         self._closures: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -87,10 +106,14 @@ class LexerAutomaton:
         self.following: NDArray[np.int32] = np.zeros((0, self.num_classes), dtype=np.int32)
         self.winners = self.num_behind = self.following
         self.wins: list[frozenset[tuple[int, int]]] = []
+        self.column_sets: list[int] = [(1 << NUM_COLUMNS) - 1]
+        self._known_parts: dict[tuple[tuple[int, ...], int], list[tuple[int, tuple[int, ...], int, int]]] = {}
+        self._counts = self._counting() if columns is not None else set()
         self.is_start: list[bool] = []
         self.is_sure: list[bool] = []
         self.pending: list[frozenset[tuple[int, int]]] = []
-        self.firsts = [self._first_classes(entry) for entry in self._program.entries]
+        firsts = [self._first_classes(entry) for entry in self._program.entries]
+        self.firsts = [firsts[each] if each >= 0 else 0 for each in map(self._place, range(self.num_numbers))]
 
     def start(self, terminals: Iterable[int]) -> int:
         """The state before the first byte of a lexeme, for the terminals that may come; makes all states behind it."""
@@ -99,7 +122,7 @@ class LexerAutomaton:
     def starts(self, contexts: Iterable[Iterable[int]]) -> list[int]:
         """`start` of several sets of terminals."""
         num_before = len(self.is_start)
-        found = [self._number(self._begun(sorted(set(each)))) for each in contexts]
+        found = [self._number(self._begun(sorted({*map(self._place, each)} - {-1}))) for each in contexts]
         try:
             self._grow()
         except (GrammarError, RecursionError) as error:  # as if nothing had been asked for
@@ -121,7 +144,61 @@ class LexerAutomaton:
             if not any(is_replaced for _, is_replaced in homes):
                 main.append(number)
         threads = dict.fromkeys(at for number in main for at in self._closure(self._program.entries[number], -1))
-        return tuple(threads), tuple(sides), -2
+        return tuple(threads), tuple(sides), -2, NUM_COLUMNS
+
+    def _place(self, number: int) -> int:
+        """Where a terminal stands among the given ones; -1 for those that have no pattern."""
+        if self._columns is None or number <= self._columns.newline:
+            return number
+        if number >= self._columns.indent:
+            return -1
+        return self._columns.newline if self._columns.is_newline(number) else number - self._num_skipped
+
+    def _number_at(self, place: int, column: int) -> int:
+        """The number of a terminal that ends at a column."""
+        if self._columns is None or place < self._columns.newline:
+            return place
+        return place + (column if place == self._columns.newline else NUM_COLUMNS)
+
+    def _counting(self) -> set[int]:
+        """The instructions of the newline terminal from which it can match before a line break."""
+        assert self._columns is not None
+        code = self._program.code
+        found = {
+            at
+            for at, instruction in enumerate(code)
+            if isinstance(instruction, Match) and instruction.terminal == self._columns.newline
+        }
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for at, instruction in enumerate(code):
+                if at in found or self._program.owners[at] != self._columns.newline:
+                    continue
+                if isinstance(instruction, Split):
+                    is_found = not found.isdisjoint(instruction.targets)
+                else:
+                    is_line_break = isinstance(instruction, Read) and instruction.symbols == 1 << 10
+                    is_found = not isinstance(instruction, Match) and not is_line_break and instruction.to in found
+                if is_found:
+                    found.add(at)
+                    has_changed = True
+        return found
+
+    def _counted(self, classes: int, threads: tuple[int, ...], sides: _Sides, column: int) -> Iterator[tuple[int, int]]:
+        """Classes in parts that lead to the same column, and the column behind them, NUM_COLUMNS where none of the threads needs it."""
+        if self._columns is not None and not (
+            self._counts.isdisjoint(threads) and all(self._counts.isdisjoint(own) for _, _, own in sides)
+        ):
+            for symbol in (9, 10, 32):
+                part = 1 << int(self.classes[symbol])
+                if classes & part:
+                    yield part, self._columns.after(column, symbol)
+                    classes &= ~part
+        else:
+            column = NUM_COLUMNS
+        if classes:
+            yield classes, column
 
     def _first_classes(self, entry: int) -> int:
         found = 0
@@ -168,7 +245,7 @@ class LexerAutomaton:
         return homes
 
     def _set_classes(self) -> None:
-        sets = {1 << END}
+        sets = {1 << END} | ({1 << 9, 1 << 10, 1 << 32} if self._columns is not None else set())
         for instruction in self._program.code:
             if isinstance(instruction, Read | Ahead | Behind):
                 sets.add(instruction.symbols)
@@ -271,19 +348,25 @@ class LexerAutomaton:
         for index, row in enumerate(parts):
             own: dict[int, int] = {}
             for classes, target, winner, behind in row:
-                if (
-                    winner >= 0 and not behind and (target < 0 or not self.is_sure[target])
-                ):  # else a longer match is sure
+                if winner >= 0 and not behind and not self._goes_on(classes, target, first, parts):
                     own[winner] = own.get(winner, 0) | classes
                 for terminal, num_bytes in self.pending[target] if target >= 0 else ():
                     if num_bytes == 1:
                         own[terminal] = own.get(terminal, 0) | classes
+            if (
+                self._columns is not None
+            ):  # from here on, -1 - classes: columns at which the newline ends before these classes
+                for terminal in [each for each in own if self._columns.is_newline(each)]:
+                    key = -1 - own.pop(terminal)
+                    own[key] = own.get(key, 0) | 1 << terminal - self._columns.newline
             enders.append(own)
             for target in {part.target for part in row if part.target >= 0}:
                 if target >= first:
                     before[target - first].append(index)
                 else:
                     for terminal, ends in self.wins[target]:
+                        if terminal > self.num_numbers:
+                            terminal, ends = -1 - ends, self.column_sets[terminal - self.num_numbers - 1]
                         own[terminal] = own.get(terminal, 0) | ends
         todo = list(range(len(parts)))
         while todo:
@@ -297,7 +380,39 @@ class LexerAutomaton:
                         has_changed = True
                 if has_changed:
                     todo.append(source)
-        self.wins += [frozenset(each.items()) for each in enders]
+        self.wins += [frozenset(self._win(*pair) for pair in each.items()) for each in enders]
+
+    def _goes_on(self, classes: int, target: int, first: int, parts: list[list[_Part]]) -> bool:
+        """Whether a longer match is sure behind some classes: those that begin a character may ask for all that can end it."""
+        if target < 0 or self.is_sure[target]:
+            return target >= 0
+        symbol = self._symbols[(classes & -classes).bit_length() - 1]
+        if symbol < 0xC2 or symbol > 0xF4:
+            return False
+        states, bytes_left = {target}, 1 if symbol < 0xE0 else 2 if symbol < 0xF0 else 3
+        low, high = {0xE0: (0xA0, 0xBF), 0xED: (0x80, 0x9F), 0xF0: (0x90, 0xBF), 0xF4: (0x80, 0x8F)}.get(
+            symbol, (0x80, 0xBF)
+        )
+        while bytes_left:
+            wanted = _union(1 << each for each in self.classes[low : high + 1].tolist())
+            reached: set[int] = set()
+            for state in states:
+                if state < first:
+                    reached |= set(self.following[state, self._members(wanted)].tolist())
+                    continue
+                rows = [part for part in parts[state - first] if part.classes & wanted]
+                reached |= {part.target for part in rows}
+            if -1 in reached:
+                return False
+            states, low, high, bytes_left = reached, 0x80, 0xBF, bytes_left - 1
+        return all(self.is_sure[state] for state in states)
+
+    def _win(self, terminal: int, classes: int) -> tuple[int, int]:
+        if terminal >= 0:
+            return terminal, classes
+        if classes not in self.column_sets:
+            self.column_sets.append(classes)
+        return self.num_numbers + 1 + self.column_sets.index(classes), -1 - terminal
 
     def _add_pending(self, first: int, parts: list[list[_Part]]) -> None:
         """Which terminals may have ended before each new state: a fixed point, as far back as the longest look-ahead."""
@@ -314,27 +429,34 @@ class LexerAutomaton:
                 if len(found) > len(self.pending[first + index]):
                     self.pending[first + index], has_changed = frozenset(found), True
 
-    def _parts(
-        self, threads: tuple[int, ...], sides: tuple[tuple[int, int, tuple[int, ...]], ...], last: int
-    ) -> list[_Part]:
+    def _parts(self, threads: tuple[int, ...], sides: _Sides, last: int, column: int) -> list[_Part]:
         """What a state does before each class."""
         found = []
         end = 1 << self.end_class
-        for classes, reached, winner, behind in self._divided(threads, self._all_classes, last):
+        divided = self._known_parts.get((threads, last))
+        if divided is None:
+            divided = [*self._divided(threads, self._all_classes, last)]
+            if column < NUM_COLUMNS:
+                self._known_parts[threads, last] = divided
+        for classes, reached, winner, behind in divided:
             if sides and winner >= 0:
                 winner = self._renamed(winner, sides)
+            winner = self._number_at(winner, column)
             if classes & end or not reached:
                 found.append(_Part(classes & end if reached else classes, -1, winner, behind))
                 classes &= ~end
             if not reached or not classes:
                 continue
             if not sides and not self._has_behind:
-                found.append(_Part(classes, self._number((reached, (), -1)), winner, behind))
+                for part, after in self._counted(classes, reached, (), column):
+                    found.append(_Part(part, self._number((reached, (), -1, after)), winner, behind))
                 continue
             for symbol_class in self._members(classes):
                 symbol = self._symbols[symbol_class]
                 left = [(literal, home, self._read(own, symbol_class, -1)) for literal, home, own in sides]
-                state = (reached, tuple(each for each in left if each[2]), symbol if self._has_behind else -1)
+                kept = tuple(each for each in left if each[2])
+                ((_, after),) = self._counted(1 << symbol_class, reached, kept, column)
+                state = (reached, kept, symbol if self._has_behind else -1, after)
                 found.append(_Part(1 << symbol_class, self._number(state), winner, behind))
         return found
 
@@ -430,7 +552,7 @@ class LexerAutomaton:
         reading = tuple(at for at in threads if isinstance(code[at], Read) and bits[at] >> symbol_class & 1)
         return self._targets(reading, symbol)
 
-    def _renamed(self, terminal: int, sides: tuple[tuple[int, int, tuple[int, ...]], ...]) -> int:
+    def _renamed(self, terminal: int, sides: _Sides) -> int:
         """The literal that has the text of an expression, or the expression."""
         for literal, home, own in sides:
             if home == terminal and any(isinstance(self._program.code[each], Match) for each in own):

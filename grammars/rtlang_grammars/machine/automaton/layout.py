@@ -70,7 +70,7 @@ MAX_PACKED_NAMES = 60
 
 # Header of a configuration.
 LENGTH = 0  # total words
-TOUCHED = 1  # written by walks: the deepest level of frames that they read
+TOUCHED = 1  # written by walks: the deepest level of frames that they read; before a walk, RISK of `repeated_names`
 NUM_LEVELS = 2
 BOUNDS = 3  # where each level ends; level 0 holds the heads
 MAX_LEVELS = 20

@@ -54,7 +54,7 @@ _MAX_TREE_BYTES = 96 << 20
 _MAX_MASK_BYTES = 32 << 20
 
 
-_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]]]
+_Graph: TypeAlias = tuple[list[int], list[tuple[int, tuple[int, list[int]]]], tuple[int, list[tuple[int, int, int]]]]
 
 
 class Configuration(NamedTuple):
@@ -108,8 +108,9 @@ class LexedGrammar:
         self.lock = lock or threading.RLock()
         self._stacks = new_stacks(int(tables.parser.final[0]))
         self._sets: list[tuple[int, int]] = [(0, 1)]
-        self._numbers: dict[tuple[int, ...], int] = {(0,): 0}
+        self._numbers: dict[tuple[int, ...], int] = {(0, 0): 0}
         self._nodes: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._lines: dict[tuple[int, int, int], int] = {}
         self._shifted: dict[tuple[int, int], int] = {}
         self._contexts: dict[int, int] = {}
         self._viable: dict[tuple[int, int], bool] = {}
@@ -193,8 +194,8 @@ class LexedGrammar:
             out = self._visit.out
             while native_masks.shift_once(self.tables.parser, self._stacks, first, size, terminal, out) != OK:
                 self._stacks = larger_stacks(self._stacks)
-            base, count = int(self._stacks.counts[MEMBERS]), int(out[0])
-            found = self._interned(self._read(self._stacks.members[base : base + count].tolist())) if count else -1
+            count, first = int(out[0]), int(out[1])
+            found = self._interned(self._read(first, count)) if count else -1
             self._shifted[stacks, terminal] = found
         return found
 
@@ -270,9 +271,15 @@ class LexedGrammar:
         if len(self.tables.lexer.pairs) > len(self._visit.verdicts):
             self._visit = new_visit(2 * len(self.tables.lexer.pairs), self.tables.num_terminals)
 
-    def _read(self, nodes: list[int]) -> _Graph:
+    def _read(self, first: int, size: int) -> _Graph:
         """What is on top, and the scratch nodes below: they are overwritten by the next shift, and by what is kept."""
         count = int(self._stacks.counts[STACK_NODES])
+        *nodes, line = self._stacks.members[first : first + size + 1].tolist()
+        lines = []
+        while line >= count:
+            column, outer, depth = self._stacks.nodes[line].tolist()
+            lines.append((column, outer, depth))
+            line = outer
         scratch: dict[int, tuple[int, list[int]]] = {}
         todo = [node for node in nodes if node >= count]
         while todo:
@@ -280,15 +287,17 @@ class LexedGrammar:
             if node not in scratch:
                 scratch[node] = self.stack_node(node)
                 todo += [below for below in scratch[node][1] if below >= count]
-        return nodes, sorted(scratch.items())  # a node is made after those below it
+        return nodes, sorted(scratch.items()), (line, lines)  # a node is made after those below it
 
     def _interned(self, graph: _Graph) -> int:
         """The number of a set of stacks."""
-        nodes, scratch = graph
+        nodes, scratch, (line, lines) = graph
         kept: dict[int, int] = {}
         for node, (state, below) in scratch:
             kept[node] = self._pushed(state, tuple(sorted({kept.get(each, each) for each in below})))
-        key = tuple(sorted({kept.get(node, node) for node in nodes}))
+        for column, _, depth in reversed(lines):
+            line = self._line(column, line, depth)
+        key = (*sorted({kept.get(node, node) for node in nodes}), line)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sets)
@@ -297,7 +306,7 @@ class LexedGrammar:
                 self._stacks = larger_stacks(self._stacks)
             self._stacks.members[at : at + len(key)] = key
             self._stacks.counts[MEMBERS] += len(key)
-            self._sets.append((at, len(key)))
+            self._sets.append((at, len(key) - 1))
         return found
 
     def _pushed(self, state: int, below: tuple[int, ...]) -> int:
@@ -313,6 +322,23 @@ class LexedGrammar:
             self._stacks.counts[STACK_NODES] += 1
             self._stacks.counts[STACK_LINKS] += len(below)
         return found
+
+    def _line(self, column: int, outer: int, depth: int) -> int:
+        """The node of an indentation."""
+        found = self._lines.get((column, outer, depth))
+        if found is None:
+            found = self._lines[column, outer, depth] = int(self._stacks.counts[STACK_NODES])
+            while found + 1 >= len(self._stacks.nodes):
+                self._stacks = larger_stacks(self._stacks)
+            self._stacks.nodes[found] = column, outer, depth
+            self._stacks.counts[STACK_NODES] += 1
+        return found
+
+    def column(self, stacks: int) -> int:
+        """The column of the present line."""
+        first, size = self._sets[stacks]
+        line = int(self._stacks.members[first + size])
+        return int(self._stacks.nodes[line, 0]) if line else 0
 
     def _advanced(self, configuration: Configuration, data: bytes) -> Configuration | None:
         reached = self._run(configuration, data, is_final=False)
@@ -481,9 +507,7 @@ class LexedGrammar:
     def _ask_back(self, configuration: Configuration, mask: NDArray[np.uint32], num_asks: int) -> None:
         """Allow the tokens that only the way back to an earlier match can save, and those that end inside look-ahead."""
         asks = self._visit.asks[:num_asks].tolist()
-        graphs = {
-            (first, size): self._read(self._stacks.members[first : first + size].tolist()) for _, first, size in asks
-        }
+        graphs = {(first, size): self._read(first, size) for _, first, size in asks}
         numbers = {place: self._interned(graph) for place, graph in graphs.items()}
         known: dict[tuple[int, int, bytes], bool] = {}
         for tail, first, size in asks:

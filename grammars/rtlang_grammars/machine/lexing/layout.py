@@ -53,6 +53,9 @@ class Lexer(NamedTuple):
         enders: uint8 [num_sets, num_classes].
         firsts: uint8 [num_terminals, num_classes], the classes with which a terminal can begin.
         order: [1], 1: the match that is found last counts, else the longest.
+        column_sets: uint8 [num_sets, columns + 1], columns of the newline terminal; a pair with the terminal num_terminals + 1 + i stands
+            for the newline at one of the columns of set i.
+        newline: [1], the newline terminal, far beyond all numbers where there is none.
     """
 
     classes: Ints
@@ -65,6 +68,8 @@ class Lexer(NamedTuple):
     enders: NDArray[np.uint8]
     firsts: NDArray[np.uint8]
     order: Ints
+    column_sets: NDArray[np.uint8]
+    newline: Ints
 
 
 class Tokens(NamedTuple):
@@ -96,6 +101,8 @@ class Parser(NamedTuple):
         joins: [num_contexts, num_contexts], the context of two together, -1 where it is not made.
         starts: [num_contexts], the lexer's state.
         final: [2], the first state and the one behind the start rule.
+        columns: [4 + num_terminals + 1], the newline terminal at column 0, the number of columns, the terminals of indents and dedents, and
+            for each terminal what it adds to the depth of brackets; [1], -1 where indentation has no meaning.
     """
 
     actions: Ints
@@ -109,15 +116,17 @@ class Parser(NamedTuple):
     joins: Ints
     starts: Ints
     final: Ints
+    columns: Ints
 
 
 class Stacks(NamedTuple):
     """A graph-structured stack of parser states, and sets of nodes on top of it.
 
     Attributes:
-        nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below.
+        nodes: [capacity, 3], state, where the nodes below begin in `links`, and how many; node 0 is the start, with none below. Others hold
+            the indentation of the present line: its column, the node of the enclosing line, and the depth of brackets; 0 for neither.
         links: nodes.
-        members: nodes of sets.
+        members: nodes of sets, behind each set the node of its indentation.
         todo: [capacity, 2], scratch of a shift.
         pairs: [capacity, 4], as `todo`.
         counts: int64, see STACK_NODES.

@@ -203,11 +203,96 @@ def shift(parser, stacks, first, size, terminal, into, free, link):  # type: ign
     return num_out, free, link
 
 
+@compiled(inner=True)
+def feed(parser, stacks, first, size, terminal, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Stacks after a terminal of the lexer, with the indents and dedents behind a newline, written as by `shift`, and their indentation.
+
+    Returns how many nodes are on top, -1 for want of room, where they are in `members`, and the next free node and link.
+    """
+    nodes, members, columns = stacks.nodes, stacks.members, parser.columns
+    if columns[0] < 0:
+        count, free, link = shift(parser, stacks, first, size, terminal, into, free, link)
+        if count >= 0:
+            members[into + count] = 0
+        return count, into, free, link
+    end, line, count = parser.actions.shape[1] - 1, members[first + size], size
+    column = outer = depth = to_column = 0
+    if line:
+        column, outer, depth = nodes[line, 0], nodes[line, 1], nodes[line, 2]
+    is_newline = columns[0] <= terminal <= columns[0] + columns[1]
+    if is_newline:
+        if depth:
+            if into + size >= members.size:
+                return -1, into, free, link
+            for at in range(size + 1):
+                members[into + at] = members[first + at]
+            return size, into, free, link
+        to_column = terminal - columns[0]
+        while outer and nodes[outer, 0] > to_column:
+            outer = nodes[outer, 1]
+        if to_column == columns[1] or (to_column < column and to_column != (nodes[outer, 0] if outer else 0)):
+            return 0, into, free, link
+    if terminal != end:
+        symbol = columns[0] if is_newline else terminal
+        count, free, link = shift(parser, stacks, first, count, symbol, into, free, link)
+        if count <= 0:
+            return count, into, free, link
+        first, into = into, into + count
+    if is_newline and to_column > column:
+        count, free, link = shift(parser, stacks, first, count, columns[2], into, free, link)
+        if count <= 0:
+            return count, into, free, link
+        first, into = into, into + count
+        nodes[free, 0], nodes[free, 1], nodes[free, 2] = to_column, line, 0
+        line, free = free, free + 1
+    elif is_newline or terminal == end:
+        while column > to_column:
+            count, free, link = shift(parser, stacks, first, count, columns[3], into, free, link)
+            if count <= 0:
+                return count, into, free, link
+            first, into = into, into + count
+            line = nodes[line, 1]
+            column = nodes[line, 0] if line else 0
+    elif columns[4 + terminal]:
+        depth += columns[4 + terminal]
+        if depth < 0:
+            return 0, into, free, link
+        line = 0
+        if depth or column:
+            nodes[free, 0], nodes[free, 1], nodes[free, 2] = column, outer, depth
+            line, free = free, free + 1
+    if terminal == end:
+        count, free, link = shift(parser, stacks, first, count, end, into, free, link)
+        if count <= 0:
+            return count, into, free, link
+        first, into, line = into, into + count, 0
+    members[first + count] = line
+    return count, first, free, link
+
+
+@compiled(inner=True)
+def feed_newline(parser, stacks, first, size, column_set, from_column, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
+    """`feed` for a newline at the first column of a set, from one on, at which the parser takes it; returns that column, too."""
+    line = stacks.members[first + size]
+    column = stacks.nodes[line, 0] if line else 0
+    is_deeper = False  # all deeper columns are alike
+    for to_column in range(from_column, column_set.size):
+        if column_set[to_column] == 0 or is_deeper:
+            continue
+        found, at, next_free, next_link = feed(
+            parser, stacks, first, size, parser.columns[0] + to_column, into, free, link
+        )
+        if found:
+            return found, at, next_free, next_link, to_column
+        is_deeper = to_column > column
+    return 0, into, free, link, column_set.size
+
+
 @compiled(is_fixed=True)
 def shift_once(parser, stacks, first, size, terminal, out):  # type: ignore[no-untyped-def] # pragma: no cover
-    """`shift` for Python: writes behind what is kept; out[0]: how many nodes."""
+    """`feed` for Python: writes behind what is kept; out[0]: how many nodes, out[1]: where they are in `members`."""
     counts = stacks.counts
-    out[0], _, _ = shift(
+    out[0], out[1], _, _ = feed(
         parser, stacks, first, size, terminal, counts[MEMBERS], counts[STACK_NODES], counts[STACK_LINKS]
     )
     return OK if out[0] >= 0 else NEED_STACKS
@@ -233,19 +318,43 @@ def _can_follow(parser, lexer, stacks, first, size, enders, into, free, link):  
     """Whether behind a terminal that ends before some classes, something begins with one of these: 1, 0, -1 for want of room."""
     num_classes, end = lexer.enders.shape[1], parser.actions.shape[1] - 1
     if lexer.enders[enders, lexer.classes[256]]:
-        found, _, _ = shift(parser, stacks, first, size, end, into, free, link)
+        found, _, _, _ = feed(parser, stacks, first, size, end, into, free, link)
         if found:
             return 1 if found > 0 else -1
     for index in range(size):
         state = stacks.nodes[stacks.members[first + index], 0]
         for at in range(parser.row_at[state], parser.row_at[state + 1]):
             terminal = parser.row_terminals[at]
+            if terminal == parser.columns[0]:
+                continue
             for symbol in range(num_classes):
                 if lexer.enders[enders, symbol] and lexer.firsts[terminal, symbol]:
-                    found, _, _ = shift(parser, stacks, first, size, terminal, into, free, link)
+                    found, _, _, _ = feed(parser, stacks, first, size, terminal, into, free, link)
                     if found:
                         return 1 if found > 0 else -1
                     break
+    if parser.columns[0] >= 0:
+        for symbol in range(num_classes):
+            if lexer.enders[enders, symbol] and lexer.firsts[parser.columns[0], symbol]:
+                found, _, _, _, _ = feed_newline(parser, stacks, first, size, lexer.column_sets[0], 0, into, free, link)
+                return found if found <= 0 else 1
+    return 0
+
+
+@compiled(inner=True)
+def _newline_can_win(parser, lexer, stacks, first, size, terminal, enders, is_easy, into, free, link):  # type: ignore[no-untyped-def] # pragma: no cover
+    """`can_win` for the newline at the columns of a set."""
+    column_set = lexer.column_sets[terminal - parser.actions.shape[1]]
+    from_column = 0
+    while from_column < column_set.size:
+        found, at, next_free, next_link, from_column = feed_newline(
+            parser, stacks, first, size, column_set, from_column, into, free, link
+        )
+        if found > 0 and not is_easy:
+            found = _can_follow(parser, lexer, stacks, at, found, enders, at + found + 1, next_free, next_link)
+        if found:
+            return found
+        from_column += 1
     return 0
 
 
@@ -256,7 +365,7 @@ def _known(lexer, win, verdicts, taken, stamp):  # type: ignore[no-untyped-def] 
     for index in range(lexer.wins[win, 0], lexer.wins[win, 0] + lexer.wins[win, 1]):
         pair = lexer.win_pairs[index]
         verdict = verdicts[pair]
-        if verdict < 2 * stamp and lexer.pairs[pair, 2] > 0:
+        if verdict < 2 * stamp and lexer.pairs[pair, 2] > 0 and lexer.pairs[pair, 0] < taken.size:
             verdict = taken[lexer.pairs[pair, 0]]
         if verdict == 2 * stamp + 1:
             found = 1
@@ -275,18 +384,27 @@ def can_win(parser, lexer, stacks, first, size, win, verdicts, taken, stamp, int
     for index in range(lexer.wins[win, 0], lexer.wins[win, 0] + lexer.wins[win, 1]):
         pair = lexer.win_pairs[index]
         terminal, enders, is_easy = lexer.pairs[pair, 0], lexer.pairs[pair, 1], lexer.pairs[pair, 2] > 0
-        if verdicts[pair] == 2 * stamp or taken[terminal] == 2 * stamp:
+        if verdicts[pair] == 2 * stamp:
+            continue
+        if terminal >= parser.actions.shape[1]:
+            found = _newline_can_win(parser, lexer, stacks, first, size, terminal, enders, is_easy, into, free, link)
+            if found:
+                verdicts[pair] = 2 * stamp + 1
+                return 1 if found > 0 else -1
+            verdicts[pair] = 2 * stamp
+            continue
+        if taken[terminal] == 2 * stamp:
             continue
         if is_easy and taken[terminal] == 2 * stamp + 1:
             return 1
         if parser.is_ignored[terminal]:
             found = 1 if is_easy else _can_follow(parser, lexer, stacks, first, size, enders, into, free, link)
         else:
-            found, next_free, next_link = shift(parser, stacks, first, size, terminal, into, free, link)
+            found, at, next_free, next_link = feed(parser, stacks, first, size, terminal, into, free, link)
             if found >= 0:
                 taken[terminal] = 2 * stamp + (found > 0)
             if found > 0 and not is_easy:
-                found = _can_follow(parser, lexer, stacks, into, found, enders, into + found, next_free, next_link)
+                found = _can_follow(parser, lexer, stacks, at, found, enders, at + found + 1, next_free, next_link)
         if found < 0:
             return -1
         if found:
@@ -418,14 +536,13 @@ def visit(tree, root, begin, parser, lexer, stacks, first, size, tokens, scratch
             terminal = tree.crossings[crossing, TERMINAL]
             to, num_stacks = first, size
             if not parser.is_ignored[terminal]:
-                to = into
-                num_stacks, free, link = shift(parser, stacks, first, size, terminal, into, free, link)
+                num_stacks, to, free, link = feed(parser, stacks, first, size, terminal, into, free, link)
                 if num_stacks < 0:
                     return NEED_STACKS
                 taken[terminal] = 2 * stamp + (num_stacks > 0)
                 if num_stacks == 0:
                     continue
-                into += num_stacks
+                into = to + num_stacks + 1
             context = _context(parser, stacks, to, num_stacks, out)
             if context < 0:
                 return NEED_JOIN

@@ -166,7 +166,12 @@ def _needs_way_back(state, last, lexer):  # type: ignore[no-untyped-def] # pragm
     win = lexer.states[state, WIN]
     for index in range(lexer.wins[win, 0], lexer.wins[win, 0] + lexer.wins[win, 1]):
         pair = lexer.win_pairs[index]
-        if lexer.pairs[pair, 0] == last and lexer.pairs[pair, 2] > 0:
+        terminal = lexer.pairs[pair, 0]
+        if terminal >= lexer.firsts.shape[0]:  # a newline
+            columns = lexer.column_sets[terminal - lexer.firsts.shape[0]]
+            if 0 <= last - lexer.newline[0] < columns.size and columns[last - lexer.newline[0]]:
+                terminal = last
+        if terminal == last and lexer.pairs[pair, 2] > 0:
             return False
     return True
 

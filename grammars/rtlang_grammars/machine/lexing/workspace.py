@@ -57,8 +57,8 @@ def new_stacks(start: int) -> Stacks:
         np.zeros(3, dtype=np.int64),
     )
     stacks.nodes[0] = start, 0, 0
-    stacks.members[0] = 0
-    stacks.counts[:] = 1, 1, 0
+    stacks.members[:2] = 0
+    stacks.counts[:] = 1, 2, 0
     return stacks
 
 

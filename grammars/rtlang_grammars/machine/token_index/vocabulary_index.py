@@ -197,7 +197,8 @@ class VocabularyIndex:
         """The tokens that are not in a mask; inside: only those that some JSON string allows."""
         found = self._in_strings & ~mask if inside else ~mask
         order = self.trie.order
-        return order[np.unpackbits(found.view(np.uint8), bitorder="little")[order] == 1]
+        others: NDArray[np.int32] = order[np.unpackbits(found.view(np.uint8), bitorder="little")[order] == 1]
+        return others
 
     def _split(self, token_ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         is_long = self.is_long[token_ids]

@@ -183,6 +183,7 @@ class CharacterDecoder:
         for first, stop, number in partition.ranges_within(0, 0x7F):
             index[first : stop + 1] = targets.setdefault(number, len(targets))
         beyond = partition.sorted_classes_within(0x80, MAX_CODE_POINT)
+        lead_classes: tuple[tuple[int, ...], ...]
         if len(beyond) == 1:
             leads, by_lead = _leads_alike()
             lead_classes = (beyond,) * len(leads)
