@@ -182,7 +182,17 @@ TESTED_DATA = {
     "tests/grammars/test_layers.py": "grammars/rtlang_grammars",
     **{
         f"tests/grammars/benchmarks/test_{name}.py": f"grammars/benchmarks/rtlang_grammars_bench/{name}.py"
-        for name in ("conformance", "keyword_table", "lexer_speed", "memory", "pathological", "rivals", "speed")
+        for name in (
+            "conformance",
+            "gbnf_fuzz",
+            "keyword_table",
+            "lark_fuzz",
+            "lexer_speed",
+            "memory",
+            "pathological",
+            "rivals",
+            "speed",
+        )
     },
 }
 # Folders of tests about more than one source file.

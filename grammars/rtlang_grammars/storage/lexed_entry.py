@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
 from rtlang_grammars.machine.lexing.tables import Automaton, LexedTables, Rules
-from rtlang_grammars.spec.tokens import Ranges
 
 Arrays: TypeAlias = Sequence[NDArray[Any]]
 
@@ -128,7 +127,7 @@ class StoredTables:
         )
         self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
-        self.token_sets: set[Ranges] = {
+        self.token_sets: set[tuple[tuple[int, int], ...]] = {
             tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
         }
         self.num_terminals: int = plain["num_terminals"]
