@@ -38,6 +38,7 @@ def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
     plain = {
         "arrays": [[_TYPES.index(str(each.dtype)), *each.shape] for each in arrays],
         "ignored": sorted(tables.ignored),
+        "token_sets": sorted(tables.token_sets),
         "num_terminals": tables.num_terminals,
         "token_sets": sorted(tables.token_sets),
         "start_head": rules.start_head,
@@ -126,6 +127,9 @@ class StoredTables:
         )
         self.rules: Rules = _StoredRules(**dict(zip(_RULES, of_rules, strict=True)), start_head=plain["start_head"])
         self.ignored = frozenset(plain["ignored"])
+        self.token_sets: set[tuple[tuple[int, int], ...]] = {
+            tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
+        }
         self.num_terminals: int = plain["num_terminals"]
         self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         self._compiled = compiled
