@@ -40,7 +40,6 @@ def dump(tables: LexedTables) -> tuple[dict[str, Any], list[Ints]]:
         "ignored": sorted(tables.ignored),
         "token_sets": sorted(tables.token_sets),
         "num_terminals": tables.num_terminals,
-        "token_sets": sorted(tables.token_sets),
         "start_head": rules.start_head,
         "pending": [[state, sorted(each)] for state, each in enumerate(automaton.pending) if each],
         "first_bytes": [each.decode("latin-1") for each in automaton.first_bytes],
@@ -131,7 +130,6 @@ class StoredTables:
             tuple((int(first), int(last)) for first, last in each) for each in plain["token_sets"]
         }
         self.num_terminals: int = plain["num_terminals"]
-        self.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         self._compiled = compiled
         self._tables: LexedTables | None = None
 
