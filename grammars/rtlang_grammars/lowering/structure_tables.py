@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from rtlang_grammars.context_free.cfg import Cfg
@@ -22,12 +22,12 @@ from rtlang_grammars.schema.compiler import compile_shapes
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
-from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape
-from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle, Whitespace
+from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
+from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import AnyOf, Leaf, Literal, Part, Repeat, Sequence, Tags
+from rtlang_grammars.spec.structures import AnyOf, Leaf, Literal, Members, Part, RawText, Repeat, Sequence, Tags
 
 
 class StructureTables:
@@ -68,9 +68,12 @@ class StructureTables:
         match part:
             case Literal():
                 self._language(_literal(part.text), rule, begin, end)
-            case Leaf():
+            case Leaf() | RawText():
                 try:
-                    self._leaf(part, rule, begin, end)
+                    if isinstance(part, Leaf):
+                        self._leaf(part, rule, begin, end)
+                    else:
+                        self._raw_text(part, rule, begin, end)
                 except GrammarError as error:
                     self._budget.check()
                     raise GrammarError(error.reason, f"{part.pointer} {error.location or ''}".rstrip()) from error
@@ -86,6 +89,8 @@ class StructureTables:
                     self._write(each, rule, begin, end)
             case Repeat():
                 self._repeat(part, rule, begin, end)
+            case Members():
+                self._members(part, rule, begin, end)
             case Tags():
                 self._symbol(self._tags(part), rule, begin, end)
 
@@ -116,6 +121,80 @@ class StructureTables:
             self._call(item, rule, loop, loop)
             at = loop
         empty[at].append(end)
+
+    def _members(self, part: Members, rule: int, begin: int, end: int) -> None:
+        items = []
+        for each, _ in part.parts:
+            items.append(self._grammar.rule("member"))
+            self._write(each, items[-1], 0, 1)
+        self._rules.never_empty.update(items)
+        separator = self._grammar.rule("separator")
+        self._write(Literal(part.separator), separator, 0, 1)
+        is_required = [each for _, each in part.parts]
+        follow = self._any_order if part.order is PropertyOrder.ANY else self._declared_order
+
+        def add(item: int, at: int, to: int, is_first: bool) -> None:
+            if not is_first:
+                between = self._position(rule)
+                self._call(separator, rule, at, between)
+                at = between
+            self._call(items[item], rule, at, to)
+
+        follow(is_required, rule, begin, end, add)
+
+    def _any_order(
+        self, is_required: list[bool], rule: int, begin: int, end: int, add: Callable[[int, int, int, bool], None]
+    ) -> None:
+        """A position for every set of members that were written."""
+        everything = (1 << len(is_required)) - 1
+        required = sum(1 << i for i, each in enumerate(is_required) if each)
+        places = [begin, *(self._position(rule) for _ in range(everything))]
+        for written, at in enumerate(places):
+            self._budget.spend(states=1)
+            if written & required == required:
+                self._grammar.rules[rule].empty[at].append(end)
+            for item in range(len(is_required)):
+                if not written >> item & 1:
+                    add(item, at, places[written | 1 << item], written == 0)
+
+    def _declared_order(
+        self, is_required: list[bool], rule: int, begin: int, end: int, add: Callable[[int, int, int, bool], None]
+    ) -> None:
+        """Two positions before each member: nothing was written so far, or something."""
+        empty, none_at, some_at = self._grammar.rules[rule].empty, begin, self._position(rule)
+        for item, each in enumerate(is_required):
+            self._budget.spend(states=1)
+            none_after, some_after = self._position(rule), self._position(rule)
+            add(item, none_at, some_after, True)
+            add(item, some_at, some_after, False)
+            if not each:
+                empty[none_at].append(none_after)
+                empty[some_at].append(some_after)
+            none_at, some_at = none_after, some_after
+        empty[none_at].append(end)
+        empty[some_at].append(end)
+
+    def _raw_text(self, part: RawText, rule: int, begin: int, end: int) -> None:
+        schema = parsed(part.schema)
+        assert isinstance(schema, dict | bool)
+        graph = compile_shapes(
+            {"type": "string"} if schema is True else schema, options=self._options, budget=self._budget
+        )
+        graph.report.refuse_checked()
+        self._add_entries(graph.report, f"{part.pointer}/text")
+        excluded = [Language.any_text().concat(_literal(text), Language.any_text()) for text in part.excludes]
+        for alternative in graph.shapes[graph.root].alternatives:
+            match alternative:
+                case StringShape():
+                    language = alternative.language or Language.any_text()
+                    bounds = alternative.min_length, alternative.max_length
+                case LiteralShape() if all(isinstance(value, str) for value in alternative.values):
+                    language, bounds = Language.literals(map(str, alternative.values)), (0, None)
+                case _:
+                    raise GrammarError("text: expected a schema that allows only strings")
+            if excluded:
+                language = language.intersect(*[each.complement() for each in excluded])
+            self._language(language if bounds == (0, None) else language.bounded(*bounds), rule, begin, end)
 
     def _language(self, language: Language, rule: int, begin: int, end: int) -> None:
         if language.accepts("", self._budget):
@@ -153,8 +232,7 @@ class StructureTables:
             raise GrammarError("schema: expected a JSON object or a boolean")
         graph = compile_shapes(schema, options=self._options, budget=self._budget)
         graph.report.refuse_checked()
-        place = "" if leaf.pointer == "#" else leaf.pointer
-        self._entries += [replace(each, pointer=place + each.pointer) for each in graph.report.entries]
+        self._add_entries(graph.report, leaf.pointer)
         build = ShapeTables(graph, self._budget, self._style, self.tables)
         value = begin
         if self._style.whitespace is Whitespace.FREE:
@@ -176,6 +254,10 @@ class StructureTables:
             for first, start in build.calls_of_alternative(alternative):
                 self._symbol(self._grammar.terminal(Frame(start, first)), rule, value, end)
         build.finish()
+
+    def _add_entries(self, report: Report, pointer: str) -> None:
+        place = "" if pointer == "#" else pointer
+        self._entries += [replace(each, pointer=place + each.pointer) for each in report.entries]
 
     def _tags(self, part: Tags) -> int:
         """The symbol of free text with tags: a rule whose states `FreeText` builds."""
@@ -203,13 +285,13 @@ class StructureTables:
             grammar.rules[text].empty[0].append(1)
 
         def behind(trigger: int, count: int) -> int:
-            if not self._rules.is_productive(bodies[trigger]):
+            if trigger >= len(bodies) or not self._rules.is_productive(bodies[trigger]):
                 return NONE
             is_last = count == part.high and not part.text_behind
             following = -1 if is_last else free.behind(count)
             return self._rules.leave_call_open(-1 - bodies[trigger], following)
 
-        triggers = [trigger.encode() for trigger in part.triggers]
+        triggers = [trigger.encode() for trigger in (*part.triggers, *part.excludes)]
         free = FreeText(self.tables, triggers, part.low, part.high, behind)
         self._rules.starts[-1 - text] = free.start()
         self._rules.never_empty.update(bodies)

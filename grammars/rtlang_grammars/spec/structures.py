@@ -6,10 +6,14 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"sequence": [part, ...]}`: one after the other;
 - `{"any_of": [part, ...]}`: one of several;
 - `{"repeat": part, "min": 0, "max": null}`: again and again;
-- `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "min": 0, "max": null, "text_behind": true}`:
-  free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags are the triggers.
+- `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
+  order `declared`, in that of the list;
+- `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
+- `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "excludes": [], "min": 0, "max": null,
+  "text_behind": true}`: free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags
+  are the triggers.
 
-`sequence`, `any_of`, `repeat` and `tagged` build such constraints from texts and other constraints.
+`sequence`, `any_of`, `repeat`, `members`, `raw_text` and `tagged` build such constraints from texts and other constraints.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 
@@ -29,6 +33,8 @@ MAX_REPEATS = 10_000
 """Maximum bound of a repeat."""
 MAX_COUNTED_TAGS = 64
 """Maximum bound on the number of tags."""
+MAX_UNORDERED = 8
+"""Maximum number of members in any order: the set of those that were written is part of the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,34 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """Parts, each at most once, with a text between them.
+
+    Attributes:
+        parts: each with whether it is required.
+        order: whether they follow in any order or in that of `parts`.
+    """
+
+    parts: tuple[tuple[Part, bool], ...]
+    separator: str
+    order: PropertyOrder
+
+
+@dataclass(frozen=True, slots=True)
+class RawText:
+    """A string of a schema, written without quotes.
+
+    Attributes:
+        schema: JSON text of a schema that allows only strings.
+        excludes: texts that do not occur in it.
+    """
+
+    schema: str
+    excludes: tuple[str, ...]
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tag:
     """A part between two texts. The part and `end` are not both empty."""
 
@@ -84,18 +118,20 @@ class Tags:
 
     Attributes:
         triggers: texts that begin a tag wherever they occur; every tag begins with exactly one of them, and none contains another.
+        excludes: texts that do not occur in the free text; none contains another or a trigger.
         low, high: bounds on the number of tags; `high` None is unbounded.
         text_behind: text may follow the last of `high` tags.
     """
 
     tags: tuple[Tag, ...]
     triggers: tuple[str, ...]
+    excludes: tuple[str, ...]
     low: int
     high: int | None
     text_behind: bool
 
 
-Part: TypeAlias = Literal | Leaf | Sequence | AnyOf | Repeat | Tags
+Part: TypeAlias = Literal | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Tags
 
 
 def sequence(*parts: str | Constraint) -> Constraint:
@@ -117,10 +153,31 @@ def repeat(part: str | Constraint, low: int = 0, high: int | None = None) -> Con
     return _constraint({"repeat": _plain(part), "min": low, "max": high}, [part])
 
 
+def members(
+    parts: Iterable[tuple[str | Constraint, bool]], separator: str = "", order: PropertyOrder = PropertyOrder.ANY
+) -> Constraint:
+    """Parts, each at most once, each given with whether it is required; `separator` stands between two of them.
+
+    Args:
+        order: ANY takes at most `MAX_UNORDERED` parts.
+    """
+    listed = list(parts)
+    plain = [{"part": _plain(part), "required": is_required} for part, is_required in listed]
+    return _constraint(
+        {"members": plain, "separator": separator, "order": str(order)}, [part for part, _ in listed]
+    )
+
+
+def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = ()) -> Constraint:
+    """A string of a JSON schema, written without quotes, in which none of some texts occurs; by default any text."""
+    return _constraint({"text": schema, "excludes": list(excludes)}, ())
+
+
 def tagged(
     tags: Iterable[tuple[str, str | Constraint, str]],
     *,
     triggers: Iterable[str] = (),
+    excludes: Iterable[str] = (),
     low: int = 0,
     high: int | None = None,
     text_behind: bool = True,
@@ -129,6 +186,7 @@ def tagged(
 
     Args:
         triggers: texts that only occur at the beginning of a tag; by default the beginnings of the tags.
+        excludes: texts that do not occur outside of tags.
         low, high: bounds on the number of tags.
         text_behind: False: the text ends with the last of `high` tags.
     """
@@ -141,6 +199,8 @@ def tagged(
     }
     if given := list(triggers):
         plain["triggers"] = given
+    if without := list(excludes):
+        plain["excludes"] = without
     return _constraint(plain, [part for _, part, _ in listed])
 
 
@@ -180,7 +240,9 @@ _KEYS = {
     "sequence": set[str](),
     "any_of": set[str](),
     "repeat": {"min", "max"},
-    "tags": {"triggers", "min", "max", "text_behind"},
+    "members": {"separator", "order"},
+    "text": {"excludes"},
+    "tags": {"triggers", "excludes", "min", "max", "text_behind"},
 }
 
 
@@ -202,6 +264,12 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
         case "repeat":
             low, high = _bounds(plain, pointer, MAX_REPEATS)
             return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1), low, high)
+        case "members":
+            return _members(plain, pointer, depth)
+        case "text":
+            if not isinstance(plain["text"], dict | bool):
+                raise GrammarError("text: expected a JSON schema (an object or a boolean)", pointer)
+            return RawText(json.dumps(plain["text"], ensure_ascii=False), _texts(plain, "excludes", pointer), pointer)
         case "tags":
             return _tags(plain, pointer, depth)
     parts = _list(plain[shape], f"{pointer}/{shape}")
@@ -218,6 +286,30 @@ def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
     return Leaf(Constraint(ConstraintKind(plain["kind"]), plain["source"]), pointer)
 
 
+def _members(plain: dict[str, Any], pointer: str, depth: int) -> Members:
+    parts = []
+    for i, each in enumerate(_list(plain["members"], f"{pointer}/members")):
+        here = f"{pointer}/members/{i}"
+        if not isinstance(each, dict) or each.keys() != {"part", "required"} or not isinstance(each["required"], bool):
+            raise GrammarError("expected a map with part and required (true or false)", here)
+        parts.append((_part(each["part"], f"{here}/part", depth + 1), each["required"]))
+    order = plain.get("order", PropertyOrder.ANY)
+    if order not in list(PropertyOrder):
+        raise GrammarError(f"order = {order!r}: expected one of {', '.join(PropertyOrder)}", f"{pointer}/order")
+    if order == PropertyOrder.ANY and len(parts) > MAX_UNORDERED:
+        raise GrammarError(
+            f"{len(parts)} members in any order: expected at most {MAX_UNORDERED}", f"{pointer}/members"
+        )
+    return Members(tuple(parts), _text(plain.get("separator", ""), f"{pointer}/separator"), PropertyOrder(order))
+
+
+def _texts(plain: dict[str, Any], key: str, pointer: str) -> tuple[str, ...]:
+    found = tuple(_text(each, f"{pointer}/{key}") for each in _list(plain.get(key, []), f"{pointer}/{key}"))
+    if not all(found):
+        raise GrammarError("expected non-empty strings", f"{pointer}/{key}")
+    return found
+
+
 def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     tags: list[Tag] = []
     for i, each in enumerate(_list(plain["tags"], f"{pointer}/tags")):
@@ -232,9 +324,12 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     triggers = list(dict.fromkeys(tag.begin for tag in tags))
     if given is not None:
         triggers = [_text(each, f"{pointer}/triggers") for each in _list(given, f"{pointer}/triggers")]
-    for trigger in triggers:
-        if not trigger or any(trigger in other for other in triggers if other is not trigger):
-            raise GrammarError(f"the trigger {trigger!r} is empty or contained in another trigger", pointer)
+    excludes = _texts(plain, "excludes", pointer)
+    marks = [*triggers, *excludes]
+    for i, mark in enumerate(marks):
+        if not mark or any(mark in other for j, other in enumerate(marks) if j != i):
+            kind = "trigger" if i < len(triggers) else "excluded text"
+            raise GrammarError(f"the {kind} {mark!r} is empty or contained in another trigger or excluded text", pointer)
     for i, tag in enumerate(tags):
         num = sum(tag.begin.startswith(trigger) for trigger in triggers)
         if num != 1:
@@ -245,7 +340,7 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
         raise GrammarError(f"text_behind = {text_behind!r}: expected true or false", pointer)
-    return Tags(tuple(tags), tuple(triggers), low, high, text_behind)
+    return Tags(tuple(tags), tuple(triggers), excludes, low, high, text_behind)
 
 
 def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | None]:
