@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, ToolFormat
 from rtlang_grammars.formats.python_grammar import python_value
-from rtlang_grammars.formats.schemas import JSON_TYPES, with_definitions, types_of
+from rtlang_grammars.formats.schemas import JSON_TYPES, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
@@ -39,7 +39,9 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
     assert around is not None
     each = [
         (
-            sequence(around.before_name, name, around.before_value, _raw(tool, name, around, style), around.behind_value),
+            sequence(
+                around.before_name, name, around.before_value, _raw(tool, name, around, style), around.behind_value
+            ),
             name,
         )
         for name in properties
@@ -47,9 +49,7 @@ def argument_part(tool_format: ToolFormat, tool: Tool, style: JsonStyle) -> str 
     return _members(each, tool, "", style)
 
 
-def _members(
-    parts: Iterable[tuple[Constraint, str]], tool: Tool, separator: str, style: JsonStyle
-) -> str | Constraint:
+def _members(parts: Iterable[tuple[Constraint, str]], tool: Tool, separator: str, style: JsonStyle) -> str | Constraint:
     listed = [(part, name in tool.required) for part, name in parts]
     order = style.order if len(listed) <= MAX_UNORDERED else PropertyOrder.DECLARED
     return members(listed, separator, order) if listed else ""

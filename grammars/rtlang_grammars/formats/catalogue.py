@@ -110,7 +110,15 @@ _LISTED = (
     ToolFormat(
         "kimi-k2",
         (
-            ("<|tool_call_begin|>functions.", _NAME, ":", _ID, "<|tool_call_argument_begin|>", _ARGUMENTS, "<|tool_call_end|>"),
+            (
+                "<|tool_call_begin|>functions.",
+                _NAME,
+                ":",
+                _ID,
+                "<|tool_call_argument_begin|>",
+                _ARGUMENTS,
+                "<|tool_call_end|>",
+            ),
         ),
         (Calls(("<|tool_calls_section_begin|>",), ("<|tool_calls_section_end|>",)),),
         (),
@@ -119,9 +127,7 @@ _LISTED = (
     ),
     ToolFormat("phi-4", (_OBJECT,), (_array("<|tool_call|>", "<|/tool_call|>"),), _COMMA, reasoning=_THINK),
     ToolFormat("phi-4-mini", (_OBJECT,), (_array("functools"),), _COMMA),
-    ToolFormat(
-        "granite-3", (_OBJECT,), (_array("<|tool_call|>"), _array("<tool_call>")), _COMMA, reasoning=_THINK
-    ),
+    ToolFormat("granite-3", (_OBJECT,), (_array("<|tool_call|>"), _array("<tool_call>")), _COMMA, reasoning=_THINK),
     ToolFormat(
         "command-r",
         ((Json('{"tool_name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}")),),

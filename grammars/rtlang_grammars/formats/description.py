@@ -162,3 +162,12 @@ def behind_text(found: Pieces, text: str) -> Pieces:
 def without_last_blanks(found: Pieces) -> Pieces:
     """The atoms without blanks at the end."""
     return found[:-1] if found and found[-1] is Slot.BLANKS else found
+
+
+def triggers(tool_format: ToolFormat, around: Calls, tools: Iterable[str]) -> list[str]:
+    """The texts that begin the calls wherever they occur in content."""
+    opening = first_text(around.opening)
+    if tool_format.has_name_in_trigger and around is tool_format.around[0]:
+        behind = tool_format.call[0][1]
+        return [f"{opening}{name}{behind}" for name in tools]
+    return [opening] if opening else list(dict.fromkeys(first_text(call) for call in tool_format.call))

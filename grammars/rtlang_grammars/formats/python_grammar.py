@@ -15,21 +15,24 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Property
 from rtlang_grammars.spec.structures import MAX_UNORDERED, any_of, members, repeat, sequence
 
 _MAX_DEPTH = 5
-_ESCAPE = r"\\[\\'\"nrt]|\\x[0-7][0-9a-f]|\\u(?:[0-9a-ce-f][0-9a-f]{3}|d[0-7][0-9a-f]{2})"
+_HEX = "[0-9a-f]"
+_ESCAPE = rf"\\[\\'\"nrt]|\\x{_HEX}{{2}}|\\u(?:[0-9a-cef]{_HEX}|d[0-7]){_HEX}{{2}}|\\U00(?:0[1-9a-f]|10){_HEX}{{4}}"
 _STRING = rf"""'(?:[^'\\\x00-\x1f\x7f]|{_ESCAPE})*'|"(?:[^"\\\x00-\x1f\x7f]|{_ESCAPE})*\""""
-_ANY = rf"""
-root ::= value
-value ::= string | number | "True" | "False" | "None" | list | dict
-list ::= "[" (value (", " value)*)? "]"
-dict ::= "{{" (pair (", " pair)*)? "}}"
-pair ::= string ": " value
+_ANY = r"""
+root ::= string | number | "True" | "False" | "None" | list | dict
+list ::= "[" (root (", " root)*)? "]"
+dict ::= "{" (pair (", " pair)*)? "}"
+pair ::= string ": " root
 number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? (("e" | "e-" | "e+") [0-9] [0-9]?)?
 string ::= "'" one* "'" | "\"" two* "\""
 one ::= [^'\\\x00-\x1f\x7f] | escape
 two ::= [^"\\\x00-\x1f\x7f] | escape
-escape ::= "\\" (["'\\nrt] | "x" [0-7] [0-9a-f] | "u" ([0-9a-ce-f] [0-9a-f] | "d" [0-7]) [0-9a-f] [0-9a-f])
+hex ::= [0-9a-f]
+escape ::= "\\" (["'\\nrt] | "x" hex hex | "u" ([0-9a-cef] hex | "d" [0-7]) hex hex | "U00" ("0" [1-9a-f] | "10") hex hex hex hex)
 """
-_SIMPLE = frozenset(("title", "description", "default", "examples", "type", "$defs", "definitions", "$schema", "deprecated"))
+_SIMPLE = frozenset(
+    ("title", "description", "default", "examples", "type", "$defs", "definitions", "$schema", "deprecated")
+)
 _BY_TYPE = {
     "string": frozenset[str](),
     "array": frozenset(("items", "minItems", "maxItems")),
@@ -112,7 +115,9 @@ def _object(schema: Mapping[str, Any], document: Any, depth: int) -> Constraint:
 
 
 def _json(schema: Any, document: Any) -> Constraint:
-    definitions = {key: document[key] for key in ("$defs", "definitions") if isinstance(document, Mapping) and key in document}
+    definitions = {
+        key: document[key] for key in ("$defs", "definitions") if isinstance(document, Mapping) and key in document
+    }
     plain = {**definitions, **schema} if isinstance(schema, Mapping) else schema
     return Constraint(ConstraintKind.JSON_SCHEMA, json.dumps(plain, ensure_ascii=False))
 

@@ -18,10 +18,11 @@ from rtlang_grammars.formats.description import (
     atoms,
     behind_text,
     first_text,
+    triggers,
     without_last_blanks,
 )
 from rtlang_grammars.formats.tools import Tool, ToolChoice, chosen_tools, read_tools
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, raw_text, repeat, sequence, tagged
 
@@ -67,9 +68,7 @@ def tool_grammar(
     try:
         reasoning = Reasoning(reasoning)
     except ValueError:
-        raise GrammarError(
-            f"reasoning = {reasoning!r}: expected one of {', '.join(Reasoning)}", "reasoning"
-        ) from None
+        raise GrammarError(f"reasoning = {reasoning!r}: expected one of {', '.join(Reasoning)}", "reasoning") from None
     if found.reasoning is None:
         if reasoning in (Reasoning.REQUIRED, Reasoning.OPENED):
             raise GrammarError(f"reasoning = {reasoning}: the format {found.name} has no reasoning", "reasoning")
@@ -132,10 +131,7 @@ class _Text:
 
     def _all_calls(self, around: Calls, high: int | None) -> Constraint:
         """All calls and the texts around them."""
-        firsts = [atoms((*around.opening, *call)) for call in self._format.call]
-        if not around.opening:
-            firsts = [each[1:] if each[0] is Slot.BLANKS else each for each in firsts]
-        return sequence(any_of(*map(self._part, firsts)), self._rest(around, high))
+        return any_of(*(sequence(trigger, part) for trigger, part in self._tags(around, high)))
 
     def _rest(self, around: Calls, high: int | None) -> Constraint:
         """What follows the first call."""
@@ -149,18 +145,17 @@ class _Text:
 
     def _tags(self, around: Calls, high: int | None) -> Iterator[tuple[str, Constraint]]:
         """Triggers, and what follows each."""
-        rest, opening = self._rest(around, high), first_text(around.opening)
-        if self._format.has_name_in_trigger and opening == first_text(self._format.around[0].opening):
-            found = atoms((*around.opening, *self._format.call[0]))
-            name, behind = found.index(Slot.NAME), found[found.index(Slot.NAME) + 1]
-            assert isinstance(behind, str)
-            for tool in self._tools:
-                yield f"{opening}{tool.name}{behind}", sequence(self._part(found[name + 2 :], tool), rest)
-            return
-        trigger = opening or first_text(self._format.call[0])
-        firsts = [behind_text(atoms((*around.opening, *call)), trigger) for call in self._format.call]
-        yield trigger, sequence(any_of(*map(self._part, firsts)), rest)
-    
+        rest, names = self._rest(around, high), [tool.name for tool in self._tools]
+        for i, trigger in enumerate(triggers(self._format, around, names)):
+            if self._format.has_name_in_trigger and around == self._format.around[0]:
+                found = atoms((*around.opening, *self._format.call[0]))
+                part = self._part(found[found.index(Slot.NAME) + 2 :], self._tools[i])
+            else:
+                calls = [call for call in self._format.call if around.opening or first_text(call) == trigger]
+                behind = [behind_text(atoms((*around.opening, *call)), trigger) for call in calls]
+                part = any_of(*map(self._part, behind))
+            yield trigger, sequence(part, rest)
+
     def _part(self, found: Pieces, tool: Tool | None = None) -> Constraint:
         """Atoms of a call. From the name on there is an alternative for each tool."""
         parts: list[str | Constraint] = []
@@ -175,7 +170,7 @@ class _Text:
                 case Slot.ID:
                     parts.append(Constraint(ConstraintKind.REGEX, self._format.id_pattern))
                 case Slot.BLANKS:
-                    parts.append(_BLANKS)
+                    parts.append(_BLANKS if self._style.whitespace is Whitespace.FREE else "")
                 case str():
                     parts.append(atom)
         return sequence(*parts)
@@ -191,5 +186,7 @@ def _marks(tool_format: ToolFormat) -> list[str]:
     """The texts that tell sections apart."""
     spans = [each for each in (tool_format.reasoning, tool_format.content, tool_format.preamble) if each]
     texts = [text for span in spans for text in (span.begin, span.end) if text]
-    texts += [text for around in tool_format.around for text in (first_text(around.opening), first_text(around.closing))]
+    texts += [
+        text for around in tool_format.around for text in (first_text(around.opening), first_text(around.closing))
+    ]
     return list(dict.fromkeys(text for text in (*texts, tool_format.joint) if text.strip()))

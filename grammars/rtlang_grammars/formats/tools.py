@@ -38,7 +38,8 @@ class Tool:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise GrammarError(
-                f"name = {self.name!r}: expected 1 to 128 letters, digits, _, - and ., not beginning with - or .", "name"
+                f"name = {self.name!r}: expected 1 to 128 letters, digits, _, - and ., not beginning with - or .",
+                "name",
             )
         if self.parameters is not None and not isinstance(self.parameters, Mapping):
             raise GrammarError(f"tool {self.name}: parameters: expected a JSON schema (a map) or none", "parameters")
@@ -117,6 +118,7 @@ def chosen_tools(tools: tuple[Tool, ...], choice: ToolChoice) -> tuple[tuple[Too
     if not found:
         names = ", ".join(tool.name for tool in tools)
         raise GrammarError(
-            f'tool_choice = {choice!r}: expected auto, none, required, or {{"name": ...}} with one of {names}', "tool_choice"
+            f'tool_choice = {choice!r}: expected auto, none, required, or {{"name": ...}} with one of {names}',
+            "tool_choice",
         )
     return found, 1, 1

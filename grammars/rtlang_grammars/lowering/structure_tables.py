@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from rtlang_grammars.context_free.cfg import Cfg
@@ -44,6 +44,10 @@ class StructureTables:
         self._grammar = Grammar()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
         self._blanks: int | None = None
+        self._terminals: dict[Language, int] = {}  # of languages that occur again
+        self._literals: dict[str, Language] = {}
+        self._regexes: dict[str, Language] = {}
+        self._values: dict[str, list[int]] = {}  # the terminals of a value, by the source of its schema
         self._entries: list[ReportEntry] = []
 
     def build(self, part: Part) -> int:
@@ -67,7 +71,7 @@ class StructureTables:
         self._budget.spend(states=1)
         match part:
             case Literal():
-                self._language(_literal(part.text), rule, begin, end)
+                self._language(self._literal(part.text), rule, begin, end)
             case Leaf() | RawText():
                 try:
                     if isinstance(part, Leaf):
@@ -200,14 +204,25 @@ class StructureTables:
         if language.accepts("", self._budget):
             self._grammar.rules[rule].empty[begin].append(end)
             language = language.bounded(1, None)
-        if not language.is_empty(self._budget):
-            self._symbol(self._grammar.terminal(language), rule, begin, end)
+        if language not in self._terminals:
+            if language.is_empty(self._budget):
+                return
+            self._terminals[language] = self._grammar.terminal(language)
+        self._symbol(self._terminals[language], rule, begin, end)
+
+    def _literal(self, text: str) -> Language:
+        found = self._literals.get(text)
+        if found is None:
+            found = self._literals[text] = _literal(text)
+        return found
 
     def _leaf(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         source, budget = leaf.constraint.source, self._budget
         match leaf.constraint.kind:
             case ConstraintKind.REGEX:
-                self._language(compile_regex(source, dialect="python", budget=budget), rule, begin, end)
+                if source not in self._regexes:
+                    self._regexes[source] = compile_regex(source, dialect="python", budget=budget)
+                self._language(self._regexes[source], rule, begin, end)
             case ConstraintKind.CHOICE:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
@@ -227,13 +242,9 @@ class StructureTables:
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         """Add a value of a schema. Values whose end depends on what follows become terminals, all others frames."""
-        schema = parsed(leaf.constraint.source)
-        if not isinstance(schema, dict | bool):
-            raise GrammarError("schema: expected a JSON object or a boolean")
-        graph = compile_shapes(schema, options=self._options, budget=self._budget)
-        graph.report.refuse_checked()
-        self._add_entries(graph.report, leaf.pointer)
-        build = ShapeTables(graph, self._budget, self._style, self.tables)
+        source = leaf.constraint.source
+        if source not in self._values:
+            self._values[source] = list(self._terminals_of(leaf))
         value = begin
         if self._style.whitespace is Whitespace.FREE:
             if self._blanks is None:
@@ -241,18 +252,30 @@ class StructureTables:
             value = self._position(rule)
             self._symbol(self._blanks, rule, begin, value)
             self._grammar.rules[rule].empty[begin].append(value)
+        for terminal in self._values[source]:
+            self._symbol(terminal, rule, value, end)
+
+    def _terminals_of(self, leaf: Leaf) -> Iterator[int]:
+        schema = parsed(leaf.constraint.source)
+        if not isinstance(schema, dict | bool):
+            raise GrammarError("schema: expected a JSON object or a boolean")
+        graph = compile_shapes(schema, options=self._options, budget=self._budget)
+        graph.report.refuse_checked()
+        self._add_entries(graph.report, leaf.pointer)
+        build = ShapeTables(graph, self._budget, self._style, self.tables)
         for alternative in graph.shapes[graph.root].alternatives:
             if isinstance(alternative, NumberShape):
-                self._language(number_of(alternative, self._budget), rule, value, end)
+                yield self._grammar.terminal(number_of(alternative, self._budget))
                 continue
             if isinstance(alternative, LiteralShape):
                 scalars = [each for each in alternative.values if not isinstance(each, list | dict)]
-                self._language(Language.literals(_texts(scalars)), rule, value, end)
+                if scalars:
+                    yield self._grammar.terminal(Language.literals(_texts(scalars)))
                 alternative = LiteralShape(tuple(each for each in alternative.values if isinstance(each, list | dict)))
                 if not alternative.values:
                     continue
             for first, start in build.calls_of_alternative(alternative):
-                self._symbol(self._grammar.terminal(Frame(start, first)), rule, value, end)
+                yield self._grammar.terminal(Frame(start, first))
         build.finish()
 
     def _add_entries(self, report: Report, pointer: str) -> None:

@@ -163,9 +163,7 @@ def members(
     """
     listed = list(parts)
     plain = [{"part": _plain(part), "required": is_required} for part, is_required in listed]
-    return _constraint(
-        {"members": plain, "separator": separator, "order": str(order)}, [part for part, _ in listed]
-    )
+    return _constraint({"members": plain, "separator": separator, "order": str(order)}, [part for part, _ in listed])
 
 
 def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = ()) -> Constraint:
@@ -297,9 +295,7 @@ def _members(plain: dict[str, Any], pointer: str, depth: int) -> Members:
     if order not in list(PropertyOrder):
         raise GrammarError(f"order = {order!r}: expected one of {', '.join(PropertyOrder)}", f"{pointer}/order")
     if order == PropertyOrder.ANY and len(parts) > MAX_UNORDERED:
-        raise GrammarError(
-            f"{len(parts)} members in any order: expected at most {MAX_UNORDERED}", f"{pointer}/members"
-        )
+        raise GrammarError(f"{len(parts)} members in any order: expected at most {MAX_UNORDERED}", f"{pointer}/members")
     return Members(tuple(parts), _text(plain.get("separator", ""), f"{pointer}/separator"), PropertyOrder(order))
 
 
@@ -329,7 +325,9 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
     for i, mark in enumerate(marks):
         if not mark or any(mark in other for j, other in enumerate(marks) if j != i):
             kind = "trigger" if i < len(triggers) else "excluded text"
-            raise GrammarError(f"the {kind} {mark!r} is empty or contained in another trigger or excluded text", pointer)
+            raise GrammarError(
+                f"the {kind} {mark!r} is empty or contained in another trigger or excluded text", pointer
+            )
     for i, tag in enumerate(tags):
         num = sum(tag.begin.startswith(trigger) for trigger in triggers)
         if num != 1:
