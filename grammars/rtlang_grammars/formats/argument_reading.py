@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from rtlang_grammars.formats.description import ArgumentStyle, TaggedArguments, ToolFormat
-from rtlang_grammars.formats.schemas import JSON_TYPES, type_of, types_of, with_definitions
+from rtlang_grammars.formats.schemas import type_of, types_of, with_definitions
 from rtlang_grammars.formats.tools import Tool
 
 _DECODER = json.JSONDecoder()
@@ -103,18 +103,18 @@ def _literal(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=str() | int() | float() | None as value):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            return -number
         case ast.Name(id=name) if name in _NAMED:
             return _NAMED[name]
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return [_literal(each) for each in items]
         case ast.Dict(keys=keys, values=values):
             found = {}
-            for key, value in zip(keys, values, strict=True):
+            for key, item in zip(keys, values, strict=True):
                 if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
                     raise Malformed("expected strings as keys")
-                found[key.value] = _literal(value)
+                found[key.value] = _literal(item)
             return found
     raise Malformed(f"expected a literal, not {ast.unparse(node)[:40]!r}")
 
@@ -197,9 +197,8 @@ def typed(raw: str, types: frozenset[str]) -> Any:
             value = json.loads(word)
         except ValueError:
             return raw
-    if type_of(value) in types or (type_of(value) == "number" and types & {"number", "integer"}):
-        return raw if isinstance(value, str) and types == JSON_TYPES else value
-    return raw
+    is_number = type_of(value) == "number" and "integer" in types  # 2.0 is an integer
+    return value if (type_of(value) in types or is_number) and not isinstance(value, str) else raw
 
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
