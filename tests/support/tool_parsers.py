@@ -92,20 +92,22 @@ def _llama_3(text: str) -> Parsed:
 
 
 def _llama_4(text: str) -> Parsed:
-    begin = re.search(r"(?:<\|python_start\|>)?\[\w+(?:\.\w+)*\(", text)
-    if begin is None:
-        return text, []
-    code = text[begin.start() :]
-    if code.startswith("<|python_start|>"):
-        assert code.endswith("<|python_end|>")
-        code = code.removeprefix("<|python_start|>").removesuffix("<|python_end|>")
-    tree = ast.parse(code, mode="eval").body
-    assert isinstance(tree, ast.List)
-    calls = []
-    for call in tree.elts:
-        assert isinstance(call, ast.Call) and not call.args
-        calls.append((ast.unparse(call.func), {str(k.arg): _python(k.value) for k in call.keywords}))
-    return text[: begin.start()], calls
+    for begin in re.finditer(r"(?:<\|python_start\|>)?\[\w+(?:\.\w+)*\(", text):
+        code = text[begin.start() :]
+        if code.startswith("<|python_start|>"):
+            assert code.endswith("<|python_end|>")
+            code = code.removeprefix("<|python_start|>").removesuffix("<|python_end|>")
+        try:
+            tree = ast.parse(code, mode="eval").body
+        except SyntaxError:  # content that looks like a call
+            continue
+        assert isinstance(tree, ast.List)
+        calls = []
+        for call in tree.elts:
+            assert isinstance(call, ast.Call) and not call.args
+            calls.append((ast.unparse(call.func), {str(k.arg): _python(k.value) for k in call.keywords}))
+        return text[: begin.start()], calls
+    return text, []
 
 
 def _python(node: ast.expr) -> Any:
@@ -220,7 +222,8 @@ def _command_r7b(text: str) -> Parsed:
 
 
 def _granite(text: str) -> Parsed:
-    text = _without_reasoning(text, "<think>", "</think>").replace("<tool_call>[", "<|tool_call|>[", 1)
+    text = _without_reasoning(text, "<think>", "</think>")
+    text = re.sub(r"<tool_call>(?=\s*\[)", "<|tool_call|>", text, count=1)
     return _array(text, "<|tool_call|>", "", ("name", "arguments"))
 
 

@@ -11,6 +11,7 @@ from rtlang_grammars.formats.catalogue import format_named
 from rtlang_grammars.formats.description import (
     JSON_BLANKS,
     Calls,
+    Json,
     Pieces,
     Slot,
     Span,
@@ -27,7 +28,7 @@ from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.structures import any_of, raw_text, repeat, sequence, tagged
 
 _BLANKS = Constraint(ConstraintKind.REGEX, JSON_BLANKS)
-_LINES = Constraint(ConstraintKind.REGEX, "\n{0,2}")
+_LINES = Constraint(ConstraintKind.REGEX, "\n{0,4}")
 
 
 class Reasoning(StrEnum):
@@ -94,7 +95,8 @@ def reasoning_part(tool_format: ToolFormat, reasoning: Reasoning, max_chars: int
         raise GrammarError(f"max_reasoning_chars = {max_chars!r}: expected an integer from 0", "max_reasoning_chars")
     schema = True if max_chars is None else {"type": "string", "maxLength": max_chars}
     begin = "" if reasoning is Reasoning.OPENED else span.begin
-    section = sequence(begin, raw_text(schema, excludes=[span.end]), span.end, tool_format.joint)
+    inside = raw_text(schema, excludes=[span.begin, span.end])
+    section = sequence(_LINES if begin else "", begin, inside, span.end, tool_format.joint)
     return any_of("", section) if reasoning is Reasoning.OPTIONAL else section
 
 
@@ -186,7 +188,6 @@ def _marks(tool_format: ToolFormat) -> list[str]:
     """The texts that tell sections apart."""
     spans = [each for each in (tool_format.reasoning, tool_format.content, tool_format.preamble) if each]
     texts = [text for span in spans for text in (span.begin, span.end) if text]
-    texts += [
-        text for around in tool_format.around for text in (first_text(around.opening), first_text(around.closing))
-    ]
+    pieces = [each for around in tool_format.around for each in (*around.opening, *around.closing)]
+    texts += [each for each in pieces if isinstance(each, str) and not isinstance(each, Json)]
     return list(dict.fromkeys(text for text in (*texts, tool_format.joint) if text.strip()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from rtlang_grammars.context_free.cfg import Cfg
 from rtlang_grammars.context_free.gbnf_reader import read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
@@ -23,7 +22,7 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report, ReportEntry
 from rtlang_grammars.schema.reading.values import Json
 from rtlang_grammars.schema.shape_graph.shapes import LiteralShape, NumberShape, StringShape
-from rtlang_grammars.spec.constraint import ConstraintKind, JsonStyle, PropertyOrder, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
@@ -46,6 +45,7 @@ class StructureTables:
         self._blanks: int | None = None
         self._terminals: dict[Language, int] = {}  # of languages that occur again
         self._literals: dict[str, Language] = {}
+        self._starts: dict[Constraint, int] = {}
         self._regexes: dict[str, Language] = {}
         self._values: dict[str, list[int]] = {}  # the terminals of a value, by the source of its schema
         self._entries: list[ReportEntry] = []
@@ -228,17 +228,23 @@ class StructureTables:
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
                     raise GrammarError("choices: expected a JSON array of strings")
                 self._language(Language.literals(choices), rule, begin, end)
-            case ConstraintKind.LARK:
-                self._cfg(read_lark(source, budget=budget), rule, begin, end)
-            case ConstraintKind.GBNF:
-                self._cfg(read_gbnf(source, budget=budget), rule, begin, end)
-            case ConstraintKind.EBNF:
-                self._cfg(read_gbnf(source, notation="w3c", budget=budget), rule, begin, end)
+            case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+                self._call(self._cfg(leaf), rule, begin, end)
             case _:
                 self._schema(leaf, rule, begin, end)
 
-    def _cfg(self, cfg: Cfg, rule: int, begin: int, end: int) -> None:
-        self._call(self._grammar.add(without_left_recursion(cfg, self._budget), self._budget), rule, begin, end)
+    def _cfg(self, leaf: Leaf) -> int:
+        """The start rule of a grammar. Grammars that occur again share their rules."""
+        found = self._starts.get(leaf.constraint)
+        if found is None:
+            kind, source, budget = leaf.constraint.kind, leaf.constraint.source, self._budget
+            if kind is ConstraintKind.LARK:
+                cfg = read_lark(source, budget=budget)
+            else:
+                cfg = read_gbnf(source, notation="gbnf" if kind is ConstraintKind.GBNF else "w3c", budget=budget)
+            found = self._grammar.add(without_left_recursion(cfg, budget), budget)
+            self._starts[leaf.constraint] = found
+        return found
 
     def _schema(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         """Add a value of a schema. Values whose end depends on what follows become terminals, all others frames."""

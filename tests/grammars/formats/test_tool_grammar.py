@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import random
 from typing import Any
 
@@ -48,7 +47,7 @@ def avoided(name: str) -> tuple[str, ...]:
     return () if tagged is None else tagged.excludes
 
 
-def tools_of(name: str, rng: random.Random, count: int = 6) -> list[dict[str, Any]]:
+def tools_of(name: str, rng: random.Random, count: int = 4) -> list[dict[str, Any]]:
     return random_tools(rng, count, python_names=name == "llama-4")
 
 
@@ -60,7 +59,7 @@ def test_what_the_template_renders_is_accepted_and_read_back(name: str) -> None:
         tools = tools_of(name, rng)
         matcher = matcher_of(tool_grammar(name, tools))
         needed = matcher_of(tool_grammar(name, tools, tool_choice="required"))
-        for _ in range(12):
+        for _ in range(40):
             count = 1 if name in HAS_ONE_CALL else rng.randrange(4)
             calls = [random_call(rng, tools, avoided(name)) for _ in range(count)]
             content = text(rng, AVOID).strip() if not calls or name not in HAS_NO_CONTENT_BEFORE_CALLS else ""
@@ -211,7 +210,6 @@ def test_what_does_not_fit_is_refused_by_name(name: str, tools: Any, options: di
 
 def test_schemas_of_the_tools_are_reported_with_their_places() -> None:
     parameters = {"type": "object", "properties": {"x": {"type": "integer", "title": "X"}}}
-    constraint = tool_grammar("hermes", [{"name": "f", "parameters": parameters}])
-    report = backend().compile(constraint).report
-    assert any("title" in entry.pointer for entry in report.entries)
-    assert json.loads(constraint.source)
+    grammar = backend().compile(tool_grammar("hermes", [{"name": "f", "parameters": parameters}]))
+    pointers = [entry.pointer for entry in grammar.report.entries]
+    assert any(pointer.startswith("#/") and pointer.endswith("#/properties/x") for pointer in pointers), pointers
