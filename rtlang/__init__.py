@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from rtlang.lang.output_types.forms import repeated as repeated
     from rtlang.lang.output_types.forms import sequence as sequence
     from rtlang.lang.output_types.forms import tagged as tagged
+    from rtlang.lang.output_types.forms import token as token
     from rtlang.lang.program import Program as Program
     from rtlang.lang.program import program as program
     from rtlang.lang.state import Forks as Forks
@@ -87,7 +88,7 @@ _MODULES = {
     ),
     "rtlang.lang.execution.explain": "Explanation explain",
     "rtlang.lang.expr": "Sampling assistant gen select system text tool user",
-    "rtlang.lang.output_types.forms": "ebnf either json_text lark repeated sequence tagged",
+    "rtlang.lang.output_types.forms": "ebnf either json_text lark repeated sequence tagged token",
     "rtlang.contract.graph": "RequestGraph",
     "rtlang.lang.meta": "Meta",
     "rtlang.lang.program": "Program program",

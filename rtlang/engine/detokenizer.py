@@ -33,13 +33,15 @@ class Stop:
 class IncrementalDetokenizer:
     """The output text of one request. Owned by the request.
 
+    Args:
+        shows_special: special tokens stand in the text under their names, as those that a constraint asks for.
     Raises:
         ParameterError: a stop regex does not compile (on creation).
     """
 
-    def __init__(self, tokenizer: Tokenizer, params: SamplingParams) -> None:
+    def __init__(self, tokenizer: Tokenizer, params: SamplingParams, *, shows_special: bool = False) -> None:
         self._tokenizer = tokenizer
-        self._decoder = tokenizer.decoder()
+        self._decoder = tokenizer.decoder(shows_special=shows_special)
         self._stops = params.stop
         self._patterns: list[tuple[str, Any, int]] = []  # source, pattern, characters that must follow a match
         for pattern in params.stop_regex:

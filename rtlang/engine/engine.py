@@ -135,7 +135,7 @@ class Engine:
             token_ids=list(token_ids),
             params=params,
             listener=listener,
-            output_text=IncrementalDetokenizer(tokenizer, params),
+            output_text=IncrementalDetokenizer(tokenizer, params, shows_special=constraint is not None),
             constraint=constraint,
             seed=seed,
             choice=choice,

@@ -34,10 +34,10 @@ def _append(request: Request, token_id: int, logprob: TokenLogprob | None) -> Re
     session = request.session
     if session is not None:
         sampled = token_id
-        if sampled not in session.end_token_ids:
-            token_id = session.accept(sampled, request.max_tokens - request.num_output_tokens)
-        if token_id in session.end_token_ids:
+        accepted = session.accept(sampled, request.max_tokens - request.num_output_tokens)
+        if accepted is None:
             return _end(request, FinishReason.STOP, None)
+        token_id = accepted
         if token_id != sampled and logprob is not None:
             # Replaced by a completion path: the log-probability is known only if the token is among the reported top entries.
             logprob = TokenLogprob(token_id, dict(logprob.top).get(token_id, float("-inf")), logprob.top)

@@ -21,12 +21,10 @@ A, B = 3 + ord("a"), 3 + ord("b")
 class ScriptedSession:
     """Allows `texts`; steers to B when one token remains."""
 
-    end_token_ids = frozenset({EOS})
-
     def __init__(self, complete_after: int, *, steers: bool = True) -> None:
         self.complete_after, self.steers, self.count = complete_after, steers, 0
 
-    def accept(self, token_id: int, remaining: int) -> int:
+    def accept(self, token_id: int, remaining: int) -> int | None:
         self.count += 1
         return B if self.steers and remaining == 1 else token_id
 
@@ -107,10 +105,10 @@ def test_a_steered_token_takes_the_place_of_the_drawn_one() -> None:
     assert outputs[-1].finish_reason is FinishReason.STOP
 
 
-def test_a_session_that_answers_with_an_end_token_ends_the_text_before_it() -> None:
+def test_a_session_that_accepts_nothing_more_ends_the_text_before_the_token() -> None:
     class Ending(ScriptedSession):
-        def accept(self, token_id: int, remaining: int) -> int:
-            return EOS if remaining == 2 else super().accept(token_id, remaining)
+        def accept(self, token_id: int, remaining: int) -> int | None:
+            return None if remaining == 2 else super().accept(token_id, remaining)
 
     target = request(Ending(9))
     outputs = draw(target, A, A, A)

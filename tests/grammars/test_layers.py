@@ -21,24 +21,24 @@ LEVELS: dict[str, dict[str, int]] = {
         "schema": 2,
         "machine": 2,
         "adapters": 2,
+        "formats": 1,
         "lowering": 3,
         "storage": 4,
         "api": 5,
     },
     "context_free": {
         "cfg": 0,
+        "lark_errors": 0,
         "lark_library": 0,
         "lark_tokens": 0,
         "lazy_repeats": 0,
         "ebnf": 1,
         "folding": 1,
+        "lark_source": 1,
         "left_recursion": 1,
-        "lexing": 1,
         "gbnf_reader": 2,
-        "lark_syntax": 2,
-        "lark_modules": 3,
-        "lark_terminals": 4,
-        "lark_reader": 5,
+        "lark_reader": 2,
+        "lexing": 2,
     },
     "regular": {"characters": 0, "patterns": 1, "automata": 2, "language": 3, "string_formats": 4, "numeric": 4},
     "schema": {
@@ -59,6 +59,7 @@ LEVELS: dict[str, dict[str, int]] = {
         "grammar": 4,
         "table_completion": 5,
         "matcher": 6,
+        "token_readings": 7,
         "export": 7,
     },
     "lowering": {
@@ -133,8 +134,8 @@ def test_every_part_has_a_level() -> None:
 
 
 def test_the_graph_of_folders_stays_small() -> None:
-    assert len(LEVELS[""]) <= 10
-    assert len(arrows("")) <= 25
+    assert len(LEVELS[""]) <= 11
+    assert len(arrows("")) <= 26
 
 
 def test_modules_import_each_other_in_no_circle() -> None:

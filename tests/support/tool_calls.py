@@ -6,8 +6,28 @@ import random
 from typing import Any
 
 _WORDS = ("city", "days", "unit", "query", "limit", "path", "mode", "kind", "title", "tags")
-_TEXTS = ("a", "New York", "“quoted” 'x' \"y\"", "back\\slash", "tab\there", "two\nlines", "日本語 😀", "</tool_call>", "[x](y), z", "{\"a\": 1}",
-          "5", "true", "", " lead", "null", "it's", "<b>&amp;</b>", "end]", "a=b, c(d)", "```")  # fmt: skip
+_TEXTS = (
+    "a",
+    "New York",
+    "“quoted” 'x' \"y\"",
+    "back\\slash",
+    "tab\there",
+    "two\nlines",
+    "日本語 😀",
+    "</tool_call>",
+    "[x](y), z",
+    '{"a": 1}',
+    "5",
+    "true",
+    "",
+    " lead",
+    "null",
+    "it's",
+    "<b>&amp;</b>",
+    "end]",
+    "a=b, c(d)",
+    "```",
+)
 _KINDS: tuple[dict[str, Any], ...] = (
     {"type": "string"},
     {"type": "integer"},
@@ -27,7 +47,9 @@ def random_tools(rng: random.Random, count: int, *, python_names: bool = False) 
     """Tools in the form of the OpenAI API; the last has no parameters."""
     tools: list[dict[str, Any]] = []
     for i in range(count):
-        name = f"{rng.choice(('get', 'set.up', 'find'))}{'_' if python_names else rng.choice('_-')}{rng.choice(_WORDS)}{i}"
+        name = (
+            f"{rng.choice(('get', 'set.up', 'find'))}{'_' if python_names else rng.choice('_-')}{rng.choice(_WORDS)}{i}"
+        )
         names = rng.sample(_WORDS, rng.randrange(1, 5))
         properties = {each: rng.choice(_KINDS) for each in names}
         parameters = {
@@ -41,7 +63,9 @@ def random_tools(rng: random.Random, count: int, *, python_names: bool = False) 
     return tools
 
 
-def random_call(rng: random.Random, tools: list[dict[str, Any]], avoid: tuple[str, ...] = ()) -> tuple[str, dict[str, Any]]:
+def random_call(
+    rng: random.Random, tools: list[dict[str, Any]], avoid: tuple[str, ...] = ()
+) -> tuple[str, dict[str, Any]]:
     """A call of one of the tools: its arguments in any order, optional ones sometimes missing, no string with a text of `avoid`."""
     function = rng.choice(tools)["function"]
     parameters = function.get("parameters", {})

@@ -53,13 +53,16 @@ def _array(text: str, begin: str, end: str, keys: tuple[str, str], more: frozens
         return content, []
     value, at = _value_at(rest, 0)
     assert rest[at:].strip() == end, rest[at:]
-    assert isinstance(value, list) and value
+    assert isinstance(value, list)
+    assert value
     assert all(set(keys) <= each.keys() <= {*keys, *more} for each in value), value
     return content, [(each[keys[0]], each[keys[1]]) for each in value]
 
 
 def _hermes(text: str) -> Parsed:
-    return _objects(_without_reasoning(text, "<think>", "</think>"), "<tool_call>", "</tool_call>", ("name", "arguments"))
+    return _objects(
+        _without_reasoning(text, "<think>", "</think>"), "<tool_call>", "</tool_call>", ("name", "arguments")
+    )
 
 
 def _qwen_coder(text: str) -> Parsed:
@@ -104,7 +107,8 @@ def _llama_4(text: str) -> Parsed:
         assert isinstance(tree, ast.List)
         calls = []
         for call in tree.elts:
-            assert isinstance(call, ast.Call) and not call.args
+            assert isinstance(call, ast.Call)
+            assert not call.args
             calls.append((ast.unparse(call.func), {str(k.arg): _python(k.value) for k in call.keywords}))
         return text[: begin.start()], calls
     return text, []
@@ -147,7 +151,7 @@ def _deepseek(begin: str, middle: str, end: str, between: str) -> Callable[[str]
         if not found:
             return content, []
         inner, closing, behind = rest.rpartition("<｜tool▁calls▁end｜>")
-        assert closing and not behind
+        assert (bool(closing), behind) == (True, "")
         calls, at = [], 0
         while True:
             assert inner.startswith("<｜tool▁call▁begin｜>" + begin, at), inner[at:]
@@ -175,7 +179,7 @@ def _harmony(text: str) -> Parsed:
         channel = re.search(r"<\|channel\|>(\w+)", header)
         assert channel, header
         if to:
-            assert channel[1] == "commentary" and "json" in header and i == len(messages) - 1
+            assert (channel[1], "json" in header, i) == ("commentary", True, len(messages) - 1)
             calls.append((to[1], json.loads(body.removesuffix("<|call|>"))))
         elif channel[1] != "analysis":
             content += body
@@ -202,7 +206,9 @@ def _kimi(text: str) -> Parsed:
         return content, []
     calls, at = [], 0
     while not rest.startswith("<|tool_calls_section_end|>", at):
-        head = re.compile(r"<\|tool_call_begin\|>functions\.([\w.\-]+):\d+<\|tool_call_argument_begin\|>").match(rest, at)
+        head = re.compile(r"<\|tool_call_begin\|>functions\.([\w.\-]+):\d+<\|tool_call_argument_begin\|>").match(
+            rest, at
+        )
         assert head, rest[at:]
         value, at = _value_at(rest, head.end())
         calls.append((head[1], value))

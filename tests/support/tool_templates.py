@@ -16,7 +16,8 @@ _HERMES = """
 _THINK = "{% if m.reasoning_content %}{{ '<think>\\n' ~ m.reasoning_content ~ '\\n</think>\\n\\n' }}{% endif %}{{ m.content }}"
 _LIST = """
 {%- for c in m.tool_calls %}
-{{- '{"name": "' ~ c.function.name ~ '", "arguments": ' ~ (c.function.arguments | tojson) ~ '}' }}{% if not loop.last %}{{ ', ' }}{% endif %}
+{{- '{"name": "' ~ c.function.name ~ '", "arguments": ' ~ (c.function.arguments | tojson) ~ '}' }}
+{%- if not loop.last %}{{ ', ' }}{% endif %}
 {%- endfor %}"""
 
 TEMPLATES: dict[str, str] = {
@@ -87,9 +88,13 @@ TEMPLATES: dict[str, str] = {
 {{- '<|tool_call_begin|>functions.' ~ c.function.name ~ ':' ~ loop.index0 ~ '<|tool_call_argument_begin|>' }}
 {{- (c.function.arguments | tojson) ~ '<|tool_call_end|>' }}
 {%- endfor %}{{ '<|tool_calls_section_end|>' }}{% endif %}<|im_end|>""",
-    "phi-4": "{{ m.content }}{% if m.tool_calls %}{{ '<|tool_call|>[' }}" + _LIST + "{{ ']<|/tool_call|>' }}{% endif %}<|end|>",
+    "phi-4": "{{ m.content }}{% if m.tool_calls %}{{ '<|tool_call|>[' }}"
+    + _LIST
+    + "{{ ']<|/tool_call|>' }}{% endif %}<|end|>",
     "phi-4-mini": "{{ m.content }}{% if m.tool_calls %}{{ 'functools[' }}" + _LIST + "{{ ']' }}{% endif %}<|end|>",
-    "granite-3": "{{ m.content }}{% if m.tool_calls %}{{ '<|tool_call|>[' }}" + _LIST + "{{ ']' }}{% endif %}<|end_of_text|>",
+    "granite-3": "{{ m.content }}{% if m.tool_calls %}{{ '<|tool_call|>[' }}"
+    + _LIST
+    + "{{ ']' }}{% endif %}<|end_of_text|>",
     "command-r": """{{ m.content }}
 {%- if m.tool_calls %}{{ '\\nAction: ```json\\n[\\n' }}
 {%- for c in m.tool_calls %}
@@ -106,10 +111,22 @@ TEMPLATES: dict[str, str] = {
 {%- else %}{{ '<|START_RESPONSE|>' ~ m.content ~ '<|END_RESPONSE|>' }}{% endif %}<|END_OF_TURN_TOKEN|>""",
     "json": """{{ m.content }}{% if m.content and m.tool_calls %}{{ '\\n' }}{% endif %}
 {%- for c in m.tool_calls %}
-{{- '{"name": "' ~ c.function.name ~ '", "arguments": ' ~ (c.function.arguments | tojson) ~ '}' }}{% if not loop.last %}{{ '\\n' }}{% endif %}
+{{- '{"name": "' ~ c.function.name ~ '", "arguments": ' ~ (c.function.arguments | tojson) ~ '}' }}
+{%- if not loop.last %}{{ '\\n' }}{% endif %}
 {%- endfor %}""",
 }
-_ENDS = ("<|eot_id|>", "<|eot|>", "</s>", "<｜end▁of▁sentence｜>", "<|call|>", "<|return|>", "<|im_end|>", "<|end|>", "<|end_of_text|>", "<|END_OF_TURN_TOKEN|>")  # fmt: skip
+_ENDS = (
+    "<|eot_id|>",
+    "<|eot|>",
+    "</s>",
+    "<｜end▁of▁sentence｜>",
+    "<|call|>",
+    "<|return|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|end_of_text|>",
+    "<|END_OF_TURN_TOKEN|>",
+)
 
 HAS_ONE_CALL = ("harmony", "llama-3")
 """Formats whose templates write one call in a message."""

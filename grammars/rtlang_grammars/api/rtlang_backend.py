@@ -23,6 +23,7 @@ from rtlang_grammars.machine.native import native_code
 from rtlang_grammars.machine.string_masks import clear
 from rtlang_grammars.machine.table_completion import TableCompletion
 from rtlang_grammars.machine.token_index.vocabulary_index import VocabularyIndex
+from rtlang_grammars.machine.token_readings import ReadingsCompletion, TokenReadings, names_ordinary_tokens
 from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import Report
 from rtlang_grammars.schema.value_checks import ValueCheck
@@ -68,7 +69,7 @@ class RtlangBackend:
         self._index, self._limits = index, limits or Limits()
         self._schema_options, self._allow_checked, self.store = schema_options, allow_checked, store
         self._table = table or TokenTable(index.vocabulary)
-        self._forcing = ForcedText(index.vocabulary, index.trie.order, self._table)
+        self._forcing = ForcedText(index.vocabulary, index.trie.order[: index.trie.num_texts], self._table)
 
     @classmethod
     def create(
@@ -97,7 +98,8 @@ class RtlangBackend:
         store = self.store
         if constraint.kind is ConstraintKind.LARK and constraint.lexer is not Lexer.ANYWHERE:
             return self._compile_lexed(constraint, budget)
-        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked)
+        tokens = self._index.vocabulary.tokens
+        compilation = Compilation(constraint, self._schema_options, self._limits, self._allow_checked, tokens)
         built = None if store is None else store.find(compilation)
         is_new, started = built is None, time.thread_time()
         if built is None:
@@ -155,6 +157,9 @@ class RtlangGrammar:
         self.report, self.value_check = report, value_check
         self._pair: tuple[MachineGrammar | LexedGrammar, Completion] = (machine, completion)  # exchanged together
         self._forcing, self._table = forcing, table
+        token_sets = machine.tables.token_sets
+        self._reads_ids = bool(token_sets) and names_ordinary_tokens(machine.index, token_sets)
+        self._readings: TokenReadings | None = None
 
     @property
     def machine(self) -> MachineGrammar | LexedGrammar:
@@ -173,4 +178,10 @@ class RtlangGrammar:
         ):  # earlier matchers go on with what they have
             machine = self.machine.renewed()
             self._pair = machine, LexedCompletion(machine)
-        return MachineMatcher(*self._pair, self._forcing, self._table)
+        machine, completion = self._pair
+        if not self._reads_ids:
+            return MachineMatcher(machine, completion, self._forcing, self._table)
+        readings = self._readings
+        if readings is None or readings.grammar is not machine:
+            readings = self._readings = TokenReadings(machine, machine.tables.token_sets)
+        return MachineMatcher(readings, ReadingsCompletion(completion), self._forcing, self._table, reads_ids=True)

@@ -1,4 +1,4 @@
-"""Completion paths: bytes that complete a text, with the fewest tokens that spell each suffix.
+"""Completion paths: bytes that complete a text, with the fewest tokens that spell each suffix. Special tokens stand in them as spelled.
 
 A completion path is stored as bytes. One table, filled from the end, holds the token cost of every suffix; a path that ends like an earlier
 one reuses that part of its table.
@@ -6,6 +6,7 @@ one reuses that part of its table.
 
 from __future__ import annotations
 
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD, token_at
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 UNREACHABLE = 1 << 30
@@ -38,7 +39,7 @@ class CompletionPath:
         """Whether data[offset:] takes at most `limit` tokens. Fast if one token per byte fits, and if even the longest tokens do not."""
         if self._table.has_every_byte and len(self.data) - offset <= limit:
             return True
-        if len(self.data) - offset > limit * self._table.max_length:
+        if len(self.data) - offset > limit * max(self._table.max_length, SPELLING_BYTES):
             return False
         return self.cost(offset) <= limit
 
@@ -62,24 +63,31 @@ class CompletionPath:
         found: list[int] = []
         while offset < len(data) and len(found) < num_tokens:
             end = offset + lengths[offset]
-            found.append(ids[data[offset:end]])
+            token_id = token_at(data, offset) if data[offset] == TOKEN_LEAD else ids[data[offset:end]]
+            assert token_id is not None, "a token that is cut off has no cost"
+            found.append(token_id)
             offset = end
         return found
+
+    def num_first_bytes(self, offset: int) -> int:
+        """The bytes of the first of the tokens that spell data[offset:]."""
+        self._known_costs()
+        return self._lengths[offset]
 
 
 class TokenTable:
     """Tokens by their bytes. Immutable.
 
     Attributes:
-        ids: token id by bytes.
-        has_every_byte: every single byte is a token, so any bytes can be spelled.
+        ids: token id by bytes, without special tokens.
+        has_every_byte: every byte of UTF-8 is a token, so any bytes can be spelled.
         max_length: bytes of the longest token.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ids = {text: i for text, i in vocabulary.ids_by_bytes().items() if len(text) <= _MAX_TOKEN_BYTES}
         self.max_length = max(map(len, self.ids), default=1)
-        self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(256))
+        self.has_every_byte = all(bytes([byte]) in self.ids for byte in range(TOKEN_LEAD))
 
     def costs(self, data: bytes, tail: tuple[CompletionPath, int] | None) -> tuple[list[int], list[int]]:
         """For each offset the fewest tokens to the end, and the length of the first of them; both [len(data) + 1]."""
@@ -90,6 +98,11 @@ class TokenTable:
         costs, lengths = [UNREACHABLE] * num_new + costs, [0] * num_new + lengths
         ids = self.ids
         for at in range(num_new - 1, -1, -1):
+            if data[at] == TOKEN_LEAD:
+                end = at + SPELLING_BYTES
+                if end <= len(data) and costs[end] < UNREACHABLE:
+                    costs[at], lengths[at] = costs[end] + 1, SPELLING_BYTES
+                continue
             best = UNREACHABLE
             for end in range(at + 1, min(at + self.max_length, len(data)) + 1):
                 if costs[end] < best and data[at:end] in ids:

@@ -1,4 +1,7 @@
-"""Forced text as tokens: spelled as the model's tokenizer would, up to the last token that later text cannot change."""
+"""Forced text as tokens: spelled as the model's tokenizer would, up to the last token that later text cannot change.
+
+A special token ends the text before it, which later text cannot change then.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD, segments_of
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 _MAX_HELD_TOKENS = 8
@@ -17,11 +21,28 @@ class ForcedText:
     """Spells forced text as tokens. Safe to use from several threads; the tokenizer (about 50 MB) is loaded on first use."""
 
     def __init__(self, vocabulary: Vocabulary, order: NDArray[np.int32], table: TokenTable) -> None:
+        """`order`: the tokens that are text, sorted by their bytes."""
         self._vocabulary, self._order, self._table = vocabulary, order, table
         self._encoder: Any = None
 
     def tokens(self, text: bytes) -> list[int]:
         """Tokens with which every continuation of `text` begins; empty if even the first token may change."""
+        if TOKEN_LEAD not in text:
+            return self._open_tokens(text)
+        found: list[int] = []
+        last = text.rindex(TOKEN_LEAD)
+        for segment in segments_of(text[: last + SPELLING_BYTES]):
+            if isinstance(segment, int):
+                found.append(segment)
+                continue
+            ids = self._encode(segment)
+            if self._vocabulary.text_of(ids) != segment:  # no tokens spell it
+                return found
+            found += ids
+        return found + self._open_tokens(text[last + SPELLING_BYTES :])
+
+    def _open_tokens(self, text: bytes) -> list[int]:
+        """Tokens with which every continuation of a text without special tokens begins."""
         if not text:
             return []
         ids = self._encode(text)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rtlang_grammars.completion.completion_path import UNREACHABLE, CompletionPath, TokenTable
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.tokens import SPELLING_BYTES
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 DEFAULT_STATES = 20_000
@@ -84,6 +85,7 @@ class CompletionSearch:
         self._lengths: NDArray[np.int32] = np.zeros(vocabulary.vocab_size, dtype=np.int32)
         for text, token_id in ids.items():
             self._lengths[token_id] = len(text)
+        self._lengths[list(vocabulary.silent_ids)] = SPELLING_BYTES
 
     def completes(self, matcher: GrammarMatcher, token_ids: list[int]) -> bool:
         """Whether the text is complete after `token_ids`. Does not change the matcher."""
@@ -210,7 +212,7 @@ class CompletionSearch:
 
     def _step(self, place: _Place, token_ids: list[int], effort: _Effort) -> _Place | None:
         effort.num_left = 0 if effort.is_unwanted and effort.is_unwanted.is_set() else effort.num_left - 1
-        state, text = place.state.fork(), b"".join([self.vocabulary.token_bytes[token_id] for token_id in token_ids])
+        state, text = place.state.fork(), b"".join(map(self.vocabulary.spelled, token_ids))
         try:
             if not all(map(state.accept_token, token_ids)):
                 return None
@@ -237,7 +239,7 @@ class CompletionSearch:
             if forced:
                 if not all(map(state.accept_token, forced)):
                     return None
-                text = self.vocabulary.text_of(forced)
+                text = b"".join(map(self.vocabulary.spelled, forced))
                 data, num_tokens = data + text, num_tokens + len(forced)
                 path = self._finish(state, data, effort)
             if path is not None:

@@ -11,6 +11,7 @@ from rtlang_grammars.completion.completion_path import CompletionPath
 from rtlang_grammars.completion.search import CompletionSearch
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.protocols import GrammarMatcher
+from rtlang_grammars.spec.tokens import spelling
 
 _STEP_STATES = 1200
 """States that a search within a step may visit; about 40 us each. The bound is reached when a token begins something long."""
@@ -38,7 +39,7 @@ class TokenBudget:
 
         Args:
             matcher: in the state before the token; advanced by the returned one.
-            token_id: an allowed token, not an end token.
+            token_id: an allowed token that does not end the text.
             remaining: tokens that may still be generated, this one included; at least 1.
         Returns:
             `token_id`, or the first token of the current path. None if the text was complete and the token would have begun something
@@ -57,13 +58,15 @@ class TokenBudget:
         steered = path.token_ids(offset)[0]
         if not matcher.accept_token(steered):
             raise GrammarError("the matcher does not accept the completion path")
-        self._offset = offset + len(self._search.vocabulary.token_bytes[steered])
+        self._offset = offset + path.num_first_bytes(offset)
         return steered
 
     def _fits_after(self, matcher: GrammarMatcher, token_id: int, left: int) -> bool:
         """Keep a path of at most `left` tokens for the text after `token_id`. Returns False, and changes nothing, if none is found."""
         path, offset = self._path, self._offset
-        text = self._search.vocabulary.token_bytes[token_id]
+        text = self._search.vocabulary.spelled(token_id)
+        if path.data.startswith(as_itself := spelling(token_id), offset):
+            text = as_itself
         if path.data.startswith(text, offset):
             if path.fits(left, offset + len(text)):
                 self._offset = offset + len(text)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import Ranges, spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,28 @@ Alternative: TypeAlias = tuple[Symbol, ...]
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A regular language of nonempty strings.
+    """A regular language of nonempty strings, or a set of tokens.
 
     Attributes:
         name: for messages and reports.
         language: its strings. Its assertions see only the terminal's own string.
         priority: as given in the source; it does not affect the language.
+        tokens: ids of tokens, any one of which it is; `language` is empty then. None for text.
     """
 
     name: str
     language: Language
     priority: int = 0
+    tokens: Ranges | None = None
+
+    @classmethod
+    def of_tokens(cls, name: str, tokens: Ranges) -> Terminal:
+        """The terminal of some tokens."""
+        return cls(name, Language.nothing(), tokens=tokens)
+
+    def is_empty(self, budget: Budget) -> bool:
+        """Whether nothing matches."""
+        return self.tokens is None and self.language.is_empty(budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,7 @@ def productive_rules(cfg: Cfg, budget: Budget | None = None) -> frozenset[int]:
         GrammarError: the budget ran out while testing terminals for emptiness.
     """
     budget = budget or Budget()
-    alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
+    alive = [not terminal.is_empty(budget) for terminal in cfg.terminals]
     return _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
 
 
@@ -139,7 +151,7 @@ def prune(cfg: Cfg, budget: Budget | None = None) -> Cfg:
         GrammarError: the language is empty, or the budget ran out.
     """
     budget = budget or Budget()
-    alive = [not terminal.language.is_empty(budget) for terminal in cfg.terminals]
+    alive = [not terminal.is_empty(budget) for terminal in cfg.terminals]
     productive = _rules_deriving(cfg, lambda symbol: alive[symbol.terminal])
     if cfg.start not in productive:
         raise GrammarError("nothing can match this grammar: its start rule derives no string")
@@ -307,7 +319,10 @@ def _shortest_derivations(cfg: Cfg, tokens: Sequence[bytes | None]) -> list[tupl
 
 
 def _shortest_tokens(cfg: Cfg, budget: Budget) -> list[bytes | None]:
-    return [shortest_bytes(terminal.language, budget) for terminal in cfg.terminals]
+    return [
+        spelling(terminal.tokens[0][0]) if terminal.tokens else shortest_bytes(terminal.language, budget)
+        for terminal in cfg.terminals
+    ]
 
 
 def shortest_bytes(language: Language, budget: Budget) -> bytes | None:

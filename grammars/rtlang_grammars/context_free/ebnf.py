@@ -163,6 +163,9 @@ class CfgBuilder:
         """The symbol of a terminal without the empty string; None if nothing is left."""
         self.budget.spend(states=1)
         language = terminal.language
+        if terminal.tokens is not None:
+            self._terminals.append(terminal)
+            return Token(len(self._terminals) - 1)
         if not is_plain or language.accepts("", self.budget):
             language = language.bounded(1, None)
             if language.is_empty(self.budget):
@@ -223,6 +226,8 @@ class CfgBuilder:
     def _repeat_token(self, token: Token, low: int, high: int | None) -> Alternative:
         """The repetition of a terminal is regular, so its counting is left to the terminal's automaton."""
         terminal = self._terminals[token.terminal]
+        if terminal.tokens is not None:
+            return self._repeat_symbol(token, low, high)
         try:
             language = terminal.language.repeat(low, high)
         except GrammarError:  # it has a lookbehind, so it cannot be repeated within one string

@@ -134,7 +134,8 @@ class _Folding:
 
     def _symbol(self, symbol: Symbol, members: set[int]) -> _Part | None:
         if isinstance(symbol, Token):
-            return _Part(self.cfg.terminals[symbol.terminal].language, 1, 1)
+            terminal = self.cfg.terminals[symbol.terminal]
+            return _Part(terminal.language, 1, 1) if terminal.tokens is None else None
         return None if symbol.rule in members else self.parts.get(symbol.rule)
 
     def _solve(self, equations: dict[int, _Equation], at_end: bool) -> None:

@@ -3,12 +3,15 @@ r"""Readers of GBNF, as in llama.cpp, and of the EBNF of the W3C XML recommendat
 GBNF: `name ::= alternatives`; the start rule is `root`; "literals" and [classes] with the escapes \n \r \t \\ \" \[ \] \- \^ \xHH
 \uHHHH \UHHHHHHHH; `.` for any character; groups; `* + ? {m} {m,} {m,n} {,n}`; comments from # to the end of the line. A rule ends where
 the next one begins, so line breaks are not significant. W3C EBNF: also 'literals' without escapes, `#xH` characters, /* comments */,
-and any name for the start rule. A character is a Unicode code point. Token references of llama.cpp are not supported.
+and any name for the start rule. A character is a Unicode code point.
+
+Tokens in GBNF: `<[1000]>` by id, `<think>` by name, and `!<think>` for any other token.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from enum import StrEnum
 from typing import Literal
 
@@ -29,6 +32,7 @@ from rtlang_grammars.regular.characters import code_points
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import AnyTokens, SpecialTokens, read_token
 
 
 class Notation(StrEnum):
@@ -56,6 +60,7 @@ def read_gbnf(
     notation: Notation | Literal["gbnf", "w3c"] = Notation.GBNF,
     start: str = "root",
     budget: Budget | None = None,
+    tokens: SpecialTokens | None = None,
 ) -> Cfg:
     """Read a GBNF or W3C EBNF grammar.
 
@@ -64,6 +69,7 @@ def read_gbnf(
         notation: its notation.
         start: the start rule; in W3C notation the first rule if there is none of this name.
         budget: the limits of the reader.
+        tokens: of the vocabulary; None: every token is taken for known.
     Returns:
         A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
@@ -71,19 +77,19 @@ def read_gbnf(
     """
     budget = budget or Budget()
     budget.check_source(source)
-    return _Reader(source, Notation(notation), budget).read(start)
+    return _Reader(source, Notation(notation), budget, tokens or AnyTokens()).read(start)
 
 
 class _Reader:
     """The state of one call of `read_gbnf`."""
 
-    def __init__(self, source: str, notation: Notation, budget: Budget) -> None:
-        self.source, self.budget = source, budget
+    def __init__(self, source: str, notation: Notation, budget: Budget, tokens: SpecialTokens) -> None:
+        self.source, self.budget, self.tokens = source, budget, tokens
         self.is_w3c = notation is Notation.W3C
         self.title = "EBNF grammar" if self.is_w3c else "GBNF grammar"
         self.space = _SPACE[notation]
         self.at = 0
-        self.languages: dict[str, Language] = {}
+        self.terminals: dict[str, Terminal] = {}
 
     def read(self, start: str) -> Cfg:
         definitions: dict[str, Expression] = {}
@@ -117,7 +123,7 @@ class _Reader:
         def resolve(part: Name | Pattern) -> Symbol:
             if isinstance(part, Name):
                 return rules[part.name]
-            return builder.terminal(part.source, lambda: Terminal(part.source, self.languages[part.source]))
+            return builder.terminal(part.source, lambda: self.terminals[part.source])
 
         for name, expression in definitions.items():
             builder.define(rules[name], expression, resolve)
@@ -189,6 +195,8 @@ class _Reader:
 
     def terminal(self, letter: str) -> Expression:
         begin = self.at
+        if not self.is_w3c and (letter == "<" or self.source.startswith("!<", begin)):
+            return self.token()
         if letter == '"' or (letter == "'" and self.is_w3c):
             language = self.literal(letter)
         elif letter == "[":
@@ -199,12 +207,29 @@ class _Reader:
         elif letter == "#" and self.is_w3c:
             character = self.character("")
             language = Language.code_points([(character, character)])
-        elif letter == "<":
-            raise self.error("token references are not supported in a constraint")
         else:
             raise self.error(f"unexpected {letter!r}")
         text = self.source[begin : self.at]
-        self.languages.setdefault(text, language)
+        self.terminals.setdefault(text, Terminal(text, language))
+        return Pattern(text, self.location(begin))
+
+    def token(self) -> Expression:
+        begin = self.at
+        is_negated = self.source.startswith("!", begin)
+        end = self.source.find(">", begin)
+        written = self.source[begin + is_negated : end + 1]
+        if end < 0 or len(written) < 3 or "\n" in written:
+            raise self.error("expected a token: <name>, <[id]>, !<name> or !<[id]>")
+        self.at = end + 1
+        try:
+            tokens = read_token(written)
+            if is_negated:
+                tokens = replace(tokens, is_negated=not tokens.is_negated, source=f"!{written}")
+            ranges = self.tokens.resolve(tokens)
+        except GrammarError as error:
+            raise self.error(error.reason, begin) from None
+        text = self.source[begin : self.at]
+        self.terminals.setdefault(text, Terminal.of_tokens(text, ranges))
         return Pattern(text, self.location(begin))
 
     def literal(self, quote: str) -> Language:
@@ -217,7 +242,14 @@ class _Reader:
                 raise self.error("this literal is not terminated", begin)
             if letter == quote:
                 self.at += 1
-                return Language.literal("".join(letters))
+                text = "".join(letters)
+                if name := self.tokens.name_in(text):
+                    raise self.error(
+                        f"the literal {text!r} spells the special token {name} of this vocabulary: write <[{self.tokens.names[name]}]> for "
+                        "the token, or two literals for its characters",
+                        begin,
+                    )
+                return Language.literal(text)
             self.budget.spend()
             if self.is_w3c:
                 self.at += 1

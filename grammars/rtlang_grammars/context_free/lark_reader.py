@@ -11,23 +11,29 @@ A terminal is the set of strings that its pattern matches in full, which differs
 
 from __future__ import annotations
 
+from lark.grammar import NonTerminal
+from lark.grammar import Symbol as LarkSymbol
 from lark.grammar import Terminal as LarkTerminal
 
 from rtlang_grammars.context_free import lark_source
-from rtlang_grammars.context_free.cfg import Call, Cfg, Symbol, Terminal
+from rtlang_grammars.context_free.cfg import Cfg, Symbol, Terminal
 from rtlang_grammars.context_free.ebnf import CfgBuilder
 from rtlang_grammars.context_free.lazy_repeats import terminal_language
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 
-def read_lark(source: str, *, start: str = "start", budget: Budget | None = None) -> Cfg:
+def read_lark(
+    source: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+) -> Cfg:
     """Read a Lark grammar.
 
     Args:
         source: the text of the grammar.
         start: the start rule.
         budget: the limits of the reader.
+        tokens: of the vocabulary; None: every token is taken for known.
     Returns:
         A pruned grammar. Left recursion is kept: see `left_recursion`.
     Raises:
@@ -35,38 +41,46 @@ def read_lark(source: str, *, start: str = "start", budget: Budget | None = None
     """
     budget = budget or Budget()
     budget.check_source(source)
-    found = lark_source.read_source(source, start=start, budget=budget)
+    found = lark_source.read_source(source, start=start, budget=budget, tokens=tokens)
     builder = CfgBuilder(budget)
     terminals = {each.name: each for each in found.terminals}
     if found.ignored:
         builder.ignore([_terminal(terminals[name], budget) for name in sorted(found.ignored)])
-    rules: dict[str, Call] = {}
-    for rule in found.rules:
-        if rule.origin.name not in rules:
-            rules[rule.origin.name] = builder.new_rule(rule.origin.name)
-
-    def resolve(name: str) -> Symbol:
-        return builder.terminal(name, lambda: _terminal(terminals[name], budget))
-
+    alternatives: dict[str, list[tuple[LarkSymbol, ...]]] = {}
     for rule in found.rules:
         budget.spend(states=1)
-        builder.add(
-            rules[rule.origin.name],
-            tuple(
-                resolve(symbol.name) if isinstance(symbol, LarkTerminal) else rules[symbol.name]
-                for symbol in rule.expansion
-            ),
-        )
+        alternatives.setdefault(rule.origin.name, []).append(tuple(rule.expansion))
+    rules = {name: builder.new_rule(name) for name in alternatives}
+
+    def resolve(symbol: LarkSymbol) -> Symbol:
+        if isinstance(symbol, LarkTerminal):
+            return builder.terminal(symbol.name, lambda: _terminal(terminals[symbol.name], budget))
+        return rules[symbol.name]
+
+    for name, listed in alternatives.items():
+        for alternative in _recursive_at_the_end(name, listed):
+            builder.add(rules[name], tuple(map(resolve, alternative)))
     return builder.build(rules[start])
 
 
+def _recursive_at_the_end(name: str, alternatives: list[tuple[LarkSymbol, ...]]) -> list[tuple[LarkSymbol, ...]]:
+    """A rule `r: a | r a`, as lark writes repeats, as `r: a | a r`; any other rule as it is."""
+    once = [each for each in alternatives if each[:1] != (NonTerminal(name),)]
+    again = [each[1:] for each in alternatives if each[:1] == (NonTerminal(name),)]
+    if sorted(once, key=str) != sorted(again, key=str):
+        return alternatives
+    return [*once, *((*each, NonTerminal(name)) for each in once)]
+
+
 def _terminal(terminal: lark_source.Terminal, budget: Budget) -> Terminal:
+    if terminal.tokens is not None:
+        return Terminal.of_tokens(terminal.name, terminal.tokens)
     try:
         language = terminal_language(terminal.pattern, budget)
         language.is_empty(budget)
     except RecursionError:
-        raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]} is too complex") from None
+        raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]} is too complex", terminal.location) from None
     except GrammarError as error:
         budget.check()
-        raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]}: {error.reason}") from None
+        raise GrammarError(f"Lark grammar: terminal {terminal.name[:80]}: {error.reason}", terminal.location) from None
     return Terminal(terminal.name, language, terminal.priority)

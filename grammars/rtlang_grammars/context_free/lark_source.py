@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lark import Tree
@@ -19,9 +18,12 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import IMPORT_PATHS, FromPackageLoader, Grammar, GrammarBuilder
 
+from rtlang_grammars.context_free.lark_errors import first_line, lark_errors, location_of
 from rtlang_grammars.context_free.lark_library import LIBRARY, library_grammar
+from rtlang_grammars.context_free.lark_tokens import TokenSource, check_literal, take_out_tokens
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, Ranges, SpecialTokens
 
 MAX_SOURCE_CHARS = 1 << 17
 """lark's own parser reads the text, about 1 us a character, and cannot be interrupted."""
@@ -32,7 +34,7 @@ MAX_PATTERN_CHARS = 1 << 16
 _MAX_ALTERNATIVES = 64
 """A rule is expanded to at most this many alternatives; the optional parts of larger ones become rules."""
 
-_MAX_REPEAT = 1000
+_MAX_REPEAT = 10_000
 _UNROLLED = 50
 """lark multiplies out repeats below this number."""
 
@@ -47,6 +49,8 @@ class Terminal:
         flags: letters of `imslux`.
         max_width: of the pattern, by lark's measure.
         num_chars: characters of the pattern as written.
+        location: `line:column` of its definition or first use; None for imported ones.
+        tokens: ids of tokens, any one of which it is; None for text.
     """
 
     name: str
@@ -56,6 +60,8 @@ class Terminal:
     priority: int
     max_width: int
     num_chars: int
+    location: str | None
+    tokens: Ranges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,132 +80,169 @@ class Source:
     start: str
 
 
-def read_source(text: str, *, start: str = "start", budget: Budget | None = None) -> Source:
+def read_source(
+    text: str, *, start: str = "start", budget: Budget | None = None, tokens: SpecialTokens | None = None
+) -> Source:
     """Read a Lark grammar.
 
+    Args:
+        tokens: of the vocabulary; None: every token is taken for known.
     Raises:
         GrammarError: a syntax error or an undefined name, with lark's reason; an import of anything else than lark's grammars and the
-            library; the grammar is too large.
+            library; a token that the vocabulary has not, or a string that spells a special token; the grammar is too large.
     """
-    budget = budget or Budget()
-    grammar = load(text, budget)
-    if start not in {name for name, parameters, *_ in grammar.rule_defs if not parameters}:
+    known = tokens or AnyTokens()
+    source = _source(text, known)
+    with source.errors():
+        return _read(source, start, budget or Budget(), known)
+
+
+def _read(source: TokenSource, start: str, budget: Budget, known: SpecialTokens) -> Source:
+    text = source.text
+    grammar = _load(source, budget)
+    templates = {name for name, parameters, *_ in grammar.rule_defs if parameters}
+    if start in templates or start not in {name for name, *_ in grammar.rule_defs}:
         raise GrammarError(f"Lark grammar: start rule {start} is not defined")
-    with _errors():
+    with lark_errors(text):
         terminals, rules, ignored = grammar.compile([start], ())
     budget.check()
     used = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, LarkTerminal)}
     defined = {terminal.name: terminal for terminal in terminals}
-    if undeclared := sorted((used | set(ignored)) - set(defined)):
+    if undeclared := sorted((used | set(ignored)) - defined.keys() - source.tokens.keys()):
         raise GrammarError(f"Lark grammar: terminal {undeclared[0]} is declared but has no pattern")
     named = {rule.origin.name for rule in rules}
     missing = {symbol.name for rule in rules for symbol in rule.expansion if isinstance(symbol, NonTerminal)} - named
     if missing:
-        raise GrammarError(f"Lark grammar: rule {min(missing)} has no alternatives")
+        name = min(missing)
+        what = f"template {name} requires arguments" if name in templates else f"rule {name} has no alternatives"
+        raise GrammarError(f"Lark grammar: {what}", location_of(name, text))
     budget.spend(states=sum(len(rule.expansion) + 1 for rule in rules))
     return Source(
-        tuple(_terminal(defined[name], text) for name in sorted(used | set(ignored))),
+        tuple(
+            _token(name, source, known) if name in source.tokens else _terminal(defined[name], text, known)
+            for name in sorted(used | set(ignored))
+        ),
         frozenset(ignored),
         tuple(rules),
         start,
     )
 
 
-def load(text: str, budget: Budget) -> Grammar:
-    """The definitions of a grammar, with everything imported and rules of bounded size.
-
-    Raises:
-        GrammarError: see `read_source`.
-    """
+def _source(text: str, known: SpecialTokens) -> TokenSource:
     if len(text) > MAX_SOURCE_CHARS:
         raise GrammarError(
             f"Lark grammar: the source has {len(text)} characters; at most {MAX_SOURCE_CHARS} are allowed"
         )
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
         raise GrammarError("Lark grammar: the source contains a null character or a lone surrogate")
-    with _errors():
-        builder = _Builder(budget)
-        builder.load_grammar(text, "<grammar>")
+    return take_out_tokens(text, known)
+
+
+def load_with_names(text: str, budget: Budget) -> tuple[Grammar, dict[str, str]]:
+    """The definitions of a grammar with tokens as literals of their names, and those names by terminal.
+
+    Raises:
+        GrammarError: see `read_source`; or a token has no name.
+    """
+    source = _source(text, AnyTokens())
+    with source.errors():
+        grammar = _load(replace(source, text=source.with_names(), tokens={}), budget)
+    return grammar, {name: token.names[0] for name, token in source.tokens.items()}
+
+
+def _load(source: TokenSource, budget: Budget) -> Grammar:
+    """The definitions of a grammar, with everything imported and rules of bounded size."""
+    with lark_errors(source.text):
+        builder = _Builder(source, budget)
+        builder.load_grammar(source.text, "<grammar>")
         budget.check()
         grammar: Grammar = builder.build()
         _Products(grammar.rule_defs, budget).extract()
     return grammar
 
 
-@contextmanager
-def _errors() -> Iterator[None]:
-    """lark's errors as ours."""
-    try:
-        yield
-    except GrammarError:
-        raise
-    except RecursionError:
-        raise GrammarError("Lark grammar: nested too deeply") from None
-    except (LarkError, OSError, AssertionError, ValueError, OverflowError) as error:
-        raise _located(error) from None
-
-
 class _Builder(GrammarBuilder):  # type: ignore[misc, unused-ignore]
     """lark's builder without the file system, which bounds the terminals before it puts their parts in."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, source: TokenSource, budget: Budget) -> None:
         super().__init__(import_paths=[_from_library])
-        self._definitions = _Definitions(budget)
+        self._text = source.text
+        self._definitions = _Definitions(source, budget)
 
     def do_import(self, dotted_path: Any, base_path: Any, aliases: Any, base_mangle: Any = None) -> None:
         super().do_import(dotted_path, None, aliases, base_mangle)
+        for name, alias in aliases.items():
+            if base_mangle is None and alias not in self._definitions:
+                raise GrammarError(
+                    f"Lark grammar: the grammar {'.'.join(dotted_path)} does not define {name}",
+                    location_of(name, self._text),
+                )
 
 
 class _Definitions(dict[str, Any]):
     """lark's table of definitions; it is first read as a whole when all are there and nothing is resolved yet."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, source: TokenSource, budget: Budget) -> None:
         super().__init__()
         self._budget: Budget | None = budget
+        self._source = source
 
     def items(self) -> Any:
         if self._budget is not None:
             budget, self._budget = self._budget, None
-            _bound_terminals({name: each.tree for name, each in super().items() if each.is_term}, budget)
+            trees = {name: each.tree for name, each in super().items() if each.is_term}
+            _bound_terminals(trees, budget)
+            _check_no_tokens(trees, self._source)
         return super().items()
 
 
 _lark_grammars = FromPackageLoader("lark", IMPORT_PATHS)
+_LARK_GRAMMARS = ("common", "lark", "python", "unicode")
 
 
 def _from_library(base_path: str | None, grammar_path: str) -> tuple[Any, str]:
     name = str(grammar_path).removesuffix(".lark")
     if base_path is None and name in LIBRARY:
         return grammar_path, library_grammar(name)
-    found: tuple[Any, str] = _lark_grammars(base_path, grammar_path)
+    try:
+        found: tuple[Any, str] = _lark_grammars(base_path, grammar_path)
+    except OSError:
+        reason = f"unknown grammar {name.replace('/', '.')}: expected one of {', '.join([*_LARK_GRAMMARS, *LIBRARY])}"
+        raise LarkError(reason) from None
     return found
 
 
-def _located(error: BaseException) -> GrammarError:
-    """lark's error with its place apart."""
-    reason = _first_line(error)
-    found = re.search(r",? at line (\d+),? col(?:umn)? (\d+)(?: in <grammar>)?:?", reason)
-    if found is None:
-        return GrammarError(f"Lark grammar: {reason}")
-    return GrammarError(f"Lark grammar: {reason.replace(found.group(), '')}", f"{found.group(1)}:{found.group(2)}")
+def _check_no_tokens(definitions: dict[str, Tree[Any] | None], source: TokenSource) -> None:
+    """Refuse tokens within terminals."""
+    for name, tree in definitions.items():
+        if source.tokens and tree is not None:
+            used = {str(each.name) for each in tree.scan_values(lambda value: isinstance(value, LarkTerminal))}
+            for token in sorted(used & source.tokens.keys()):
+                raise GrammarError(
+                    f"Lark grammar: terminal {name} contains {token}: tokens are allowed in rules only",
+                    location_of(name, source.text),
+                )
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:300] if lines else type(error).__name__
+def _token(name: str, source: TokenSource, known: SpecialTokens) -> Terminal:
+    tokens, location = source.tokens[name], location_of(name, source.text)
+    try:
+        ranges = known.resolve(tokens)
+    except GrammarError as error:
+        raise GrammarError(f"Lark grammar: {error.reason}", location) from None
+    return Terminal(name, "", None, "", 0, SPELLING_BYTES, len(tokens.source), location, ranges)
 
 
-def _terminal(found: TerminalDef, text: str) -> Terminal:
+def _terminal(found: TerminalDef, text: str, known: SpecialTokens) -> Terminal:
     pattern = found.pattern
+    if isinstance(pattern, PatternStr):
+        check_literal(pattern.value, known)  # of an imported grammar; others were checked with their places
     try:
         re.compile(pattern.to_regexp())
         width = int(pattern.max_width)
     except (re.error, ValueError, RecursionError, OverflowError) as error:
-        at = max(text.find(f"/{pattern.value}/"), 0) if found.name.startswith("__") else -1
-        if found_at := re.search(rf"^{re.escape(found.name)}\b", text, re.MULTILINE):
-            at = found_at.start()
-        location = f"{text.count(chr(10), 0, at) + 1}:{at - text.rfind(chr(10), 0, at)}" if at >= 0 else None
-        raise GrammarError(f"Lark grammar: terminal {found.name}: {_first_line(error)}", location) from None
+        location = location_of(found.name, text, pattern.value)
+        raise GrammarError(f"Lark grammar: terminal {found.name}: {first_line(error)}", location) from None
     return Terminal(
         found.name,
         pattern.to_regexp(),
@@ -208,6 +251,7 @@ def _terminal(found: TerminalDef, text: str) -> Terminal:
         found.priority,
         width,
         len(pattern.value),
+        location_of(found.name, text, pattern.value),
     )
 
 

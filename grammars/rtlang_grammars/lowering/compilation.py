@@ -29,11 +29,12 @@ from rtlang_grammars.schema.reading.options import SchemaOptions
 from rtlang_grammars.schema.reading.report import KeywordStatus, Report, ReportBuilder, ReportEntry
 from rtlang_grammars.schema.value_checks import ValueCheck, value_check
 from rtlang_grammars.spec.canonical_json import canonical
-from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, Lexer, Whitespace
+from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, Lexer, Whitespace
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget, Limits
-from rtlang_grammars.spec.structures import read_structure
+from rtlang_grammars.spec.structures import AnyOf, Literal, read_structure
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 _STATUS = {str(status): status for status in KeywordStatus}
 
@@ -57,6 +58,7 @@ class Built:
     def to_plain(self) -> dict[str, Any]:
         """All but the tables, as JSON data."""
         plain: dict[str, Any] = {"start": self.start, "is_checked": self.check is not None}
+        plain["token_sets"] = sorted(self.tables.token_sets)
         if self.report is not None:
             entries = [[each.pointer, each.keyword, str(each.status), each.reason] for each in self.report.entries]
             plain["report"] = [self.report.dialect, entries]
@@ -70,16 +72,21 @@ class Compilation:
     Attributes:
         options: how JSON schemas are read; None: the defaults.
         allow_checked: compile schemas with keywords that masks cannot enforce in full; `Built.check` must then pass as well.
+        tokens: of the vocabulary; None: every token is taken for known.
     """
 
     constraint: Constraint
     options: SchemaOptions | None
     limits: Limits
     allow_checked: bool
+    tokens: SpecialTokens | None = None
 
     @functools.cached_property
     def identity(self) -> str:
-        """A text that differs between any two compiles whose tables may differ: the canonical constraint, style, options and limits."""
+        """A text that differs between any two compiles whose tables may differ.
+
+        It holds the canonical constraint, style, options and limits, and the tokens of the vocabulary if the constraint may name one.
+        """
         constraint = canonical(self.constraint)
         options = self.options or SchemaOptions()
         parts = (
@@ -87,6 +94,7 @@ class Compilation:
             [sorted(each) if isinstance(each, frozenset) else each for each in astuple(options)],
             astuple(replace(self.limits, max_seconds=0.0)),
             self.allow_checked,
+            self.tokens.digest if self.tokens is not None and _may_name_tokens(constraint, self.tokens) else "",
         )
         return f"{json.dumps(parts)}\n{constraint.source}"
 
@@ -107,6 +115,7 @@ class Compilation:
             KeyError, TypeError, ValueError: `plain` does not come from `to_plain`.
         """
         start, report = int(plain["start"]), plain.get("report")
+        tables.token_sets = {tuple((int(low), int(high)) for low, high in each) for each in plain["token_sets"]}
         if report is not None:
             dialect, entries = report
             report = Report(dialect, _StoredReport(entries, plain["is_checked"]))
@@ -155,6 +164,7 @@ def build(compilation: Compilation, budget: Budget) -> Built:
         GrammarError: the constraint is malformed, not supported or exceeds the budget.
     """
     constraint, options, allow_checked = compilation.constraint, compilation.options, compilation.allow_checked
+    tokens = compilation.tokens
     report: Report | None = None
     check: ValueCheck | None = None
     match constraint.kind:
@@ -174,15 +184,16 @@ def build(compilation: Compilation, budget: Budget) -> Built:
             language = compile_regex(constraint.source, dialect="python", budget=budget)
             tables, start = _language_tables(language, budget)
         case ConstraintKind.CHOICE:
-            tables, start = _choice_tables(constraint.source, budget)
+            tables, start = _choice_tables(constraint.source, budget, tokens)
         case ConstraintKind.LARK:  # with lexer=anywhere; others have no tables of this kind
-            tables, start = _grammar_tables(read_lark(constraint.source, budget=budget), budget)
+            tables, start = _grammar_tables(read_lark(constraint.source, budget=budget, tokens=tokens), budget)
         case ConstraintKind.GBNF:
-            tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget), budget)
+            tables, start = _grammar_tables(read_gbnf(constraint.source, budget=budget, tokens=tokens), budget)
         case ConstraintKind.EBNF:
-            tables, start = _grammar_tables(read_gbnf(constraint.source, notation="w3c", budget=budget), budget)
+            cfg = read_gbnf(constraint.source, notation="w3c", budget=budget, tokens=tokens)
+            tables, start = _grammar_tables(cfg, budget)
         case ConstraintKind.STRUCTURE:
-            structure = StructureTables(budget, constraint.style, options)
+            structure = StructureTables(budget, constraint.style, options, tokens)
             start, tables, report = (
                 structure.build(read_structure(constraint.source)),
                 structure.tables,
@@ -203,11 +214,11 @@ def _grammar_tables(cfg: Cfg, budget: Budget) -> tuple[Tables, int]:
     if language is not None:  # one automaton, however ambiguous the rules are
         return _language_tables(language, budget)
     grammar, tables = Grammar(), Tables(budget, json_base_states().tables)
-    grammar.start = grammar.add(without_left_recursion(cfg, budget), budget)
+    grammar.start = grammar.add(without_left_recursion(cfg, budget), tables, budget)
     return tables, GrammarTables(grammar, tables, budget).build()
 
 
-def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
+def _choice_tables(source: str, budget: Budget, tokens: SpecialTokens | None) -> tuple[Tables, int]:
     choices = parsed(source)
     if not isinstance(choices, list) or not choices or not all(isinstance(choice, str) for choice in choices):
         raise GrammarError("choices: expected a JSON array of at least one string", "#")
@@ -215,8 +226,40 @@ def _choice_tables(source: str, budget: Budget) -> tuple[Tables, int]:
         texts = sorted({choice.encode() for choice in choices})
     except UnicodeEncodeError as error:
         raise GrammarError("a choice contains a lone surrogate, which cannot be encoded") from error
+    if tokens is not None and any(tokens.name_in(choice) for choice in choices):
+        structure = StructureTables(budget, JsonStyle(), tokens=tokens)
+        start = structure.build(AnyOf(tuple(Literal(choice) for choice in choices)))
+        return structure.tables, start
     build = ShapeTables.empty(budget)
     return build.tables, build.add_trie(texts)
+
+
+def _may_name_tokens(constraint: Constraint, tokens: SpecialTokens) -> bool:
+    """Whether the tables of a constraint depend on the tokens of a vocabulary; True may mean unknown."""
+    source = constraint.source
+    match constraint.kind:
+        case ConstraintKind.JSON_SCHEMA | ConstraintKind.REGEX:
+            return False
+        case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
+            return "<" in source or "\\" in source or tokens.name_in(source) is not None
+    waiting = [parsed(source)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str) and tokens.name_in(part) is not None:
+            return True
+        if isinstance(part, dict):
+            inner, kind = part.get("source"), part.get("kind")
+            is_grammar = isinstance(inner, str) and kind in (
+                ConstraintKind.LARK,
+                ConstraintKind.GBNF,
+                ConstraintKind.EBNF,
+            )
+            if "token" in part or (is_grammar and ("<" in inner or "\\" in inner)):
+                return True
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return False
 
 
 def _schema(source: str) -> Any:

@@ -19,6 +19,7 @@ from rtlang_grammars.spec.constraint import Constraint
 from rtlang_grammars.spec.constraint import Lexer as Lexing
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SpecialTokens
 
 _MAX_CONTEXTS = 4096
 
@@ -29,17 +30,28 @@ class LexedTables:
     Attributes:
         terminals: by number.
         source: the grammar as lark reads it.
-        automaton, rules, ignored, parser, lexer: see `machine.lexing.tables.LexedTables`.
+        automaton, rules, ignored, token_sets, parser, lexer: see `machine.lexing.tables.LexedTables`.
     """
 
-    def __init__(self, source: str, budget: Budget, *, is_lark: bool = False, start: str = "start") -> None:
+    def __init__(
+        self,
+        source: str,
+        budget: Budget,
+        *,
+        is_lark: bool = False,
+        start: str = "start",
+        tokens: SpecialTokens | None = None,
+    ) -> None:
         """Compile a Lark grammar.
 
+        Args:
+            tokens: of the vocabulary; None: every token is taken for known.
         Raises:
             GrammarError: it cannot be read, held or made within the limits.
         """
-        found = read_source(source, start=start, budget=budget)
+        found = read_source(source, start=start, budget=budget, tokens=tokens)
         self.source, self.terminals = found, in_order(found.terminals, is_lark=is_lark)
+        self.token_sets = {each.tokens for each in self.terminals if each.tokens is not None}
         self.rules = ParserTables(found.rules, start, [each.name for each in self.terminals], budget)
         self.ignored = frozenset(i for i, each in enumerate(self.terminals) if each.name in found.ignored)
         self.automaton = LexerAutomaton(self.terminals, budget, is_lark=is_lark, ignored=self.ignored)
@@ -197,7 +209,8 @@ def compile_lexed(
     Raises:
         GrammarError: it cannot be read, held or made within the limits, or no text begins what it asks for.
     """
-    tables = LexedTables(constraint.source, budget, is_lark=constraint.lexer is Lexing.LARK)
+    is_lark = constraint.lexer is Lexing.LARK
+    tables = LexedTables(constraint.source, budget, is_lark=is_lark, tokens=index.vocabulary.tokens)
     grammar = LexedGrammar(index, tables)
     budget.check()
     return grammar, LexedCompletion(grammar)

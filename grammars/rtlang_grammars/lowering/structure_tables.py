@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from rtlang_grammars.context_free.gbnf_reader import read_gbnf
+from rtlang_grammars.context_free.gbnf_reader import Notation, read_gbnf
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.context_free.left_recursion import without_left_recursion
 from rtlang_grammars.lowering.grammars.grammar_tables import GrammarTables
@@ -26,7 +26,21 @@ from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyl
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
 from rtlang_grammars.spec.limits import Budget
-from rtlang_grammars.spec.structures import AnyOf, Leaf, Literal, Members, Part, RawText, Repeat, Sequence, Tags
+from rtlang_grammars.spec.structures import (
+    AnyOf,
+    Leaf,
+    Literal,
+    Mark,
+    Members,
+    Part,
+    RawText,
+    Repeat,
+    Sequence,
+    Tags,
+    Token,
+    check_triggers,
+)
+from rtlang_grammars.spec.tokens import AnyTokens, Ranges, SpecialTokens, segments_of, spelling
 
 
 class StructureTables:
@@ -36,15 +50,24 @@ class StructureTables:
         tables: the tables under construction.
     """
 
-    def __init__(self, budget: Budget, style: JsonStyle, options: SchemaOptions | None = None) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        style: JsonStyle,
+        options: SchemaOptions | None = None,
+        tokens: SpecialTokens | None = None,
+    ) -> None:
+        """`tokens`: of the vocabulary; None: every token is taken for known."""
         self._budget, self._style, self._options = budget, style, options
+        self._tokens = tokens or AnyTokens()
         self._base = json_base_states(style.whitespace)
         self.tables = Tables(budget, self._base.tables)
         self._grammar = Grammar()
         self._rules = GrammarTables(self._grammar, self.tables, budget)
         self._blanks: int | None = None
         self._terminals: dict[Language, int] = {}  # of languages that occur again
-        self._literals: dict[str, Language] = {}
+        self._literals: dict[bytes, Language] = {}
+        self._token_terminals: dict[Ranges, int] = {}
         self._starts: dict[Constraint, int] = {}
         self._regexes: dict[str, Language] = {}
         self._values: dict[str, list[int]] = {}  # the terminals of a value, by the source of its schema
@@ -71,7 +94,9 @@ class StructureTables:
         self._budget.spend(states=1)
         match part:
             case Literal():
-                self._language(self._literal(part.text), rule, begin, end)
+                self._spelled(self._tokens.spell(part.text), rule, begin, end)
+            case Token():
+                self._token(self._resolved(part), rule, begin, end)
             case Leaf() | RawText():
                 try:
                     if isinstance(part, Leaf):
@@ -186,7 +211,7 @@ class StructureTables:
         )
         graph.report.refuse_checked()
         self._add_entries(graph.report, f"{part.pointer}/text")
-        excluded = [Language.any_text().concat(_literal(text), Language.any_text()) for text in part.excludes]
+        excluded = [Language.any_text().concat(Language.literal(text), Language.any_text()) for text in part.excludes]
         for alternative in graph.shapes[graph.root].alternatives:
             match alternative:
                 case StringShape():
@@ -210,11 +235,32 @@ class StructureTables:
             self._terminals[language] = self._grammar.terminal(language)
         self._symbol(self._terminals[language], rule, begin, end)
 
-    def _literal(self, text: str) -> Language:
-        found = self._literals.get(text)
-        if found is None:
-            found = self._literals[text] = _literal(text)
-        return found
+    def _spelled(self, data: bytes, rule: int, begin: int, end: int) -> None:
+        """Add a text, with tokens as they are spelled."""
+        segments = segments_of(data)
+        if not segments:
+            self._grammar.rules[rule].empty[begin].append(end)
+        at = begin
+        for i, segment in enumerate(segments):
+            to = end if i == len(segments) - 1 else self._position(rule)
+            if isinstance(segment, int):
+                self._token(((segment, segment),), rule, at, to)
+            else:
+                if segment not in self._literals:
+                    self._literals[segment] = Language.literal(segment)
+                self._language(self._literals[segment], rule, at, to)
+            at = to
+
+    def _token(self, tokens: Ranges, rule: int, begin: int, end: int) -> None:
+        if tokens not in self._token_terminals:
+            self._token_terminals[tokens] = self._grammar.terminal(Frame.of_tokens(self.tables, tokens))
+        self._symbol(self._token_terminals[tokens], rule, begin, end)
+
+    def _resolved(self, part: Token) -> Ranges:
+        try:
+            return self._tokens.resolve(part.tokens)
+        except GrammarError as error:
+            raise GrammarError(error.reason, part.pointer) from None
 
     def _leaf(self, leaf: Leaf, rule: int, begin: int, end: int) -> None:
         source, budget = leaf.constraint.source, self._budget
@@ -227,7 +273,11 @@ class StructureTables:
                 choices = parsed(source)
                 if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
                     raise GrammarError("choices: expected a JSON array of strings")
-                self._language(Language.literals(choices), rule, begin, end)
+                texts = [choice for choice in choices if self._tokens.name_in(choice) is None]
+                self._language(Language.literals(texts), rule, begin, end)
+                for choice in choices:
+                    if self._tokens.name_in(choice) is not None:
+                        self._spelled(self._tokens.spell(choice), rule, begin, end)
             case ConstraintKind.LARK | ConstraintKind.GBNF | ConstraintKind.EBNF:
                 self._call(self._cfg(leaf), rule, begin, end)
             case _:
@@ -239,10 +289,11 @@ class StructureTables:
         if found is None:
             kind, source, budget = leaf.constraint.kind, leaf.constraint.source, self._budget
             if kind is ConstraintKind.LARK:
-                cfg = read_lark(source, budget=budget)
+                cfg = read_lark(source, budget=budget, tokens=self._tokens)
             else:
-                cfg = read_gbnf(source, notation="gbnf" if kind is ConstraintKind.GBNF else "w3c", budget=budget)
-            found = self._grammar.add(without_left_recursion(cfg, budget), budget)
+                notation = Notation.GBNF if kind is ConstraintKind.GBNF else Notation.W3C
+                cfg = read_gbnf(source, notation=notation, budget=budget, tokens=self._tokens)
+            found = self._grammar.add(without_left_recursion(cfg, budget), self.tables, budget)
             self._starts[leaf.constraint] = found
         return found
 
@@ -288,20 +339,65 @@ class StructureTables:
         place = "" if pointer == "#" else pointer
         self._entries += [replace(each, pointer=place + each.pointer) for each in report.entries]
 
+    def _mark(self, mark: Mark) -> bytes:
+        """The spelling of what begins a tag."""
+        if isinstance(mark, Literal):
+            return self._tokens.spell(mark.text)
+        ranges = self._resolved(mark)
+        if len(ranges) > 1 or ranges[0][0] != ranges[0][1]:
+            raise GrammarError(
+                f"{mark.tokens.source}: a tag begins with one token; write one tag for each", mark.pointer
+            )
+        return spelling(ranges[0][0])
+
+    def _triggers(self, part: Tags, begins: list[bytes]) -> list[bytes]:
+        """The triggers as spelled. One that ends within the name of a special token with which a tag begins goes on to its end."""
+        triggers: dict[bytes, None] = {}
+        for mark in part.triggers:
+            trigger = self._mark(mark)
+            extended = [
+                _covering(self._tokens, tag.begin.text, len(mark.text))
+                for tag, begin in zip(part.tags, begins, strict=True)
+                if isinstance(tag.begin, Literal) and isinstance(mark, Literal)
+                if tag.begin.text.startswith(mark.text) and not begin.startswith(trigger)
+            ]
+            triggers.update(dict.fromkeys(extended or [trigger]))
+        named = {each for trigger in triggers for each in segments_of(trigger) if isinstance(each, int)}
+        self.tables.token_sets |= {((token_id, token_id),) for token_id in named}
+        for trigger in triggers:
+            if any(trigger in other for other in triggers if other != trigger):
+                raise GrammarError("a trigger is contained in another trigger", part.pointer)
+        for i, begin in enumerate(begins):
+            num = sum(begin.startswith(trigger) for trigger in triggers)
+            check_triggers("the beginning of this tag", num, f"{part.pointer}/tags/{i}")
+        return list(triggers)
+
+    def _excluded(self, part: Tags, triggers: list[bytes]) -> list[bytes]:
+        """Texts that do not occur in the free text, among them triggers with special tokens whose names ordinary tokens spell."""
+        texts = [mark.text for mark in part.triggers if isinstance(mark, Literal) and self._tokens.name_in(mark.text)]
+        listed = [each.encode() for each in dict.fromkeys((*part.excludes, *texts))]
+        others = [*triggers, *listed]
+        return [each for each in listed if not any(each in other or other in each for other in others if other != each)]
+
     def _tags(self, part: Tags) -> int:
         """The symbol of free text with tags: a rule whose states `FreeText` builds."""
         grammar = self._grammar
+        begins = [self._mark(tag.begin) for tag in part.tags]
+        triggers = self._triggers(part, begins)
         bodies = []
-        for trigger in part.triggers:
+        for trigger in triggers:
             body = grammar.rule("tag")
-            for tag in part.tags:
-                if tag.begin.startswith(trigger):
-                    rest = Literal(tag.begin[len(trigger) :])
-                    self._write(Sequence((rest, tag.part, Literal(tag.end))), body, 0, 1)
+            for tag, spelled in zip(part.tags, begins, strict=True):
+                if spelled.startswith(trigger):
+                    behind_begin, before_end = self._position(body), self._position(body)
+                    self._spelled(spelled[len(trigger) :], body, 0, behind_begin)
+                    self._write(tag.part, body, behind_begin, before_end)
+                    self._write(tag.end, body, before_end, 1)
             bodies.append(body)
         text = grammar.rule("text")
         # The derivations of the rule only serve the analysis of symbols; its states are those of the free text.
-        some = grammar.terminal(Frame(-1, TEXT_FIRST))
+        first = {trigger[0] for trigger in triggers}.union(TEXT_FIRST)
+        some = grammar.terminal(Frame(-1, bytes(sorted(first))))
         tagged, behind_tag = self._position(text), self._position(text)
         self._symbol(some, text, 0, tagged)
         for body in bodies:
@@ -320,19 +416,26 @@ class StructureTables:
             following = -1 if is_last else free.behind(count)
             return self._rules.leave_call_open(-1 - bodies[trigger], following)
 
-        triggers = [trigger.encode() for trigger in (*part.triggers, *part.excludes)]
-        free = FreeText(self.tables, triggers, part.low, part.high, behind)
+        free = FreeText(self.tables, [*triggers, *self._excluded(part, triggers)], part.low, part.high, behind)
         self._rules.starts[-1 - text] = free.start()
         self._rules.never_empty.update(bodies)
         return -1 - text
 
 
-def _literal(text: str) -> Language:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise GrammarError("a string contains a lone surrogate, which cannot be encoded") from error
-    return Language.literal(text)
+def _covering(tokens: SpecialTokens, text: str, num_chars: int) -> bytes:
+    """The spelling of the first characters of a text, and of the rest of a special token in whose name they end."""
+    data, num = b"", 0
+    names = {token_id: name for name, token_id in tokens.names.items()}
+    for segment in tokens.segments(text):
+        if num >= num_chars:
+            break
+        if isinstance(segment, int):
+            data += spelling(segment)
+            num += len(names[segment])
+        else:
+            data += segment[: num_chars - num].encode()
+            num += len(segment)
+    return data
 
 
 def _texts(scalars: Iterable[Json]) -> list[str]:

@@ -114,10 +114,11 @@ class Walk:
 def export(matcher: GrammarMatcher, max_states: int = MAX_STATES) -> Automaton | None:
     """The automaton of a matcher's grammar, from the start of the text; None if it is not deterministic or too large.
 
-    Builds all open rows. May take some hundred milliseconds.
+    Builds all open rows. May take some hundred milliseconds. Devices know no spellings of special tokens: grammars with such tokens stay on
+    the host.
     """
     grammar = owner_of(matcher)
-    if grammar is None:
+    if grammar is None or grammar.tables.token_sets:
         return None
     try:
         return _Export(grammar.tables, max_states).automaton(int(grammar.start[HEADS]))

@@ -81,6 +81,14 @@ class MachineGrammar:
                 return None
             tables = self._provide(code, tables, workspace)
 
+    def after(self, configuration: Configuration, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+        trie = self.index.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self.advance(configuration, trie.data, start, end)
+
     def complete_row(self, state: int) -> None:
         """Build a row that was left open."""
         self.tables.complete(state)

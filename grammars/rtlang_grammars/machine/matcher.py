@@ -42,6 +42,9 @@ class Grammar(Protocol):
     def advance(self, configuration: Any, data: NDArray[np.uint8], start: int, end: int) -> Place | None:
         """The place after data[start:end]; None where these bytes cannot follow."""
 
+    def after(self, configuration: Any, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+
     def write_mask(self, configuration: Any, row: NDArray[np.uint32]) -> None:
         """Write the tokens that may follow, end tokens among them, into a row of the vocabulary's mask words."""
 
@@ -62,7 +65,7 @@ class Completion(Protocol):
 class MachineMatcher:
     """See `GrammarMatcher`. Used by one thread at a time."""
 
-    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_table")
+    __slots__ = ("_completion", "_forcing", "_grammar", "_has_ended", "_path", "_reads_ids", "_table")
 
     def __init__(
         self,
@@ -73,7 +76,10 @@ class MachineMatcher:
         path: list[Place] | None = None,
         *,
         has_ended: bool = False,
+        reads_ids: bool = False,
     ) -> None:
+        """`reads_ids`: tokens may be read in other ways than as their text, so that each is read for itself."""
+        self._reads_ids = reads_ids
         self._grammar, self._completion, self._forcing, self._table = grammar, completion, forcing, table
         self._path = [grammar.start_place] if path is None else path
         self._has_ended = has_ended
@@ -89,25 +95,27 @@ class MachineMatcher:
 
     @property
     def is_terminated(self) -> bool:
-        """Whether the text is complete and nothing but an end token can follow."""
+        """Whether the text is complete and nothing but its end can follow."""
         if self._has_ended:
             return True
-        if not self.is_accepting:
+        if not self.is_accepting or not self._grammar.only_ends(self._place.configuration):
             return False
-        return self._grammar.only_ends(self._place.configuration)
+        return not any(map(self.takes, self._grammar.index.vocabulary.eos_token_ids))
 
     def accept_token(self, token_id: int) -> bool:
-        """Advance by one token. Returns False, and changes nothing, if the token is not allowed."""
+        """Advance by one token. Returns False, and changes nothing, if the token is not allowed.
+
+        An end token that the constraint names as a part is that part; any other ends the text.
+        """
         if self._has_ended:
             return False
+        following = self._after(token_id)
+        if following is not None:
+            self._path.append(following)
+            return True
         if token_id in self._grammar.index.vocabulary.eos_token_ids:
             self._has_ended = self.is_accepting
-            return self._has_ended
-        following = self._after(token_id)
-        if following is None:
-            return False
-        self._path.append(following)
-        return True
+        return self._has_ended
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last `num_tokens` accepted tokens (an end token counts as one).
@@ -152,7 +160,13 @@ class MachineMatcher:
     def fork(self) -> MachineMatcher:
         """An independent matcher in the same state."""
         return MachineMatcher(
-            self._grammar, self._completion, self._forcing, self._table, self._path.copy(), has_ended=self._has_ended
+            self._grammar,
+            self._completion,
+            self._forcing,
+            self._table,
+            self._path.copy(),
+            has_ended=self._has_ended,
+            reads_ids=self._reads_ids,
         )
 
     def closing_bytes(self) -> bytes | None:
@@ -172,12 +186,18 @@ class MachineMatcher:
         return path.token_ids() if path.cost() <= min(limit, UNREACHABLE - 1) else None
 
     def accepts(self, token_ids: list[int]) -> bool:
-        """Whether `token_ids` may follow in this order; an end token may only be the last, and only if the text is complete."""
+        """Whether `token_ids` may follow in this order; the last may be an end token if the text is complete before it."""
         if not token_ids:
             return True
-        if token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids:
-            return self.completes(token_ids[:-1])
-        return not self._has_ended and self._follow(token_ids) is not None
+        if self._has_ended:
+            return False
+        if self._follow(token_ids) is not None:
+            return True
+        return token_ids[-1] in self._grammar.index.vocabulary.eos_token_ids and self.completes(token_ids[:-1])
+
+    def takes(self, token_id: int) -> bool:
+        """Whether a token may come next as a part of the text, and not as its end. Does not change the matcher."""
+        return not self._has_ended and self._after(token_id) is not None
 
     def completes(self, token_ids: Sequence[int]) -> bool:
         """Whether the text is complete after `token_ids`. Does not change the matcher."""
@@ -194,7 +214,7 @@ class MachineMatcher:
         return reached is not None and reached.is_complete
 
     def allowed(self, token_ids: Sequence[int]) -> list[bool]:
-        """For each of `token_ids`, none of them special, whether it may come next."""
+        """For each of `token_ids` whether it may come next."""
         if self._has_ended:
             return [False] * len(token_ids)
         mask = np.empty(self._grammar.index.num_words, dtype=np.uint32)
@@ -202,14 +222,15 @@ class MachineMatcher:
         return [bool(mask[i >> 5] >> (i & 31) & 1) for i in token_ids]
 
     def _after(self, token_id: int) -> Place | None:
-        trie = self._grammar.index.trie
-        if not 0 <= token_id < len(trie.offsets) - 1:
-            return None
-        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
-        return None if start == end else self._grammar.advance(self._place.configuration, trie.data, start, end)
+        return self._grammar.after(self._place.configuration, token_id)
 
     def _follow(self, token_ids: Sequence[int]) -> Place | None:
-        """The place after some tokens, none of them an end token."""
+        """The place after some tokens, each as a part of the text."""
+        if self._reads_ids:
+            reached: Place | None = self._place
+            for token_id in token_ids:
+                reached = None if reached is None else self._grammar.after(reached.configuration, token_id)
+            return reached
         trie = self._grammar.index.trie
         offsets, num_tokens = trie.offsets, len(trie.offsets) - 1
         texts = []

@@ -9,11 +9,15 @@ The source of a constraint of kind STRUCTURE is the JSON text of a part. A part 
 - `{"members": [{"part": part, "required": true}, ...], "separator": "", "order": "any"}`: each part at most once, in any order or, with the
   order `declared`, in that of the list;
 - `{"text": schema, "excludes": ["</p>"]}`: a string of a JSON schema, written without quotes, that contains none of some texts;
+- `{"token": "<|im_start|>"}`, `{"token": 151657}`: a token by name or id; one of several as `{"token": "<[1,10-20]>"}`, any but some as
+  `{"token": "<[^5]>"}`;
 - `{"tags": [{"begin": "<call>", "part": part, "end": "</call>"}, ...], "triggers": ["<call"], "excludes": [], "min": 0, "max": null,
   "text_behind": true}`: free text in which a trigger only occurs at the beginning of a tag. Without `triggers`, the beginnings of the tags
-  are the triggers.
+  are the triggers. `begin`, `end` and triggers are strings or tokens. A trigger that names a special token is excluded as text.
 
-`sequence`, `any_of`, `repeat`, `members`, `raw_text` and `tagged` build such constraints from texts and other constraints.
+In a string, the name of a special token of the vocabulary stands for that token, so that one structure serves models that have the token
+and models that spell it. `excludes` are texts. `sequence`, `any_of`, `repeat`, `members`, `raw_text`, `token` and `tagged` build such
+constraints from texts and other constraints.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import Any, TypeAlias
 from rtlang_grammars.spec.constraint import Constraint, ConstraintKind, JsonStyle, PropertyOrder
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.json_source import parsed
+from rtlang_grammars.spec.tokens import MAX_TOKEN_ID, TokenSet, read_token
 
 MAX_NESTING = 32
 """Maximum nesting of parts."""
@@ -42,6 +47,18 @@ class Literal:
     """A fixed text."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One of some tokens."""
+
+    tokens: TokenSet
+    pointer: str
+
+
+Mark: TypeAlias = Literal | Token
+"""What begins or ends a tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +122,11 @@ class RawText:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A part between two texts. The part and `end` are not both empty."""
+    """A part between two texts or tokens. The part and `end` are not both empty."""
 
-    begin: str
+    begin: Mark
     part: Part
-    end: str
+    end: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +134,22 @@ class Tags:
     """Free text with tags in it.
 
     Attributes:
-        triggers: texts that begin a tag wherever they occur; every tag begins with exactly one of them, and none contains another.
+        triggers: what begins a tag wherever it occurs; every tag begins with exactly one of them, and none contains another.
         excludes: texts that do not occur in the free text; none contains another or a trigger.
         low, high: bounds on the number of tags; `high` None is unbounded.
         text_behind: text may follow the last of `high` tags.
     """
 
     tags: tuple[Tag, ...]
-    triggers: tuple[str, ...]
+    triggers: tuple[Mark, ...]
     excludes: tuple[str, ...]
     low: int
     high: int | None
     text_behind: bool
+    pointer: str
 
 
-Part: TypeAlias = Literal | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Tags
+Part: TypeAlias = Literal | Token | Leaf | Sequence | AnyOf | Repeat | Members | RawText | Tags
 
 
 def sequence(*parts: str | Constraint) -> Constraint:
@@ -171,32 +189,48 @@ def raw_text(schema: dict[str, Any] | bool = True, *, excludes: Iterable[str] = 
     return _constraint({"text": schema, "excludes": list(excludes)}, ())
 
 
+def token(which: str | int) -> Constraint:
+    """A token by name or id; `<[1,10-20]>` is one of several, `<[^5]>` any other.
+
+    Raises:
+        GrammarError: the ids are malformed.
+    """
+    plain = {"token": which}
+    _token(plain, "#")
+    return _constraint(plain, [])
+
+
+def is_token(constraint: Constraint) -> bool:
+    """Whether a constraint is a token alone, as `token` makes it."""
+    return constraint.kind is ConstraintKind.STRUCTURE and constraint.source.startswith('{"token":')
+
+
 def tagged(
-    tags: Iterable[tuple[str, str | Constraint, str]],
+    tags: Iterable[tuple[str | Constraint, str | Constraint, str | Constraint]],
     *,
-    triggers: Iterable[str] = (),
+    triggers: Iterable[str | Constraint] = (),
     excludes: Iterable[str] = (),
     low: int = 0,
     high: int | None = None,
     text_behind: bool = True,
 ) -> Constraint:
-    """Free text with tags, each given as its beginning, its content and its end.
+    """Free text with tags, each given as its beginning (a text or a `token`), its content and its end.
 
     Args:
-        triggers: texts that only occur at the beginning of a tag; by default the beginnings of the tags.
+        triggers: texts and tokens that only occur at the beginning of a tag; by default the beginnings of the tags.
         excludes: texts that do not occur outside of tags.
         low, high: bounds on the number of tags.
         text_behind: False: the text ends with the last of `high` tags.
     """
     listed = list(tags)
     plain: dict[str, Any] = {
-        "tags": [{"begin": begin, "part": _plain(part), "end": end} for begin, part, end in listed],
+        "tags": [{"begin": _plain(begin), "part": _plain(part), "end": _plain(end)} for begin, part, end in listed],
         "min": low,
         "max": high,
         "text_behind": text_behind,
     }
     if given := list(triggers):
-        plain["triggers"] = given
+        plain["triggers"] = [_plain(each) for each in given]
     if without := list(excludes):
         plain["excludes"] = without
     return _constraint(plain, [part for _, part, _ in listed])
@@ -240,6 +274,7 @@ _KEYS = {
     "repeat": {"min", "max"},
     "members": {"separator", "order"},
     "text": {"excludes"},
+    "token": set[str](),
     "tags": {"triggers", "excludes", "min", "max", "text_behind"},
 }
 
@@ -259,6 +294,8 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
     match shape:
         case "kind":
             return _leaf(plain, pointer)
+        case "token":
+            return _token(plain, pointer)
         case "repeat":
             low, high = _bounds(plain, pointer, MAX_REPEATS)
             return Repeat(_part(plain["repeat"], f"{pointer}/repeat", depth + 1), low, high)
@@ -275,6 +312,22 @@ def _part(plain: Any, pointer: str, depth: int) -> Part:
         raise GrammarError("any_of = []: expected at least one part", pointer)
     read = tuple(_part(each, f"{pointer}/{shape}/{i}", depth + 1) for i, each in enumerate(parts))
     return Sequence(read) if shape == "sequence" else AnyOf(read)
+
+
+def _token(plain: dict[str, Any], pointer: str) -> Token:
+    which = plain["token"]
+    if isinstance(which, int) and not isinstance(which, bool) and 0 <= which <= MAX_TOKEN_ID:
+        return Token(TokenSet(ranges=((which, which),), source=f"<[{which}]>"), pointer)
+    if not isinstance(which, str) or not which:
+        raise GrammarError(
+            f"token = {which!r}: expected the name of a token, or an id from 0 to {MAX_TOKEN_ID}", pointer
+        )
+    if not (which.startswith("<[") and which.endswith("]>")):
+        return Token(TokenSet(names=(which,), source=which), pointer)
+    try:
+        return Token(read_token(which), pointer)
+    except GrammarError as error:
+        raise GrammarError(error.reason, pointer) from None
 
 
 def _leaf(plain: dict[str, Any], pointer: str) -> Leaf:
@@ -313,32 +366,44 @@ def _tags(plain: dict[str, Any], pointer: str, depth: int) -> Tags:
         if not isinstance(each, dict) or each.keys() != {"begin", "part", "end"}:
             raise GrammarError("expected a map with begin, part and end", here)
         part = _part(each["part"], f"{here}/part", depth + 1)
-        tags.append(Tag(_text(each["begin"], f"{here}/begin"), part, _text(each["end"], f"{here}/end")))
+        tags.append(Tag(_mark(each["begin"], f"{here}/begin"), part, _mark(each["end"], f"{here}/end")))
     if not tags:
         raise GrammarError("expected at least one tag", pointer)
     given = plain.get("triggers")
-    triggers = list(dict.fromkeys(tag.begin for tag in tags))
+    triggers = [tag.begin for tag in tags]
     if given is not None:
-        triggers = [_text(each, f"{pointer}/triggers") for each in _list(given, f"{pointer}/triggers")]
+        listed = _list(given, f"{pointer}/triggers")
+        triggers = [_mark(each, f"{pointer}/triggers/{i}") for i, each in enumerate(listed)]
+    triggers = list({_key(trigger): trigger for trigger in triggers}.values())
+    texts = [trigger.text for trigger in triggers if isinstance(trigger, Literal)]
     excludes = _texts(plain, "excludes", pointer)
-    marks = [*triggers, *excludes]
-    for i, mark in enumerate(marks):
-        if not mark or any(mark in other for j, other in enumerate(marks) if j != i):
-            kind = "trigger" if i < len(triggers) else "excluded text"
-            raise GrammarError(
-                f"the {kind} {mark!r} is empty or contained in another trigger or excluded text", pointer
-            )
+    marks = [*texts, *excludes]
+    for at, text in enumerate(marks):
+        if not text or any(text in other for i, other in enumerate(marks) if i != at):
+            kind = "trigger" if at < len(texts) else "excluded text"
+            raise GrammarError(f"the {kind} {text!r} is empty or contained in another one", pointer)
     for i, tag in enumerate(tags):
-        num = sum(tag.begin.startswith(trigger) for trigger in triggers)
-        if num != 1:
-            raise GrammarError(
-                f"{tag.begin!r} begins with {num} of the triggers; expected exactly one", f"{pointer}/tags/{i}"
-            )
+        if isinstance(tag.begin, Literal) and len(texts) == len(triggers):  # others depend on the vocabulary
+            check_triggers(repr(tag.begin.text), sum(map(tag.begin.text.startswith, texts)), f"{pointer}/tags/{i}")
     low, high = _bounds(plain, pointer, MAX_COUNTED_TAGS)
     text_behind = plain.get("text_behind", True)
     if not isinstance(text_behind, bool):
         raise GrammarError(f"text_behind = {text_behind!r}: expected true or false", pointer)
-    return Tags(tuple(tags), tuple(triggers), excludes, low, high, text_behind)
+    return Tags(tuple(tags), tuple(triggers), excludes, low, high, text_behind, pointer)
+
+
+def check_triggers(begin: str, num: int, pointer: str) -> None:
+    """Refuse a tag that does not begin with exactly one of the triggers.
+
+    Raises:
+        GrammarError: it does not.
+    """
+    if num != 1:
+        raise GrammarError(f"{begin} begins with {num} of the triggers; expected exactly one", pointer)
+
+
+def _key(mark: Mark) -> object:
+    return mark.text if isinstance(mark, Literal) else mark.tokens
 
 
 def _bounds(plain: dict[str, Any], pointer: str, most: int) -> tuple[int, int | None]:
@@ -361,3 +426,11 @@ def _text(value: Any, pointer: str) -> str:
     if not isinstance(value, str):
         raise GrammarError("expected a string", pointer)
     return value
+
+
+def _mark(value: Any, pointer: str) -> Mark:
+    if isinstance(value, dict) and value.keys() == {"token"}:
+        return _token(value, pointer)
+    if not isinstance(value, str):
+        raise GrammarError("expected a string or a token", pointer)
+    return Literal(value)

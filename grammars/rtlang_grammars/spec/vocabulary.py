@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, SpecialTokens, spelling
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
@@ -17,10 +19,12 @@ class Vocabulary:
     Attributes:
         token_bytes: the bytes that each token adds to a text; b"" for an id without text. For a special token, its name.
         eos_token_ids: tokens that end a text; allowed exactly when a constraint is complete. May be empty.
-        special_token_ids: tokens that are not text (end tokens among them or not); never allowed inside constrained text.
+        special_token_ids: tokens that are not text (end tokens among them or not); allowed only where a constraint names them.
         vocab_size: width of the model's logits, at least len(token_bytes).
         tokenizer_json: the tokenizer in the format of the `tokenizers` library, configured to continue a text (no dummy prefix); used to
             spell forced text as the model saw it in training. None: forced text is spelled with the fewest tokens.
+        silent_ids: end tokens and special tokens.
+        tokens: the tokens as constraints name them.
     Raises:
         ValueError: an id lies outside the vocabulary; names the field.
     """
@@ -31,6 +35,7 @@ class Vocabulary:
     vocab_size: int
     tokenizer_json: str | None = None
     silent_ids: frozenset[int] = field(init=False)
+    tokens: SpecialTokens = field(init=False)
 
     def __post_init__(self) -> None:
         if self.vocab_size < max(1, len(self.token_bytes)):
@@ -40,6 +45,7 @@ class Vocabulary:
                 if not 0 <= token_id < self.vocab_size:
                     raise ValueError(f"{name} = {token_id}: expected ids from 0 to {self.vocab_size - 1}")
         object.__setattr__(self, "silent_ids", self.eos_token_ids | self.special_token_ids)
+        object.__setattr__(self, "tokens", SpecialTokens(self.token_bytes, self.silent_ids, self.eos_token_ids))
 
     @property
     def num_mask_words(self) -> int:
@@ -55,11 +61,21 @@ class Vocabulary:
             if token_id not in silent and token_id < len(self.token_bytes)
         )
 
+    def spelled(self, token_id: int) -> bytes:
+        """What a token adds to a text of the machine: its bytes, the spelling of a special token, b"" if it is neither."""
+        if token_id in self.silent_ids:
+            return spelling(token_id)
+        return self.token_bytes[token_id] if 0 <= token_id < len(self.token_bytes) else b""
+
+    def shown(self, token_ids: Iterable[int]) -> bytes:
+        """The text of a sequence of tokens, with special tokens under their names."""
+        return b"".join(self.token_bytes[token_id] for token_id in token_ids if token_id < len(self.token_bytes))
+
     def ids_by_bytes(self) -> dict[bytes, int]:
-        """The lowest id that spells each byte string. Special and empty tokens are left out."""
+        """The lowest id that spells each byte string. Special and empty tokens are left out, and those with a byte that UTF-8 has not."""
         silent = self.silent_ids
         ids: dict[bytes, int] = {}
         for token_id, text in enumerate(self.token_bytes):
-            if text and token_id not in silent:
+            if text and token_id not in silent and TOKEN_LEAD not in text:
                 ids.setdefault(text, token_id)
         return ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 from time import thread_time
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class ConstraintSession:
     """The constraint state of one request. Used by one thread at a time.
 
     Attributes:
-        end_token_ids: tokens that end the text. Masks allow them exactly where the text is complete; do not pass them to `accept`.
+        end_token_ids: tokens that end the text. Masks allow them exactly where the text is complete, or where the constraint names them.
         value_check: check for the finished text; None if the masks enforce the whole constraint.
         report: how each keyword of a schema is handled; None for other constraints.
     """
@@ -154,27 +155,37 @@ class ConstraintSession:
         if self._error is not None:
             raise self._error
 
-    def accept(self, token_id: int, remaining: int) -> int:
+    def accept(self, token_id: int, remaining: int) -> int | None:
         """Accept a sampled token, or replace it if it would leave too few tokens to complete the text.
 
         Args:
-            token_id: a token that the last mask allowed, not an end token.
+            token_id: a token that the last mask allowed. An end token that the constraint names as a part is that part.
             remaining: tokens that may still be generated, including this one.
         Returns:
-            The token to append; an end token if the text must end here, which completes the session.
+            The token to append; None if the text ends here, which completes the session.
         Raises:
             ConstraintError: the token is not allowed, or the matcher failed.
         """
         try:
-            token = self._keeper.advance(self._matcher, token_id, remaining)
-            if token is not None:
-                return token
-            for end_token_id in sorted(self.end_token_ids):
-                if self._matcher.accept_token(end_token_id):
-                    return end_token_id
-            raise GrammarError("the output must end here, but the model has no end token")
+            if token_id not in self.end_token_ids or self._takes(token_id):
+                token = self._keeper.advance(self._matcher, token_id, remaining)
+                if token is not None:
+                    return token
+            if not self._matcher.is_accepting:
+                raise GrammarError(f"token_id = {token_id}: not allowed by the constraint")
+            if not self.end_token_ids:
+                raise GrammarError("the output must end here, but the model has no end token")
+            for end_token_id in self.end_token_ids:
+                if not self._takes(end_token_id) and self._matcher.accept_token(end_token_id):
+                    break
+            return None
         except BaseException as error:
             raise self._fail(error) from error
+
+    def _takes(self, token_id: int) -> bool:
+        """Whether a token may follow as a part of the text; matchers without `takes` know no such tokens."""
+        takes: Any = getattr(self._matcher, "takes", None)
+        return takes is not None and bool(takes(token_id))
 
     def _fail(self, error: BaseException) -> ConstraintError:
         self._error = as_constraint_error(error)

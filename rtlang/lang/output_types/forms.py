@@ -99,10 +99,22 @@ def repeated(part: Any, low: int = 0, high: int | None = None) -> OutputType:
     return _structure(lambda: structures.repeat(given, low, high))
 
 
+def token(which: str | int) -> OutputType:
+    """One token of the model, by name (`"<|im_start|>"`) or id; `"<[1,10-20]>"` is one of several, `"<[^5]>"` any other.
+
+    As a part of `sequence` and the other forms, and as the opening or closing of a tag. In their strings, the name of a special token
+    stands for that token where the model has it, so that `token` is only needed for ids, or to refuse models without the token.
+
+    Raises:
+        ParameterError: the name is empty, or the ids are malformed.
+    """
+    return _structure(lambda: structures.token(which))
+
+
 def tagged(
-    tags: Mapping[str, tuple[Any, str]] | Iterable[tuple[str, Any, str]],
+    tags: Mapping[Any, tuple[Any, Any]] | Iterable[tuple[Any, Any, Any]],
     *,
-    triggers: Iterable[str] = (),
+    triggers: Iterable[Any] = (),
     low: int = 0,
     high: int | None = None,
     text_behind: bool = True,
@@ -110,8 +122,8 @@ def tagged(
     """Free text with tagged sections of constrained text, such as tool calls, thoughts or code.
 
     Args:
-        tags: maps the opening string of each tag to its content, a part (see `sequence`), and its closing string.
-        triggers: strings that start a tag and may not occur otherwise; by default, the opening strings of the tags.
+        tags: maps the opening of each tag, a string or a `token`, to its content, a part (see `sequence`), and its closing.
+        triggers: strings and tokens that start a tag and may not occur otherwise; by default, the openings of the tags.
         low, high: minimum and maximum number of tags.
         text_behind: whether free text may follow the last of `high` tags.
     Raises:
@@ -124,14 +136,23 @@ def tagged(
     )
     listed = []
     for begin, rest in given:
-        if not (isinstance(rest, tuple) and len(rest) == 2 and isinstance(begin, str) and isinstance(rest[1], str)):
+        if not (isinstance(rest, tuple) and len(rest) == 2 and _is_mark(begin) and _is_mark(rest[1])):
             raise ParameterError(
                 "tags",
                 {begin: rest},
-                "expected a mapping from opening string to (part, closing string), such as {'<a>': (int, '</a>')}",
+                "expected a mapping from opening to (part, closing), strings or tokens, such as {'<a>': (int, '</a>')}",
             )
-        listed.append((begin, _part(rest[0]), rest[1]))
-    return _structure(lambda: structures.tagged(listed, triggers=triggers, low=low, high=high, text_behind=text_behind))
+        listed.append((_part(begin), _part(rest[0]), _part(rest[1])))
+    given_triggers = [_part(each) for each in triggers]
+    return _structure(
+        lambda: structures.tagged(listed, triggers=given_triggers, low=low, high=high, text_behind=text_behind)
+    )
+
+
+def _is_mark(given: Any) -> bool:
+    return isinstance(given, str) or (
+        isinstance(given, OutputType) and given.constraint is not None and structures.is_token(given.constraint)
+    )
 
 
 def _structure(make: Callable[[], Constraint]) -> OutputType:

@@ -79,6 +79,7 @@ class Tokenizer:
         self._lock = threading.Lock()
         self._encoders: dict[tuple[bool, bool], Any] = {}
         self._token_bytes: tuple[bytes, ...] = ()
+        self._named_bytes: tuple[bytes, ...] = ()  # with the names of special tokens
         self._start_ids: tuple[int, ...] = ()
         self._start_json = self._continuation_json = ""
         self.vocab_size = 0
@@ -179,9 +180,9 @@ class Tokenizer:
         """
         return b"".join(map(self.token_bytes, token_ids)).decode("utf-8", "replace")
 
-    def decoder(self) -> IncrementalDecoder:
-        """Create an incremental decoder for one sequence."""
-        return IncrementalDecoder(_Padded(self._token_bytes))
+    def decoder(self, *, shows_special: bool = False) -> IncrementalDecoder:
+        """Create an incremental decoder for one sequence; `shows_special`: special tokens give their names, not b""."""
+        return IncrementalDecoder(_Padded(self._named_bytes if shows_special else self._token_bytes))
 
     # -- for grammars
 
@@ -189,7 +190,7 @@ class Tokenizer:
         """The vocabulary for grammars, for logits of width `vocab_size` (default: the tokenizer's size)."""
         width = self.vocab_size if vocab_size is None else vocab_size
         return Vocabulary(
-            token_bytes=self._token_bytes[:width],
+            token_bytes=self._named_bytes[:width],
             eos_token_ids=frozenset(token_id for token_id in self.eos_token_ids if token_id < width),
             special_token_ids=frozenset(token_id for token_id in self.special_token_ids if token_id < width),
             vocab_size=width,
@@ -215,6 +216,7 @@ class Tokenizer:
         silent = self.special_token_ids | self.eos_token_ids
         table = token_bytes_of(content, self.vocab_size)
         self._token_bytes = tuple(b"" if token_id in silent else text for token_id, text in enumerate(table))
+        self._named_bytes = table
         self.longest_token = max(map(len, self._token_bytes), default=0) or 1
         bos = _token_name(settings.get("bos_token"))
         self.bos_token_id = encoder.token_to_id(bos) if bos else None

@@ -122,12 +122,10 @@ def generate(session: ConstraintSession, max_tokens: int, rng: random.Random) ->
         session.fill(mask)
         session.raise_if_failed()
         token = rng.choice(allowed_ids(mask))
-        if token in session.end_token_ids:
-            break
-        token = session.accept(token, max_tokens - len(tokens))
-        if token not in session.end_token_ids:
-            tokens.append(token)
-        if session.is_complete:
+        accepted = session.accept(token, max_tokens - len(tokens))
+        if accepted is not None:
+            tokens.append(accepted)
+        if accepted is None or session.is_complete:
             break
     return VOCABULARY.text_of(tokens).decode()
 

@@ -47,17 +47,17 @@ def test_library_rules_can_be_imported() -> None:
 @pytest.mark.parametrize(
     ("source", "reason", "location"),
     [
-        ("start: a b\na: start", "b is not defined", "1:10"),
-        ("start: T\nT: U", "U is not defined", "2:4"),
-        ('start: "x"\nstart: "y"', "defined twice", "2:1"),
-        ('start: "x"\n%override a: "y"', "require a definition of the rule a", "2:11"),
-        ('start: "x"\n%extend A: "y"', "require a definition of the terminal A", "2:9"),
-        ('start{a}: "x"\n%extend start: "y"', "must have the same parameters", "2:9"),
-        ("start: X\n%import common.X", "common does not define X", "2:1"),
-        ("start: X\n%import nothing.X", "unknown grammar nothing in %import; available are common, arithmetic", "2:1"),
-        ("start: X\n%import a.b.X", "unknown grammar a.b", "2:1"),
-        ('start: a\na{start}: "x"', "same name as a rule", "2:1"),
-        ('start: "x"\n%ignore WS', "WS is not defined", "2:9"),
+        ("start: a b\na: start", "Rule 'b' used but not defined", "1:10"),
+        ("start: T\nT: U", "not defined: U", "2:4"),
+        ('start: "x"\nstart: "y"', "'start' defined more than once", "2:1"),
+        ('start: "x"\n%override a: "y"', "override a nonexisting rule a", "2:1"),
+        ('start: "x"\n%extend A: "y"', "extend terminal A as it wasn't defined", "2:1"),
+        ('start{a}: "x"\n%extend start: "y"', "different parameters: start", "2:1"),
+        ("start: X\n%import common.X", "common does not define X", "1:8"),
+        ("start: X\n%import nothing.X", "unknown grammar nothing: expected one of common, .*, arithmetic", "2:9"),
+        ("start: X\n%import a.b.X", "unknown grammar a.b", "2:9"),
+        ('start: a\na{start}: "x"', "conflicts with rule start", "1:1"),
+        ('start: "x"\n%ignore WS', "'WS'.* not defined", "2:9"),
     ],
 )
 def test_errors_are_located(source: str, reason: str, location: str) -> None:

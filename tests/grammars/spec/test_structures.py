@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,12 +18,15 @@ from rtlang_grammars.spec.structures import (
     Sequence,
     Tag,
     Tags,
+    Token,
     any_of,
     read_structure,
     repeat,
     sequence,
     tagged,
+    token,
 )
+from rtlang_grammars.spec.tokens import TokenSet
 
 DIGITS = Constraint(ConstraintKind.REGEX, "[0-9]+")
 
@@ -36,9 +40,24 @@ def test_what_is_made_is_read_back() -> None:
         (
             Literal("a"),
             AnyOf((digits, Repeat(Literal("b"), 1, 3))),
-            Tags((Tag("<t>", inner, "</t>"),), ("<t>",), 1, None, False),
+            Tags((Tag(Literal("<t>"), inner, Literal("</t>")),), (Literal("<t>"),), (), 1, None, False, "#/sequence/2"),
         )
     )
+
+
+def test_tokens_are_parts_and_ends_of_tags() -> None:
+    made = tagged(
+        [(token("<|a|>"), sequence(token(7), token("<[1, 5-9]>")), token("<[^3]>"))], triggers=[token("<|a|>")]
+    )
+    read = read_structure(made.source)
+    assert isinstance(read, Tags)
+    (tag,) = read.tags
+    begin = Token(TokenSet(names=("<|a|>",), source="<|a|>"), "#/tags/0/begin")
+    assert tag.begin == begin
+    assert read.triggers == (replace(begin, pointer="#/triggers/0"),)
+    assert tag.end == Token(TokenSet(ranges=((3, 3),), is_negated=True, source="<[^3]>"), "#/tags/0/end")
+    assert isinstance(tag.part, Sequence)
+    assert [each.tokens.ranges for each in tag.part.parts if isinstance(each, Token)] == [((7, 7),), ((1, 1), (5, 9))]
 
 
 def test_the_style_of_the_schemas_is_that_of_the_whole() -> None:
@@ -56,7 +75,7 @@ def test_the_style_of_the_schemas_is_that_of_the_whole() -> None:
 def test_tags_may_share_a_trigger() -> None:
     read = read_structure(tagged([("<f=a>", "x", ""), ("<f=b>", "y", "")], triggers=["<f="]).source)
     assert isinstance(read, Tags)
-    assert read.triggers == ("<f=",)
+    assert read.triggers == (Literal("<f="),)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +95,15 @@ def test_tags_may_share_a_trigger() -> None:
         ({"repeat": "a", "max": True}, "#"),
         ({"repeat": {"any_of": [None]}}, "#/repeat/any_of/0"),
         ({"tags": []}, "#"),
+        ({"token": -1}, "#"),
+        ({"token": 1 << 20}, "#"),
+        ({"token": True}, "#"),
+        ({"token": ""}, "#"),
+        ({"token": "<[]>"}, "#"),
+        ({"token": "<[4-2]>"}, "#"),
+        ({"sequence": [{"token": 1, "min": 0}]}, "#/sequence/0"),
+        ({"tags": [{"begin": {"token": 1.5}, "part": "a", "end": ""}]}, "#/tags/0/begin"),
+        ({"tags": [{"begin": "<", "part": "a", "end": {"any_of": ["a"]}}]}, "#/tags/0/end"),
         ({"tags": [{"begin": "<", "part": "a"}]}, "#/tags/0"),
         ({"tags": [{"begin": "<", "part": 1, "end": ""}]}, "#/tags/0/part"),
         ({"tags": [{"begin": 1, "part": "a", "end": ""}]}, "#/tags/0/begin"),

@@ -1,8 +1,12 @@
-"""Parse trees of texts that were made under a Lark grammar, as lark shapes them."""
+"""Parse trees of texts that were made under a Lark grammar, as lark shapes them.
+
+Special tokens stand in such texts under their names.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,10 +14,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError
 from lark.lexer import Lexer as LarkLexer
 
-from rtlang_grammars.context_free.lark_source import load, read_source
+from rtlang_grammars.context_free.lark_source import load_with_names, read_source
 from rtlang_grammars.context_free.lexing.tokenization import Lexeme, Tokenizer
 from rtlang_grammars.spec.constraint import Lexer
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, AnyTokens, spelling
 
 
 def parse_tree(grammar: str, text: str, lexer: Lexer = Lexer.LONGEST) -> Tree[Any]:
@@ -37,30 +42,60 @@ class _Parser:
     def __init__(self, grammar: str, lexer: Lexer) -> None:
         budget = Budget()
         self._tokenizer: Tokenizer | None = None
-        if lexer is not Lexer.ANYWHERE:
-            self._tokenizer = Tokenizer(read_source(grammar, budget=budget), budget, is_lark=lexer is Lexer.LARK)
         self._grammar = grammar
+        _, self._names = load_with_names(grammar, budget)
+        self._known = AnyTokens()
+        if lexer is not Lexer.ANYWHERE:
+            source = read_source(grammar, budget=budget, tokens=self._known)
+            self._tokenizer = Tokenizer(source, budget, is_lark=lexer is Lexer.LARK)
         self._parsers: dict[str, Lark] = {}
 
     def tree(self, text: str) -> Tree[Any]:
         if self._tokenizer is None:
             return self._parse("dynamic_complete", text)
-        data = _Lexed(text, self._tokenizer.lexemes(text.encode()))
+        data = _Lexed(text, self._lexemes(self._tokenizer, text))
         if not self._tokenizer.has_conflicts:
             return self._parse("lalr", data)
         return self._parse("earley", data)
 
+    def _lexemes(self, tokenizer: Tokenizer, text: str) -> list[Lexeme]:
+        """The terminals of a text, with offsets in its UTF-8. Names of tokens are handed to the lexer as it knows them."""
+        ids = self._known.names
+        if not ids:
+            return tokenizer.lexemes(text.encode())
+        pattern = re.compile("|".join(map(re.escape, sorted(ids, key=len, reverse=True))).encode())
+        data, found, at, moved = b"", [], 0, {0: 0}
+        written = text.encode()
+        for match in pattern.finditer(written):
+            data += written[at : match.start()]
+            data += spelling(ids[match[0].decode()])
+            at = match.end()
+            moved[len(data)] = at - len(data)
+        data += written[at:]
+        shift = 0
+        for lexeme in tokenizer.lexemes(data):
+            ends = [moved[place] for place in (lexeme.end,) if place in moved]
+            start = lexeme.start + shift
+            shift = ends[-1] if ends and lexeme.end - lexeme.start == SPELLING_BYTES else shift
+            found.append(Lexeme(lexeme.name, start, lexeme.end + shift))
+        return found
+
     def _parse(self, way: str, data: Any) -> Tree[Any]:
         try:
             if way not in self._parsers:
+                grammar, _ = load_with_names(self._grammar, Budget())  # lark changes it
                 self._parsers[way] = Lark(
-                    load(self._grammar, Budget()),  # type: ignore[arg-type, unused-ignore]
+                    grammar,  # type: ignore[arg-type, unused-ignore]
                     parser="lalr" if way == "lalr" else "earley",
                     lexer="dynamic_complete" if way == "dynamic_complete" else _Lexemes,
                 )
             found: Tree[Any] = self._parsers[way].parse(data)
         except LarkError as error:
             raise ValueError(f"the text does not match the grammar: {error}") from None
+        for tree in found.iter_subtrees() if self._names else ():
+            for i, child in enumerate(tree.children):
+                if isinstance(child, Token) and child.type in self._names:
+                    tree.children[i] = Token.new_borrow_pos(self._names[child.type], child.value, child)
         return found
 
 

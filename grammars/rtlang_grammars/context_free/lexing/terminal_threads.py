@@ -22,12 +22,14 @@ from rtlang_grammars.regular.characters.code_points import CodePoints
 from rtlang_grammars.regular.language import compile_regex
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges, SpellingAutomaton
 
 END = 256
 """The symbol after the last byte of the text."""
 
 _BEFORE_END = 1 << END
-_BEYOND_ASCII = (1 << 256) - (1 << 128)
+_BEYOND_ASCII = (1 << TOKEN_LEAD) - (1 << 128)
+_BEFORE_TOKEN = 1 << TOKEN_LEAD
 _MAX_LOOK_AHEAD = 8
 _MAX_REPEAT = 10_000
 
@@ -70,10 +72,11 @@ Instruction: TypeAlias = Read | Split | Ahead | Behind | Match
 
 
 class _Condition(NamedTuple):
-    """What may follow a terminal: a character of a set, or the end of the text."""
+    """What may follow a terminal: a character of a set, the end of the text, or a special token."""
 
     points: CodePoints
     or_end: bool
+    or_token: bool
 
 
 class _NoThreadsError(Exception):
@@ -103,12 +106,15 @@ class Program:
         self.entries: list[int] = []
         self.owners: list[int] = []
         self.is_ordered: list[bool] = []
+        self._has_tokens = any(each.tokens is not None for each in terminals)
         for number, each in enumerate(terminals):
             self.is_ordered.append(False)
             self.entries.append(self._terminal(number, each, keeps_order))
             self.owners += [number] * (len(self.code) - len(self.owners))
 
     def _terminal(self, number: int, terminal: Terminal, keeps_order: bool) -> int:
+        if terminal.tokens is not None:
+            return self._tokens(number, terminal.tokens)
         try:
             tree = sre_parser.parse(terminal.pattern)
             if tree.getwidth()[0] == 0:
@@ -133,6 +139,16 @@ class Program:
         except GrammarError as error:
             self._budget.check()
             raise GrammarError(f"Lark grammar: terminal {terminal.name}: {error.reason}", error.location) from None
+
+    def _tokens(self, number: int, ranges: Ranges) -> int:
+        """Read one of some tokens, as spelled."""
+        states = SpellingAutomaton.of(ranges).states
+        places = [self._emit(Split(()) if moves else Match(number, 0)) for moves in states]
+        for place, moves in zip(places, states, strict=True):
+            if moves:
+                reads = [self._emit(Read((1 << last + 1) - (1 << first), places[to])) for first, last, to in moves]
+                self.code[place] = Split(tuple(reads))
+        return places[0]
 
     def _check_start(self, entry: int) -> None:
         todo, seen = [entry], {entry}
@@ -252,11 +268,12 @@ class Program:
             body = conditions[0][1][1]
             if body.getwidth()[1] > 1:
                 return self._long_look_ahead(body, flags, number)
-        found = _Condition(code_points.ALL, True)
+        found = _Condition(code_points.ALL, True, self._has_tokens)
         for operation, argument in conditions:
             each = self._condition(operation, argument, items, flags)
-            found = _Condition(code_points.intersection(found.points, each.points), found.or_end and each.or_end)
-        heads, follow = [], _BEFORE_END if found.or_end else 0
+            points = code_points.intersection(found.points, each.points)
+            found = _Condition(points, found.or_end and each.or_end, found.or_token and each.or_token)
+        heads, follow = [], (_BEFORE_END if found.or_end else 0) | (_BEFORE_TOKEN if found.or_token else 0)
         behind: dict[tuple[tuple[int, int], ...], int] = {}
         for first, last in found.points:
             for spelling in _utf8(first, last):
@@ -296,18 +313,19 @@ class Program:
                 if last is None or (code_points.intersection(last, word) not in ((), last)):
                     raise GrammarError(r"\b after a character that may or may not be a word character is not supported")
                 is_word_next = (not code_points.intersection(last, word)) == (argument is ops.AT_BOUNDARY)
-                return _Condition(word, False) if is_word_next else _Condition(_without(word), True)
+                return _Condition(word, False, False) if is_word_next else _Condition(_without(word), True, True)
             if argument is ops.AT_END_STRING:
-                return _Condition((), True)
+                return _Condition((), True, False)
             if argument is ops.AT_END and flags & re.MULTILINE:
-                return _Condition(unicode_sets.NEWLINE, True)
+                return _Condition(unicode_sets.NEWLINE, True, False)
             raise GrammarError(
                 f"{'$' if argument is ops.AT_END else '^'} is not supported; use the flag m with $, or \\Z"
             )
         points = _one_character(argument[1], flags)
         if points is None:
             raise GrammarError("a negative look-ahead of several characters is not supported")
-        return _Condition(_without(points), True) if operation is ops.ASSERT_NOT else _Condition(points, False)
+        is_not = operation is ops.ASSERT_NOT
+        return _Condition(_without(points) if is_not else points, is_not, is_not)
 
     def _language(self, number: int, pattern: str) -> int:
         """A pattern whose look-around sees the text of the terminal only, as an automaton."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rtlang_grammars.context_free.cfg import Call, Cfg, Token, strongly_connected_components
+from rtlang_grammars.context_free.cfg import Call, Cfg, Terminal, Token, strongly_connected_components
+from rtlang_grammars.lowering.languages.token_sets import add_token_set
+from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import TOKEN_LEAD, Ranges
 
 _MAX_INLINED = 48
 _MAX_INLINED_ONCE = 1000
@@ -28,6 +31,11 @@ class Frame:
 
     start: int
     first: bytes
+
+    @classmethod
+    def of_tokens(cls, tables: Tables, tokens: Ranges) -> Frame:
+        """One of some tokens; adds its states."""
+        return cls(add_token_set(tables, tokens), bytes([TOKEN_LEAD]))
 
 
 @dataclass(slots=True)
@@ -75,21 +83,28 @@ class Grammar:
         self.terminals.append(terminal)
         return len(self.terminals) - 1
 
-    def add(self, cfg: Cfg, budget: Budget) -> int:
+    def add(self, cfg: Cfg, tables: Tables, budget: Budget) -> int:
         """Add everything that a context-free grammar needs; returns the number of its start rule.
 
+        Args:
+            tables: where the states of tokens are added.
         Raises:
             GrammarError: the budget is used up.
         """
-        return _Addition(self, cfg, budget).start()
+        terminals = [_terminal(each, tables) for each in cfg.terminals]
+        return _Addition(self, cfg, terminals, budget).start()
+
+
+def _terminal(terminal: Terminal, tables: Tables) -> Language | Frame:
+    return terminal.language if terminal.tokens is None else Frame.of_tokens(tables, terminal.tokens)
 
 
 class _Addition:
     """The state of one call of `Grammar.add`."""
 
-    def __init__(self, grammar: Grammar, cfg: Cfg, budget: Budget) -> None:
+    def __init__(self, grammar: Grammar, cfg: Cfg, terminals: list[Language | Frame], budget: Budget) -> None:
         self._grammar, self._cfg, self._budget = grammar, cfg, budget
-        self._terminals = [grammar.terminal(terminal.language) for terminal in cfg.terminals]
+        self._terminals = [grammar.terminal(terminal) for terminal in terminals]
         self._numbers: dict[int, int] = {}
         self._waiting: list[int] = []
         self._sizes = self._inlined_sizes()

@@ -1,7 +1,7 @@
 """Free text with triggers, as states of the machine.
 
 The states combine an automaton that recognizes triggers (Aho and Corasick 1975) with the position inside a UTF-8 character and the number
-of triggers so far. The byte that completes a trigger leads to the content of its tag.
+of triggers so far. The byte that completes a trigger leads to the content of its tag. A special token is allowed within a trigger only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rtlang_grammars.machine.automaton.layout import ENDS_OR_GOES_ON, NONE, OPEN, ROW
 from rtlang_grammars.machine.automaton.tables import Tables
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD
 
 TEXT_FIRST = bytes((*range(0x80), *range(0xC2, 0xF5)))
 """The first bytes of characters."""
@@ -38,6 +39,8 @@ _RANGES: tuple[tuple[tuple[int, int, int], ...], ...] = (
     ((0x80, 0x90, 2),),
 )
 """Positions inside a character: for each such state, ranges of bytes and their next states."""
+_IN_TOKEN = len(_RANGES)
+"""From here on: positions inside the spelling of a token."""
 
 
 class Triggers:
@@ -46,12 +49,14 @@ class Triggers:
     Attributes:
         rows: int32 [nodes, 256], the next node; node 0 means that no text has begun.
         found: for each node, the text that it completes; -1 for none.
+        num_held: for each node, the bytes from the last token in its text to its end; 0 without a token.
     """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         """`texts`: none of them is empty or contained in another."""
         following: list[dict[int, int]] = [{}]
         self.found: list[int] = [-1]
+        self.num_held = [0]
         for number, text in enumerate(texts):
             node = 0
             for byte in text:
@@ -59,6 +64,8 @@ class Triggers:
                     following[node][byte] = len(following)
                     following.append({})
                     self.found.append(-1)
+                    held = self.num_held[node]
+                    self.num_held.append(1 if byte == TOKEN_LEAD else held + 1 if held else 0)
                 node = following[node][byte]
             self.found[node] = number
         self.rows: NDArray[np.int32] = np.zeros((len(following), 256), dtype=np.int32)
@@ -103,7 +110,7 @@ class FreeText:
     def _state(self, place: tuple[int, int, int]) -> int:
         found = self._states.get(place)
         if found is None:
-            may_end = place[0] >= self._low and place[2] == 0
+            may_end = place[0] >= self._low and place[2] == 0 and not self._triggers.num_held[place[1]]
             found = self._states[place] = self._open(place, ENDS_OR_GOES_ON if may_end else OPEN)
         return found
 
@@ -115,11 +122,13 @@ class FreeText:
     def _make_row(self, number: int) -> None:
         count, node, within = self._places[number]
         values = np.full(256, NONE, dtype=np.int32)
-        following = self._triggers.rows[node]
-        for low, high, target in _RANGES[within]:
+        following, held = self._triggers.rows[node], self._triggers.num_held
+        for low, high, target in self._ranges(within):
             for reached in np.unique(following[low:high]).tolist():
                 trigger = self._triggers.found[reached]
-                if trigger < 0:
+                if held[reached] != held[node] + 1 and (held[node] or low == TOKEN_LEAD):
+                    value = NONE  # a token that would stand in free text
+                elif trigger < 0:
                     value = self._state((count, reached, target))
                 elif self._high is None or count < self._high:
                     value = self._begin(trigger, self._counted(count + 1))
@@ -129,3 +138,13 @@ class FreeText:
         place = self._tables.add_row()
         self._tables.rows[place] = values
         self._tables.set_state(number, ROW, place)
+
+    @staticmethod
+    def _ranges(within: int) -> tuple[tuple[int, int, int], ...]:
+        """Ranges of bytes and the next positions."""
+        if within == 0:
+            return (*_RANGES[0], (TOKEN_LEAD, TOKEN_LEAD + 1, _IN_TOKEN))
+        if within < _IN_TOKEN:
+            return _RANGES[within]
+        is_last = within == _IN_TOKEN + SPELLING_BYTES - 2
+        return ((0x80, 0xC0, 0 if is_last else within + 1),)

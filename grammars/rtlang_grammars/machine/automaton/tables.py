@@ -31,6 +31,7 @@ from rtlang_grammars.machine.automaton.layout import (
 )
 from rtlang_grammars.spec.errors import GrammarError
 from rtlang_grammars.spec.limits import Budget
+from rtlang_grammars.spec.tokens import Ranges
 
 RowMaker = Callable[[int], None]
 """Builds the row of a state that was left open; called under the lock of the tables."""
@@ -94,6 +95,7 @@ class Tables:
         closers: by state, how its frame ends.
         counted: by state that counts code points, the minimum and maximum on which masks depend.
         embedded: by state inside strings with patterns, between characters; query it under the lock.
+        token_sets: the sets of tokens that its states take.
     """
 
     def __init__(self, budget: Budget, base: Tables | None = None) -> None:
@@ -108,6 +110,7 @@ class Tables:
         self.closers: dict[int, Closer] = {}
         self.counted: dict[int, tuple[int, int]] = {}
         self.embedded: dict[int, Embedded] = {}
+        self.token_sets: set[Ranges] = set()
         if base is None:
             self.states, self.words = array("i"), array("i")
             self._rows = np.empty((64, 256), dtype=np.int32)

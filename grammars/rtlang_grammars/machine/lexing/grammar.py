@@ -165,6 +165,14 @@ class LexedGrammar:
             reached = self._advanced(configuration, data[start:end].tobytes())
             return None if reached is None else Place(reached, self.is_complete(reached))
 
+    def after(self, configuration: Configuration, token_id: int) -> Place | None:
+        """The place after a token; None where it cannot follow."""
+        trie = self.index.trie
+        if not 0 <= token_id < len(trie.offsets) - 1:
+            return None
+        start, end = trie.offsets[token_id], trie.offsets[token_id + 1]
+        return None if start == end else self.advance(configuration, trie.data, start, end)
+
     def mask(self, configuration: Configuration) -> NDArray[np.uint32]:
         """The tokens that may follow, end tokens among them, uint32 [num_words]; do not modify."""
         found = self._masks.get(configuration)
@@ -510,7 +518,7 @@ class LexedGrammar:
                 int(self._tree.tails[tail, column]) for column in (TAIL_LAST, TAIL_BYTE_AT, TAIL_NUM_BYTES, TAIL_TOKEN)
             )
             if last < 0:
-                text = self.index.vocabulary.token_bytes[token]
+                text = self.index.vocabulary.spelled(token)
                 if self._advanced(configuration, text) is not None:
                     mask[token >> 5] |= np.uint32(1 << (token & 31))
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from rtlang_grammars.machine.lexing.layout import Ints, Lexer, Parser
+from rtlang_grammars.spec.tokens import Ranges
 
 
 class Automaton(Protocol):
@@ -37,11 +38,13 @@ class LexedTables(Protocol):
         automaton, rules: what they were made from.
         num_terminals: terminals, numbered from 0; the end of the text has this number.
         ignored: terminals that may stand between all others.
+        token_sets: the sets of tokens among the terminals.
     """
 
     parser: Parser
     lexer: Lexer
     ignored: frozenset[int]
+    token_sets: set[Ranges]
 
     @property
     def automaton(self) -> Automaton:

@@ -18,7 +18,7 @@ from rtlang_grammars.machine.native.native_code import compiled
 from rtlang_grammars.machine.token_index.token_trie import ArrayCache, TokenTrie, build
 from rtlang_grammars.regular.characters.coarse_classes import LEVELS, CoarseClass
 
-_MAGIC = b"rtlang-coarse-1\n"
+_MAGIC = b"rtlang-coarse-2\n"
 _LARGE_GROUP = 300
 """Groups with more tokens than this store their mask: 66 of the 20,000 groups of Qwen2."""
 _BLOCK_BITS = 9
@@ -159,7 +159,7 @@ def _groups_of(trie: TokenTrie) -> list[_Groups]:
     single_ids: list[int] = []
     numbers: list[int] = []
     data, offsets = trie.data.tobytes(), trie.offsets.tolist()
-    for token_id in np.sort(trie.order).tolist():
+    for token_id in np.sort(trie.order[: trie.num_texts]).tolist():  # no string has a special token
         text = data[offsets[token_id] : offsets[token_id + 1]]
         if b'"' not in text and b"\\" not in text:
             try:

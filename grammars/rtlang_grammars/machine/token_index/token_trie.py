@@ -1,5 +1,6 @@
 """The token trie: all tokens of a vocabulary as one flat array, depth first, with links over whole subtrees.
 
+Special tokens stand in it with their spelling (`spec.tokens`), behind all others; tokens with a byte that UTF-8 has not are left out.
 One record of 8 bytes per node, in the order of a depth-first walk: a walk that rejects a node continues after its subtree, otherwise with
 the next record. Tokens with equal bytes are adjacent nodes. Built by compiled code from the sorted tokens, and cached on disk, since
 sorting a large vocabulary takes longer than reading the result.
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rtlang_grammars.machine.native.native_code import compiled
+from rtlang_grammars.spec.tokens import SPELLING_BYTES, TOKEN_LEAD
 from rtlang_grammars.spec.vocabulary import Vocabulary
 
 MAX_TOKEN_BYTES = 1023
@@ -24,7 +26,7 @@ MAX_TOKEN_BYTES = 1023
 DEPTH_SHIFT, TOKEN_SHIFT, SKIP_SHIFT = 8, 20, 40
 """Fields of a record: byte (8 bits), depth (12, the root's children have 1), token id + 1 (20, 0: none), next record (23)."""
 
-_MAGIC = b"rtlang-trie-2\n"
+_MAGIC = b"rtlang-trie-3\n"
 
 
 class ArrayCache(Protocol):
@@ -44,9 +46,10 @@ class TokenTrie:
     Attributes:
         nodes: int64 [num_nodes], the records.
         data: uint8, the bytes of all tokens, concatenated.
-        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty if the id is not text.
-        order: int32, the ids of text tokens, sorted by their bytes.
-        max_depth: bytes of the longest token.
+        offsets: int64 [num_tokens + 1], token i is data[offsets[i]:offsets[i + 1]]; empty if the id is never allowed.
+        order: int32, the ids of tokens, sorted by their bytes.
+        num_texts: how many of them are text; special tokens come last.
+        max_depth: bytes of the longest token, at least those of a spelling.
         name: name of its cache entry, a digest of the tokens.
     """
 
@@ -54,6 +57,7 @@ class TokenTrie:
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     order: NDArray[np.int32]
+    num_texts: int
     max_depth: int
     name: str
 
@@ -68,10 +72,7 @@ class TokenTrie:
 
 def token_trie(vocabulary: Vocabulary, cache: ArrayCache | None = None) -> TokenTrie:
     """The trie of a vocabulary; read from the cache if present."""
-    silent = vocabulary.silent_ids
-    texts = [
-        b"" if i in silent or len(text) > MAX_TOKEN_BYTES else text for i, text in enumerate(vocabulary.token_bytes)
-    ]
+    texts = spelled_tokens(vocabulary)
     data = np.frombuffer(b"".join(texts), dtype=np.uint8)
     offsets = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=offsets[1:])
@@ -84,7 +85,19 @@ def token_trie(vocabulary: Vocabulary, cache: ArrayCache | None = None) -> Token
             cache.write(name, _MAGIC, (order, nodes))
     else:
         order, nodes = stored
-    return TokenTrie(nodes, data, offsets, order, int(np.diff(offsets).max(initial=0)), name)
+    num_texts = len(order) - len(vocabulary.silent_ids)
+    return TokenTrie(nodes, data, offsets, order, num_texts, int(np.diff(offsets).max(initial=SPELLING_BYTES)), name)
+
+
+def spelled_tokens(vocabulary: Vocabulary) -> list[bytes]:
+    """What each token adds to a text of the machine; b"" for a token that is never allowed."""
+    texts = [
+        b"" if len(text) > MAX_TOKEN_BYTES or TOKEN_LEAD in text else text
+        for text in (*vocabulary.token_bytes, *[b""] * (vocabulary.tokens.num_ids - len(vocabulary.token_bytes)))
+    ]
+    for token_id in vocabulary.silent_ids:
+        texts[token_id] = vocabulary.spelled(token_id)
+    return texts
 
 
 def build(data: NDArray[np.uint8], offsets: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int64]:

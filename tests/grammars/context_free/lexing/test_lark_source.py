@@ -42,7 +42,7 @@ def test_optional_parts_are_not_multiplied_out() -> None:
     [
         ("start: a", "'a' used but not defined"),
         ("start: A\nA: /[/", "terminal A: unterminated character set"),
-        ('start: "a"~1..5000', "~5000: at most 1000 repeats"),
+        ('start: "a"~1..50000', "~50000: at most 10000 repeats"),
         ("%declare X\nstart: X", "terminal X is declared but has no pattern"),
         ('begin: "a"', "start rule start is not defined"),
         ("%import .secrets.X\nstart: X", "secrets"),

@@ -6,6 +6,7 @@ import pytest
 
 from rtlang_grammars.context_free.lark_reader import read_lark
 from rtlang_grammars.lowering.grammars.rules import Frame, Grammar
+from rtlang_grammars.machine.automaton.tables import Tables
 from rtlang_grammars.regular.language import Language
 from rtlang_grammars.spec.limits import Budget
 
@@ -13,7 +14,7 @@ from rtlang_grammars.spec.limits import Budget
 def made(source: str) -> Grammar:
     budget = Budget()
     grammar = Grammar()
-    grammar.start = grammar.add(read_lark(source, budget=budget), budget)
+    grammar.start = grammar.add(read_lark(source, budget=budget), Tables(budget), budget)
     return grammar
 
 

@@ -69,7 +69,7 @@ def test_a_group_is_the_tokens_that_are_the_same_in_grains(number: int, monkeypa
     tries = coarse_token_trie.coarse_token_tries(ENGINE.trie, ENGINE.num_words)
     expected: dict[str | bytes, list[int]] = {}
     for token_id, text in enumerate(VOCABULARY.token_bytes):
-        if text:
+        if text and b"\xff" not in text:
             expected.setdefault(in_grains(text, number), []).append(token_id)
     trie = tries[number]
     groups = [trie.members[a:b].tolist() for a, b in zip(trie.offsets[:-1], trie.offsets[1:], strict=True)]
