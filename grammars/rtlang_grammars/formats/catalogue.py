@@ -20,7 +20,7 @@ from rtlang_grammars.formats.description import (
 )
 from rtlang_grammars.spec.errors import GrammarError
 
-_NAME, _ARGUMENTS, _ID, _BLANKS = Slot.NAME, Slot.ARGUMENTS, Slot.ID, Slot.BLANKS
+_NAME, _ARGUMENTS, _ID = Slot.NAME, Slot.ARGUMENTS, Slot.ID
 _THINK = Span("<think>", "</think>")
 _OBJECT: Pieces = (Json('{"name": "'), _NAME, Json('", "arguments": '), _ARGUMENTS, Json("}"))
 _WITH_PARAMETERS: Pieces = (Json('{"name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}"))
@@ -45,7 +45,7 @@ def _deepseek(name: str, begin: str, middle: str, end: str, between: str) -> Too
 
 
 _LISTED = (
-    ToolFormat("hermes", (("<tool_call>", _BLANKS, *_OBJECT, "</tool_call>"),), reasoning=_THINK),
+    ToolFormat("hermes", (("<tool_call>", "\n", *_OBJECT, "\n</tool_call>"),), reasoning=_THINK),
     ToolFormat(
         "qwen-coder",
         (("<tool_call>", "\n<function=", _NAME, ">\n", _ARGUMENTS, "</function>\n</tool_call>"),),
@@ -133,6 +133,7 @@ _LISTED = (
         ((Json('{"tool_name": "'), _NAME, Json('", "parameters": '), _ARGUMENTS, Json("}")),),
         (_array("Action: ```json", "```"), _array("Action:```json", "```")),
         _COMMA,
+        has_line_before_calls=True,
     ),
     ToolFormat(
         "command-r7b",

@@ -82,6 +82,7 @@ class ToolFormat:
         around: spellings of the texts around all calls; the first is the one that the chat template renders.
         between: pieces between two calls; None if a text has one call at most.
         closing_is_optional: the closing is an end token of the model, so that the text may lack it.
+        has_line_before_calls: the template writes line breaks before the calls even where nothing precedes them.
         has_name_in_trigger: the opening is too common to begin a call in free text; the name of a tool and the text behind it belong to
             the trigger.
         arguments, tagged: how arguments are written.
@@ -97,6 +98,7 @@ class ToolFormat:
     around: tuple[Calls, ...] = (Calls(),)
     between: Pieces | None = (Slot.BLANKS,)
     closing_is_optional: bool = False
+    has_line_before_calls: bool = False
     has_name_in_trigger: bool = False
     arguments: ArgumentStyle = ArgumentStyle.JSON
     tagged: TaggedArguments | None = None

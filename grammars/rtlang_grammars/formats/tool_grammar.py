@@ -113,7 +113,8 @@ class _Text:
         if self._format.content is not None:
             return self._sections(self._format.content, low, high)
         if low:
-            return sequence(_LINES, any_of(*(self._all_calls(each, high) for each in around)))
+            lines = _LINES if self._format.reasoning or self._format.has_line_before_calls else ""
+            return sequence(lines, any_of(*(self._all_calls(each, high) for each in around)))
         tags = [(trigger, part, "") for each in around for trigger, part in self._tags(each, high)]
         reasoning = self._format.reasoning
         excludes = [reasoning.begin, reasoning.end] if reasoning else []
