@@ -24,11 +24,29 @@ DETECTORS = {
     "mistral-args": ("mistral_detector", "MistralDetector"),
     "deepseek-v3": ("deepseekv3_detector", "DeepSeekV3Detector"),
     "deepseek-v3.1": ("deepseekv31_detector", "DeepSeekV31Detector"),
-    "harmony": ("gpt_oss_detector", "GptOssDetector"),
     "glm-4.5": ("glm4_moe_detector", "Glm4MoeDetector"),
     "kimi-k2": ("kimik2_detector", "KimiK2Detector"),
 }
-SPOILED = ("</tool_call>", "<|tool_call_end|>", "```", "; ", "[", "]", "\\", '"', "'", "(", "{", "\n", "\t")
+SPOILED = (
+    "</tool_call>",
+    "<|tool_call_end|>",
+    "```",
+    "; ",
+    "[",
+    "]",
+    "\\",
+    '"',
+    "'",
+    "(",
+    "{",
+    "\n",
+    "\t",
+    "true",
+    "null",
+    "5",
+    " ",
+    "=",
+)
 """Texts in strings that the foreign parsers, which search with regular expressions, cannot read in every format."""
 
 STRICT = ("llama-4", "mistral", "mistral-args")
@@ -42,8 +60,6 @@ def foreign(name: str, tools: list[dict[str, Any]], text: str) -> list[tuple[str
     module, detector = DETECTORS[name]
     protocol = importlib.import_module("sglang.srt.entrypoints.openai.protocol")
     given = [protocol.Tool(**each) for each in tools]
-    if name == "harmony":  # with the end token, and as the prompt begins it
-        text = f"<|start|>assistant{text}<|call|>"
     found = getattr(importlib.import_module(f"{package}.{module}"), detector)().detect_and_parse(text, given)
     return [(each.name, json.loads(each.parameters)) for each in found.calls]
 

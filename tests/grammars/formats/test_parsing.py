@@ -50,7 +50,11 @@ def test_text_behind_the_calls_is_content() -> None:
         ("hermes", '<tool_call>{"name": "f", "arguments": 3}</tool_call>', "expected a JSON object"),
         ("llama-4", "[f(1)]", "expected arguments with names"),
         ("llama-4", "[f(x=g())]", "expected a literal"),
-        ("deepseek-v3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "ends within"),
+        (
+            "deepseek-v3.1",
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+            "ends within",
+        ),
     ],
 )
 def test_malformed_calls_are_named_with_their_place(name: str, text: str, message: str) -> None:
